@@ -1,0 +1,190 @@
+"""What a machine computes, regardless of how its states are arranged: trimming, minimising, comparing, combining."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from fsa2lrnn import tables
+from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+
+Completion = Literal["error", "sink", "ignore"]
+MISSING = -1  # an entry of a partial table
+
+
+def trim(machine: MooreMachine) -> MooreMachine:
+    """The part reachable from the start, renumbered breadth first with the letters in order; the start becomes 0.
+
+    >>> trim(MooreMachine([[1, 1, 0]], "xyz", start=1)).outputs
+    ('y',)
+    """
+    return _restrict(machine, tables.breadth_first(machine.delta, machine.start))
+
+
+def minimise(machine: MooreMachine) -> MooreMachine:
+    """The smallest machine with the same transduction and the same output on the empty word.
+
+    Hopcroft's algorithm on the reachable part, O(|Σ| n log n). States come out numbered breadth first, so two machines
+    over one alphabet are equivalent exactly when their minimal machines are `==`. A merged state keeps the label of
+    its first member.
+
+    >>> minimise(MooreMachine([[1, 2, 0, 3]], [True, False, True, False])).n_states
+    3
+    """
+    reachable = trim(machine)
+    classes = _classes(reachable.outputs)
+    blocks = tables.hopcroft(reachable.delta, classes, int(classes.max()) + 1)
+    _, representative = np.unique(blocks, return_index=True)
+    quotient = blocks[reachable.delta[:, representative]]
+    pick = [int(q) for q in representative]
+    merged = MooreMachine(
+        quotient,
+        [reachable.outputs[q] for q in pick],
+        int(blocks[reachable.start]),
+        reachable.alphabet,
+        None if reachable.labels is None else [reachable.labels[q] for q in pick],
+    )
+    return trim(merged)
+
+
+def equivalent(a: MooreMachine, b: MooreMachine) -> tuple[Hashable, ...] | None:
+    """None if the two give the same output after every word, the empty one included; else a shortest word that tells
+    them apart.
+
+    The alphabets must hold the same letters, in any order. Near-linear in the number of transitions (Hopcroft & Karp
+    1971, breadth first: `tables.distinguish` says why its word is shortest). Raises `InvalidMachine` on unlike
+    alphabets.
+
+    >>> even = MooreMachine([[1, 0]], [True, False])
+    >>> equivalent(even, MooreMachine([[1, 2, 3, 3]], [True, False, True, True]))
+    (0, 0, 0)
+    """
+    order = _letters_of_b_in_order_of_a(a, b)
+    joined = np.concatenate([a.delta, b.delta[order] + a.n_states], axis=1)
+    classes = _classes(a.outputs + b.outputs)
+    found, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)
+    return tuple(a.alphabet[i] for i in tokens) if found else None
+
+
+def product(
+    a: MooreMachine,
+    b: MooreMachine,
+    combine: Callable[[Hashable, Hashable], Hashable] = lambda x, y: (x, y),
+) -> MooreMachine:
+    """Both machines side by side on one input, reachable part only; outputs are `combine(ω_a, ω_b)`, pairs by default.
+
+    States are labelled (label in a, label in b); a tuple label is spliced in, so that a product of three has triples.
+    Raises `InvalidMachine` on unlike alphabets.
+
+    >>> both = product(MooreMachine([[1, 0]], [True, False]), MooreMachine([[1, 2, 0]], [True, False, False]),
+    ...                lambda x, y: x and y)
+    >>> both.n_states, both.transduce([0] * 6)
+    (6, [False, False, False, False, False, True])
+    """
+    order = _letters_of_b_in_order_of_a(a, b)
+    position = {letter: i for i, letter in enumerate(a.alphabet)}
+
+    def step(pair: tuple[int, int], letter: Hashable) -> tuple[int, int]:
+        i = position[letter]
+        return int(a.delta[i, pair[0]]), int(b.delta[order[i], pair[1]])
+
+    paired = explore(a.alphabet, (a.start, b.start), step, lambda pair: combine(a.outputs[pair[0]], b.outputs[pair[1]]))
+    labels = [_coordinates(a, p) + _coordinates(b, q) for p, q in paired.labels or ()]  # type: ignore[misc]
+    return MooreMachine(paired.delta, paired.outputs, paired.start, paired.alphabet, labels)
+
+
+def complete(
+    delta: Sequence[Sequence[int | None]] | np.ndarray,
+    outputs: Iterable[Hashable],
+    start: int = 0,
+    alphabet: Iterable[Hashable] | None = None,
+    labels: Iterable[Hashable] | None = None,
+    completion: Completion = "error",
+    sink_output: Hashable = False,
+) -> MooreMachine:
+    """A machine from a partial table, in which None or −1 marks a missing transition.
+
+    Args:
+        completion: "error" raises and names what is missing; "sink" sends it to a new absorbing state whose output is
+            `sink_output`; "ignore" stays in the same state.
+        labels: as for `MooreMachine`; the sink is labelled "sink".
+
+    Raises:
+        InvalidMachine: under "error", if anything is missing; else as `MooreMachine` does.
+        UnsupportedFormat: for another value of `completion`.
+
+    >>> complete([[1, None], [None, 0]], [True, False], alphabet="ab", completion="sink").n_states
+    3
+    """
+    check_completion(completion)
+    filled = [[MISSING if entry is None else entry for entry in row] for row in delta]
+    table, outputs = np.array(filled), list(outputs)
+    letters = tuple(range(len(table))) if alphabet is None else tuple(alphabet)
+    names = None if labels is None else list(labels)
+    if table.ndim == 2 and (missing := table == MISSING).any():
+        if completion == "error":
+            raise InvalidMachine(_missing_transitions(np.argwhere(missing), letters, names))
+        if completion == "ignore":
+            table = np.where(missing, np.arange(table.shape[1]), table)
+        else:
+            sink = table.shape[1]
+            table = np.concatenate([np.where(missing, sink, table), np.full((len(table), 1), sink)], axis=1)
+            outputs.append(sink_output)
+            names = None if names is None else [*names, "sink"]
+    return MooreMachine(table, outputs, start, letters, names)
+
+
+def check_completion(completion: str) -> None:
+    """Raises `UnsupportedFormat` unless `completion` is one of the known choices."""
+    if completion not in get_args(Completion):
+        known = ", ".join(get_args(Completion))
+        raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {known}")
+
+
+def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
+    number = np.full(machine.n_states, MISSING)
+    number[order] = np.arange(len(order))
+    kept = order.tolist()
+    return MooreMachine(
+        number[machine.delta[:, order]],
+        [machine.outputs[q] for q in kept],
+        int(number[machine.start]),
+        machine.alphabet,
+        None if machine.labels is None else [machine.labels[q] for q in kept],
+    )
+
+
+def _classes(outputs: Sequence[Hashable]) -> np.ndarray:
+    """Outputs as class numbers in order of appearance."""
+    number: dict[Hashable, int] = {}
+    return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
+
+
+def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:
+    label = q if machine.labels is None else machine.labels[q]
+    return label if isinstance(label, tuple) else (label,)
+
+
+def _letters_of_b_in_order_of_a(a: MooreMachine, b: MooreMachine) -> np.ndarray:
+    position = {letter: i for i, letter in enumerate(b.alphabet)}
+    if set(position) != set(a.alphabet):
+        only_a = [letter for letter in a.alphabet if letter not in position]
+        only_b = [letter for letter in b.alphabet if letter not in set(a.alphabet)]
+        raise InvalidMachine(
+            f"the machines have unlike alphabets (only the first has {only_a[:8]}, only the second {only_b[:8]}): "
+            "rename or add letters until both have the same"
+        )
+    return np.array([position[letter] for letter in a.alphabet])
+
+
+def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], names: list[Hashable] | None) -> str:
+    shown = ", ".join(f"state {q if names is None else names[q]!r} on {letters[a]!r}" for a, q in places[:5])
+    more = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return (
+        f"no transition for {shown}{more}: add them, or choose completion='sink' (to a new state that absorbs) "
+        "or 'ignore' (the state stays)"
+    )

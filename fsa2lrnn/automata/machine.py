@@ -1,0 +1,271 @@
+"""The Moore machine M = (Q, Σ, δ, q₀, ω), the one automaton type of the toolkit (docs/theory.md §1).
+
+The class holds the data and walks along words; algorithms are functions (`language`, `explore`, `formats`). The
+methods that lead to them are doors of one line, there because users look for them on the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from fsa2lrnn.errors import InvalidMachine
+from fsa2lrnn.symbols import Word, encode, letter_index
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from automata.fa.dfa import DFA
+
+_FAULTS_SHOWN = 5
+_SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
+
+
+class MooreMachine:
+    """A complete deterministic automaton with an output at every state; frozen and hashable.
+
+    Args:
+        delta: δ as a table of integers, shape (|Σ|, n): `delta[a][q]` is the state after letter number a in state q.
+        outputs: ω, n hashables; booleans make the machine an acceptor (a DFA).
+        start: q₀.
+        alphabet: Σ, |Σ| distinct hashables; 0 … |Σ|−1 by default.
+        labels: what the states stand for, n hashables, for people to read; neither `==` nor `hash` looks at them.
+
+    `delta` is kept as a read-only int64 array. Machines are equal when their tables, outputs, start and alphabet are;
+    whether they compute the same function is asked by `equivalent`.
+
+    Raises:
+        InvalidMachine: naming every broken invariant, with the entries (up to five of a kind).
+
+    >>> m = MooreMachine([[0, 1], [1, 0]], outputs=[False, True])      # parity of the ones
+    >>> m.transduce([1, 0, 1])
+    [True, True, False]
+    """
+
+    __slots__ = ("alphabet", "delta", "labels", "outputs", "start")
+    delta: np.ndarray
+    outputs: tuple[Hashable, ...]
+    start: int
+    alphabet: tuple[Hashable, ...]
+    labels: tuple[Hashable, ...] | None
+
+    def __init__(
+        self,
+        delta: Sequence[Sequence[int]] | np.ndarray,
+        outputs: Iterable[Hashable],
+        start: int = 0,
+        alphabet: Iterable[Hashable] | None = None,
+        labels: Iterable[Hashable] | None = None,
+    ) -> None:
+        table = _as_table(delta)
+        values: dict[str, Any] = {
+            "delta": table,
+            "outputs": tuple(outputs),
+            "start": start,
+            "alphabet": tuple(range(table.shape[0])) if alphabet is None else tuple(alphabet),
+            "labels": None if labels is None else tuple(labels),
+        }
+        if faults := _faults(**values):
+            raise InvalidMachine("; ".join(faults))
+        values["start"] = int(start)
+        table.flags.writeable = False
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    # -- the automaton ---------------------------------------------------------------------------------------------
+
+    @property
+    def n_states(self) -> int:
+        """|Q|."""
+        return self.delta.shape[1]
+
+    @property
+    def is_acceptor(self) -> bool:
+        """Whether every output is a boolean, so that the machine is a DFA."""
+        return all(isinstance(output, bool | np.bool_) for output in self.outputs)
+
+    def step(self, state: int, letter: Hashable) -> int:
+        """δ(state, letter). Raises `InvalidWord` for an unknown letter, `InvalidMachine` for a state out of range."""
+        if not 0 <= state < self.n_states:
+            raise InvalidMachine(f"state {state} is not a state of this machine: states run 0..{self.n_states - 1}")
+        a = letter_index(self.alphabet).get(letter)
+        return int(self.delta[encode([letter], self.alphabet)[0] if a is None else a, state])
+
+    def run(self, word: Word) -> int:
+        """The state after `word`, q₀ for the empty one."""
+        states = self.states(word)
+        return int(states[-1]) if len(states) else self.start
+
+    def states(self, word: Word) -> np.ndarray:
+        """q₁ … q_T, int64, shape (T,). Raises `InvalidWord` for an unknown letter."""
+        tokens = encode(word, self.alphabet)
+        if len(tokens) > _SHORT_WORD:
+            from fsa2lrnn.tables import walk
+
+            return walk(self.delta, self.start, tokens)
+        states, q = np.empty(len(tokens), np.int64), self.start
+        for k, a in enumerate(tokens):
+            states[k] = q = self.delta[a, q]
+        return states
+
+    def transduce(self, word: Word) -> list[Hashable]:
+        """ω(q₁) … ω(q_T)."""
+        return [self.outputs[q] for q in self.states(word)]
+
+    def accepts(self, word: Word) -> bool:
+        """Whether an acceptor accepts `word`. Raises `InvalidMachine` where an output is not a boolean."""
+        if not self.is_acceptor:
+            raise InvalidMachine("this machine has outputs other than True and False: use transduce() or run()")
+        return bool(self.outputs[self.run(word)])
+
+    # -- doors to the algorithms -----------------------------------------------------------------------------------
+
+    def minimise(self) -> MooreMachine:
+        """The smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
+        from fsa2lrnn.automata.language import minimise
+
+        return minimise(self)
+
+    @classmethod
+    def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
+        """A machine from `regex:…`, `task:…` or a file: the one door for CLI and Python (`formats.read_source`)."""
+        from fsa2lrnn.automata.formats import read_source
+
+        return read_source(source, **options)
+
+    @classmethod
+    def from_automata(cls, automaton: Any) -> MooreMachine:
+        """A machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
+        from fsa2lrnn.automata.formats.automata_lib import from_automata
+
+        return from_automata(automaton)
+
+    @classmethod
+    def from_networkx(cls, graph: nx.MultiDiGraph, **options: Any) -> MooreMachine:
+        """A machine from a networkx graph (`formats.networkx_graph`, which states the attributes read)."""
+        from fsa2lrnn.automata.formats.networkx_graph import from_networkx
+
+        return from_networkx(graph, **options)
+
+    def to_automata(self) -> DFA:
+        """An automata-lib DFA; raises `UnsupportedFormat` unless this machine is an acceptor."""
+        from fsa2lrnn.automata.formats.automata_lib import to_automata
+
+        return to_automata(self)
+
+    def to_networkx(self) -> nx.MultiDiGraph:
+        """A networkx graph that `from_networkx` reads back."""
+        from fsa2lrnn.automata.formats.networkx_graph import to_networkx
+
+        return to_networkx(self)
+
+    def to_dot(self) -> str:
+        """Graphviz source that draws the machine and that `from_source` reads back."""
+        from fsa2lrnn.automata.formats.dot import to_dot
+
+        return to_dot(self)
+
+    def to_json(self) -> str:
+        """Our JSON, the one format that keeps symbols of every kind (`formats.json_file`)."""
+        from fsa2lrnn.automata.formats.json_file import to_json
+
+        return to_json(self)
+
+    # -- identity --------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")
+
+    __delattr__ = __setattr__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MooreMachine):
+            return NotImplemented
+        return self._key() == other._key() and np.array_equal(self.delta, other.delta)
+
+    def __hash__(self) -> int:
+        return hash((self._key(), self.delta.tobytes()))
+
+    def _key(self) -> tuple[Any, ...]:
+        return self.start, self.outputs, self.alphabet
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return MooreMachine, (self.delta, self.outputs, self.start, self.alphabet, self.labels)
+
+    def __repr__(self) -> str:
+        kind = "acceptor" if self.is_acceptor else f"{len(set(self.outputs))} outputs"
+        return f"MooreMachine({self.n_states} states, {len(self.alphabet)} letters, {kind})"
+
+
+def _as_table(delta: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
+    try:
+        table = np.asarray(delta)
+    except ValueError:
+        lengths = [len(row) for row in delta]
+        raise InvalidMachine(
+            f"the rows of delta have the lengths {lengths[:12]}: give one row a letter, each with one entry a state"
+        ) from None
+    if table.ndim in (1, 2) and table.shape[0] == 0:
+        raise InvalidMachine("the alphabet is empty: a machine needs at least one letter, one row of delta each")
+    if table.ndim != 2:
+        raise InvalidMachine(f"delta has {table.ndim} dimensions: it is a table of shape (letters, states)")
+    if table.shape[1] == 0:
+        raise InvalidMachine("delta has no states: a machine needs at least its start state")
+    if table.dtype.kind not in "iu":
+        bad = next(
+            (
+                f"delta[{a}, {q}] = {entry!r}"
+                for a, row in enumerate(table.tolist())
+                for q, entry in enumerate(row)
+                if not isinstance(entry, int) or isinstance(entry, bool)
+            ),
+            f"delta of type {table.dtype}",
+        )
+        raise InvalidMachine(
+            f"{bad} is not one state: delta gives exactly one integer a letter and state "
+            "(a nondeterministic automaton goes through from_automata, a partial one through language.complete)"
+        )
+    return np.array(table, dtype=np.int64, order="C")
+
+
+def _faults(
+    delta: np.ndarray,
+    outputs: tuple[Hashable, ...],
+    start: object,
+    alphabet: tuple[Hashable, ...],
+    labels: tuple[Hashable, ...] | None,
+) -> list[str]:
+    (n_letters, n), faults = delta.shape, []
+    outside = np.argwhere((delta < 0) | (delta >= n))
+    for a, q in outside[:_FAULTS_SHOWN]:
+        faults.append(
+            f"delta[{a}, {q}] = {delta[a, q]}, but states run 0..{n - 1}: give outputs and columns for "
+            f"{max(int(delta.max()) + 1, n)} states or mend the table"
+        )
+    if len(outside) > _FAULTS_SHOWN:
+        faults.append(f"{len(outside) - _FAULTS_SHOWN} more entries of delta are out of range")
+    if len(outputs) != n:
+        faults.append(f"{len(outputs)} outputs for {n} states: give one output a state")
+    if not isinstance(start, int | np.integer) or isinstance(start, bool) or not 0 <= start < n:
+        faults.append(f"start = {start!r}, but states run 0..{n - 1}: name one of them")
+    if len(alphabet) != n_letters:
+        faults.append(f"{len(alphabet)} letters for {n_letters} rows of delta: give one letter a row")
+    for kind, symbols in [("letter", alphabet), ("output", outputs), ("label", labels or ())]:
+        for i, symbol in enumerate(symbols):
+            try:
+                hash(symbol)
+            except TypeError:
+                faults.append(f"{kind} {i} is {symbol!r}, which is not hashable: use a tuple or a string")
+                break
+            if symbol != symbol:
+                faults.append(f"{kind} {i} is {symbol!r}, which is not equal to itself: use None or a string")
+                break
+        else:
+            if kind == "letter" and len(set(symbols)) != len(symbols):
+                twice = next(s for i, s in enumerate(symbols) if s in symbols[:i])
+                faults.append(f"letter {twice!r} stands twice in the alphabet: letters are distinct")
+    if labels is not None and len(labels) != n:
+        faults.append(f"{len(labels)} labels for {n} states: give one a state or none")
+    return faults

@@ -1,0 +1,183 @@
+"""Letters and output symbols: how a word is read, and how symbols are written to JSON.
+
+A *letter* is any hashable object; inside, it is its position in the alphabet, an `int`. This module is the only place
+that translates, for automata and for models alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from functools import lru_cache
+from typing import IO, Any
+
+import numpy as np
+
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+
+Word = Iterable[Hashable] | str
+Alphabet = tuple[Hashable, ...]
+
+# What people type or paste for a letter; read only where the alphabet has the plain form and lacks the other.
+_TYPOGRAPHIC = {"×": "*", "·": "*", "−": "-", "–": "-"}
+
+
+@lru_cache(maxsize=256)
+def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
+    """Position of each letter, typographic variants of `*` and `-` included."""
+    index: dict[Hashable, int] = {letter: i for i, letter in enumerate(alphabet)}
+    for variant, plain in _TYPOGRAPHIC.items():
+        if plain in index and variant not in index:
+            index[variant] = index[plain]
+    return index
+
+
+@lru_cache(maxsize=256)
+def text_index(alphabet: Alphabet) -> dict[str, int]:
+    """Position of each letter by the text it is written as, for reading words from strings.
+
+    Raises `InvalidWord` if two letters are written alike (the integer 0 and the string "0").
+    """
+    index: dict[str, int] = {}
+    for letter, i in letter_index(alphabet).items():
+        text = str(letter)
+        if text in index and index[text] != i:
+            raise InvalidWord(
+                f"letters {alphabet[index[text]]!r} and {letter!r} are both written {text!r}, so a word can't be read "
+                "from text: pass it as a list of letters"
+            )
+        index[text] = i
+    return index
+
+
+@lru_cache(maxsize=256)
+def is_character_alphabet(alphabet: Alphabet) -> bool:
+    """Whether every letter is written as one character, so that words need no separators."""
+    return all(len(str(letter)) == 1 for letter in alphabet)
+
+
+def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
+    """Letters to positions in the alphabet: int64, shape (T,).
+
+    A `str` is read as text: character by character where every letter is one character (white space is skipped unless
+    it is a letter), else as letters separated by white space. Anything else is taken as letters one by one; an integer
+    array is an iterable of letters too, not of positions.
+
+    Raises `InvalidWord`, naming the letter, its position and the alphabet.
+
+    >>> encode("1 + 2", ("1", "2", "+")).tolist()
+    [0, 2, 1]
+    >>> encode([1, 0, 0], (0, 1)).tolist()
+    [1, 0, 0]
+    """
+    if isinstance(word, str):
+        return np.concatenate([np.empty(0, np.int64), *encode_text([word], alphabet)])
+    index, positions = letter_index(alphabet), []
+    for k, letter in enumerate(word):
+        try:
+            positions.append(index[letter])
+        except (KeyError, TypeError):
+            raise InvalidWord(_unknown(letter, k, alphabet)) from None
+    return np.array(positions, dtype=np.int64)
+
+
+def encode_text(pieces: Iterable[str], alphabet: Alphabet) -> Iterator[np.ndarray]:
+    """The positions of a word that arrives as text in pieces, one int64 array a piece; memory is that of one piece."""
+    index, read = text_index(alphabet), 0
+    if is_character_alphabet(alphabet):
+        for piece in pieces:
+            kept = [c for c in piece if c in index or not c.isspace()] if _has_space(piece) else piece
+            yield _lookup(kept, index, read, alphabet)
+            read += len(kept)
+        return
+    rest = ""
+    for piece in pieces:
+        text = rest + piece
+        words = text.split()
+        rest = words.pop() if words and not text[-1].isspace() else ""
+        yield _lookup(words, index, read, alphabet)
+        read += len(words)
+    yield _lookup(rest.split(), index, read, alphabet)
+
+
+def read_pieces(stream: IO[str], size: int = 1 << 20) -> Iterator[str]:
+    """A text stream as pieces of at most `size` characters."""
+    while piece := stream.read(size):
+        yield piece
+
+
+def _has_space(text: str) -> bool:
+    return len(text.split(maxsplit=1)) != 1 or text[0].isspace() or text[-1].isspace()
+
+
+def _lookup(texts: str | list[str], index: dict[str, int], offset: int, alphabet: Alphabet) -> np.ndarray:
+    try:
+        if isinstance(texts, str) and len(texts) > 256 and texts.isascii():
+            return _lookup_ascii(texts, index)
+        return np.fromiter((index[text] for text in texts), np.int64, len(texts))
+    except KeyError:
+        k = next(k for k, text in enumerate(texts) if text not in index)
+        raise InvalidWord(_unknown(texts[k], offset + k, alphabet)) from None
+
+
+def _lookup_ascii(text: str, index: dict[str, int]) -> np.ndarray:
+    table = np.full(128, -1, np.int64)
+    for letter, i in index.items():
+        if letter.isascii():
+            table[ord(letter)] = i
+    positions = table[np.frombuffer(text.encode("ascii"), np.uint8)]
+    if positions.size and positions.min() < 0:
+        raise KeyError
+    return positions
+
+
+def _unknown(letter: object, k: int, alphabet: Alphabet) -> str:
+    shown = ", ".join(repr(a) for a in alphabet[:12]) + (", …" if len(alphabet) > 12 else "")
+    remedy = "use letters of the alphabet"
+    try:
+        same_text = [a for a in alphabet if str(a) == str(letter)]
+    except Exception:  # a letter whose str() fails is still only an unknown letter
+        same_text = []
+    if same_text:
+        remedy = f"write {same_text[0]!r} ({type(same_text[0]).__name__}), not {letter!r} ({type(letter).__name__})"
+    return f"letter {letter!r} at position {k + 1} is not in the alphabet ({shown}): {remedy}"
+
+
+def to_json(symbol: Hashable) -> Any:
+    """A symbol as a JSON value that `from_json` turns back into the same object.
+
+    Strings, integers, booleans, floats and None are written as they are, tuples and frozensets by a tagged object.
+    Raises `UnsupportedFormat` for any other type.
+
+    >>> from_json(to_json(("acc", 3, None)))
+    ('acc', 3, None)
+    """
+    if isinstance(symbol, np.generic):
+        symbol = symbol.item()
+    if symbol is None or type(symbol) in (str, int, bool, float):
+        return symbol
+    if isinstance(symbol, tuple):
+        return {"tuple": [to_json(s) for s in symbol]}
+    if isinstance(symbol, frozenset):
+        return {"frozenset": sorted((to_json(s) for s in symbol), key=repr)}
+    raise UnsupportedFormat(
+        f"symbol {symbol!r} of type {type(symbol).__name__} can't be written to JSON, which holds strings, numbers, "
+        "booleans, None, and tuples and frozensets of these: rename the symbol"
+    )
+
+
+def from_json(value: Any) -> Hashable:
+    """Inverse of `to_json`; raises `UnsupportedFormat` on JSON that it did not write."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, dict) and len(value) == 1:
+        (tag, items), *_ = value.items()
+        if tag in ("tuple", "frozenset") and isinstance(items, list):
+            return (tuple if tag == "tuple" else frozenset)(from_json(item) for item in items)
+    raise UnsupportedFormat(f"{value!r} is not a symbol: expected a string, number, boolean, null or a tagged tuple")
+
+
+def show(symbol: Hashable) -> str:
+    """A symbol as people read it: accept and reject for the booleans of an acceptor."""
+    if isinstance(symbol, bool | np.bool_):
+        return "accept" if symbol else "reject"
+    return "–" if symbol is None else str(symbol)

@@ -1,0 +1,177 @@
+"""Compiled kernels on integer transition tables, shared by automata and models: no objects, only numpy arrays.
+
+A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers have checked it, the kernels
+don't. numba compiles each kernel at its first use and keeps the machine code on disk beside this file.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def walk(next_state, start, tokens):
+    """States q_1 … q_T along a word: int64, shape (T,)."""
+    states = np.empty(tokens.shape[0], np.int64)
+    q = start
+    for k in range(tokens.shape[0]):
+        q = next_state[tokens[k], q]
+        states[k] = q
+    return states
+
+
+@njit(cache=True)
+def breadth_first(next_state, start):
+    """The reachable states in breadth-first order, letters in order: int64, shape (reachable,)."""
+    n_letters, n = next_state.shape
+    order = np.empty(n, np.int64)
+    seen = np.zeros(n, np.bool_)
+    order[0], seen[start] = start, True
+    found, k = 1, 0
+    while k < found:
+        for a in range(n_letters):
+            q = next_state[a, order[k]]
+            if not seen[q]:
+                seen[q] = True
+                order[found] = q
+                found += 1
+        k += 1
+    return order[:found]
+
+
+@njit(cache=True)
+def hopcroft(next_state, classes, n_classes):
+    """The coarsest partition finer than `classes` that every letter respects, as a block number a state.
+
+    Hopcroft (1971) with the refinable partition of Valmari & Lehtinen (2008): O(|Σ| n log n). `classes` is int64,
+    shape (n,), with the values 0 … n_classes−1, each used.
+    """
+    n_letters, n = next_state.shape
+    # Predecessors of q under a: pred[a, first_pred[a, q] : first_pred[a, q + 1]].
+    first_pred = np.zeros((n_letters, n + 1), np.int64)
+    pred = np.empty((n_letters, n), np.int64)
+    for a in range(n_letters):
+        for q in range(n):
+            first_pred[a, next_state[a, q] + 1] += 1
+        for q in range(n):
+            first_pred[a, q + 1] += first_pred[a, q]
+        fill = first_pred[a, :n].copy()
+        for q in range(n):
+            r = next_state[a, q]
+            pred[a, fill[r]] = q
+            fill[r] += 1
+    # Block c holds states[first[c] : end[c]]; its first marked[c] members are marked; place[q] is where q stands.
+    block_of = classes.copy()
+    first, end = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    for q in range(n):
+        end[block_of[q]] += 1
+    for c in range(1, n_classes):
+        end[c] += end[c - 1]
+        first[c] = end[c - 1]
+    states, place, marked = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(n, np.int64)
+    fill = first.copy()
+    for q in range(n):
+        place[q] = fill[block_of[q]]
+        states[place[q]] = q
+        fill[block_of[q]] += 1
+    # Splitters (block, letter) still to be tried; all but the largest block suffice at first.
+    largest = 0
+    for c in range(n_classes):
+        if end[c] - first[c] > end[largest] - first[largest]:
+            largest = c
+    waiting = np.empty(n * n_letters, np.int64)
+    n_waiting = 0
+    for c in range(n_classes):
+        if c != largest:
+            for a in range(n_letters):
+                waiting[n_waiting] = c * n_letters + a
+                n_waiting += 1
+    touched, members = np.empty(n, np.int64), np.empty(n, np.int64)
+    n_blocks = n_classes
+    while n_waiting:
+        n_waiting -= 1
+        splitter, a = waiting[n_waiting] // n_letters, waiting[n_waiting] % n_letters
+        size = end[splitter] - first[splitter]
+        members[:size] = states[first[splitter] : end[splitter]]
+        n_touched = 0
+        for i in range(size):
+            for j in range(first_pred[a, members[i]], first_pred[a, members[i] + 1]):
+                q = pred[a, j]
+                c = block_of[q]
+                if marked[c] == 0:
+                    touched[n_touched] = c
+                    n_touched += 1
+                target = first[c] + marked[c]
+                other = states[target]
+                states[place[q]], place[other] = other, place[q]
+                states[target], place[q] = q, target
+                marked[c] += 1
+        for i in range(n_touched):
+            c = touched[i]
+            cut, n_marked = first[c] + marked[c], marked[c]
+            marked[c] = 0
+            if cut == end[c]:
+                continue
+            # The smaller half becomes the new block; the old number keeps the larger, and its place in `waiting`.
+            if n_marked <= end[c] - cut:
+                first[n_blocks], end[n_blocks] = first[c], cut
+                first[c] = cut
+            else:
+                first[n_blocks], end[n_blocks] = cut, end[c]
+                end[c] = cut
+            for j in range(first[n_blocks], end[n_blocks]):
+                block_of[states[j]] = n_blocks
+            for b in range(n_letters):
+                waiting[n_waiting] = n_blocks * n_letters + b
+                n_waiting += 1
+            n_blocks += 1
+    return block_of
+
+
+@njit(cache=True)
+def distinguish(next_state, classes, start_a, start_b):
+    """A shortest word on which two states of one table fall into different classes: (found, tokens).
+
+    Breadth-first search over pairs of states, a pair being skipped when union-find already links its members (Hopcroft
+    & Karp 1971). Skipping loses no shortest word: if w separates p from q and the links between them run through pairs
+    met earlier, hence no deeper, then w separates the members of one of those pairs. At most n − 1 pairs are ever kept.
+    """
+    n_letters, n = next_state.shape
+    parent = np.arange(n)
+    left, right = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    origin, letter = np.empty(n + 1, np.int64), np.empty(n + 1, np.int64)
+    left[0], right[0], origin[0], letter[0] = start_a, start_b, -1, -1
+    parent[start_b] = start_a
+    found, k, hit = 1, 0, -1
+    if classes[start_a] != classes[start_b]:
+        hit = 0
+    while k < found and hit < 0:
+        for a in range(n_letters):
+            p, q = next_state[a, left[k]], next_state[a, right[k]]
+            i, j = p, q
+            while parent[i] != i:
+                parent[i] = parent[parent[i]]
+                i = parent[i]
+            while parent[j] != j:
+                parent[j] = parent[parent[j]]
+                j = parent[j]
+            if i != j:
+                parent[j] = i
+                left[found], right[found], origin[found], letter[found] = p, q, k, a
+                if classes[p] != classes[q]:
+                    hit = found
+                    break
+                found += 1
+        k += 1
+    if hit < 0:
+        return False, np.empty(0, np.int64)
+    length, k = 0, hit
+    while origin[k] >= 0:
+        length, k = length + 1, origin[k]
+    word, k = np.empty(length, np.int64), hit
+    while origin[k] >= 0:
+        length -= 1
+        word[length] = letter[k]
+        k = origin[k]
+    return True, word
