@@ -1,1 +1,69 @@
+"""fsa2lrnn: finite automata as exact linear recurrent networks, and back.
 
+The names of the contract are found here and loaded at first use, so that what needs no torch does not wait for it.
+
+>>> from fsa2lrnn import MooreMachine, compile_machine, extract
+>>> m = MooreMachine.from_source("regex:(ab)*")
+>>> extract(compile_machine(m)) == m.minimise()
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fsa2lrnn import lrnn
+    from fsa2lrnn.automata import zoo
+    from fsa2lrnn.automata.language import equivalent
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.compile import compile_recurrence
+    from fsa2lrnn.extract import extract
+    from fsa2lrnn.lower import compile_machine, lower
+    from fsa2lrnn.lrnn.checkpoint import load, save
+    from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.recurrence import Recurrence
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "LRNN": "fsa2lrnn.lrnn.model",
+    "MooreMachine": "fsa2lrnn.automata.machine",
+    "Recurrence": "fsa2lrnn.recurrence",
+    "compile_machine": "fsa2lrnn.lower",
+    "compile_recurrence": "fsa2lrnn.compile",
+    "equivalent": "fsa2lrnn.automata.language",
+    "extract": "fsa2lrnn.extract",
+    "load": "fsa2lrnn.lrnn.checkpoint",
+    "lower": "fsa2lrnn.lower",
+    "save": "fsa2lrnn.lrnn.checkpoint",
+}
+_MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
+
+__all__ = [
+    "LRNN",
+    "MooreMachine",
+    "Recurrence",
+    "compile_machine",
+    "compile_recurrence",
+    "equivalent",
+    "extract",
+    "load",
+    "lower",
+    "lrnn",
+    "save",
+    "zoo",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if name in _MODULES:
+        return import_module(_MODULES[name])
+    raise AttributeError(f"module 'fsa2lrnn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

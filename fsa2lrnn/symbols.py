@@ -12,7 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import InvalidMachine, InvalidWord, UnsupportedFormat
 
 Word = Iterable[Hashable] | str
 Alphabet = tuple[Hashable, ...]
@@ -84,8 +84,9 @@ def encode_text(pieces: Iterable[str], alphabet: Alphabet) -> Iterator[np.ndarra
     """The positions of a word that arrives as text in pieces, one int64 array a piece; memory is that of one piece."""
     index, read = text_index(alphabet), 0
     if is_character_alphabet(alphabet):
+        space_is_a_letter = any(text.isspace() for text in index)
         for piece in pieces:
-            kept = [c for c in piece if c in index or not c.isspace()] if _has_space(piece) else piece
+            kept = "".join([c for c in piece if c in index or not c.isspace()] if space_is_a_letter else piece.split())
             yield _lookup(kept, index, read, alphabet)
             read += len(kept)
         return
@@ -103,10 +104,6 @@ def read_pieces(stream: IO[str], size: int = 1 << 20) -> Iterator[str]:
     """A text stream as pieces of at most `size` characters."""
     while piece := stream.read(size):
         yield piece
-
-
-def _has_space(text: str) -> bool:
-    return len(text.split(maxsplit=1)) != 1 or text[0].isspace() or text[-1].isspace()
 
 
 def _lookup(texts: str | list[str], index: dict[str, int], offset: int, alphabet: Alphabet) -> np.ndarray:
@@ -140,6 +137,25 @@ def _unknown(letter: object, k: int, alphabet: Alphabet) -> str:
     if same_text:
         remedy = f"write {same_text[0]!r} ({type(same_text[0]).__name__}), not {letter!r} ({type(letter).__name__})"
     return f"letter {letter!r} at position {k + 1} is not in the alphabet ({shown}): {remedy}"
+
+
+def align(letters: Alphabet, others: Alphabet) -> list[int]:
+    """For each of `letters` its position in `others`, which must hold the same letters in any order.
+
+    Raises `InvalidMachine` naming the letters that only one of the two has.
+
+    >>> align(("a", "b"), ("b", "a"))
+    [1, 0]
+    """
+    position = {letter: i for i, letter in enumerate(others)}
+    if set(position) != set(letters):
+        only_first = [letter for letter in letters if letter not in position]
+        only_second = [letter for letter in others if letter not in set(letters)]
+        raise InvalidMachine(
+            f"the alphabets differ (only the first has {only_first[:8]}, only the second {only_second[:8]}): "
+            "rename or add letters until both have the same"
+        )
+    return [position[letter] for letter in letters]
 
 
 def to_json(symbol: Hashable) -> Any:

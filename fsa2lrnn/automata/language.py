@@ -11,6 +11,7 @@ from fsa2lrnn import tables
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.symbols import align
 
 Completion = Literal["error", "sink", "ignore"]
 MISSING = -1  # an entry of a partial table
@@ -63,7 +64,7 @@ def equivalent(a: MooreMachine, b: MooreMachine) -> tuple[Hashable, ...] | None:
     >>> equivalent(even, MooreMachine([[1, 2, 3, 3]], [True, False, True, True]))
     (0, 0, 0)
     """
-    order = _letters_of_b_in_order_of_a(a, b)
+    order = align(a.alphabet, b.alphabet)
     joined = np.concatenate([a.delta, b.delta[order] + a.n_states], axis=1)
     classes = _classes(a.outputs + b.outputs)
     found, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)
@@ -85,7 +86,7 @@ def product(
     >>> both.n_states, both.transduce([0] * 6)
     (6, [False, False, False, False, False, True])
     """
-    order = _letters_of_b_in_order_of_a(a, b)
+    order = align(a.alphabet, b.alphabet)
     position = {letter: i for i, letter in enumerate(a.alphabet)}
 
     def step(pair: tuple[int, int], letter: Hashable) -> tuple[int, int]:
@@ -167,18 +168,6 @@ def _classes(outputs: Sequence[Hashable]) -> np.ndarray:
 def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:
     label = q if machine.labels is None else machine.labels[q]
     return label if isinstance(label, tuple) else (label,)
-
-
-def _letters_of_b_in_order_of_a(a: MooreMachine, b: MooreMachine) -> np.ndarray:
-    position = {letter: i for i, letter in enumerate(b.alphabet)}
-    if set(position) != set(a.alphabet):
-        only_a = [letter for letter in a.alphabet if letter not in position]
-        only_b = [letter for letter in b.alphabet if letter not in set(a.alphabet)]
-        raise InvalidMachine(
-            f"the machines have unlike alphabets (only the first has {only_a[:8]}, only the second {only_b[:8]}): "
-            "rename or add letters until both have the same"
-        )
-    return np.array([position[letter] for letter in a.alphabet])
 
 
 def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], names: list[Hashable] | None) -> str:

@@ -1,0 +1,202 @@
+"""From a machine to exact integer tables. `compile_recurrence` is the table of contents; each pass is a theorem.
+
+`lower.compile_machine` goes on from here to the network; this module knows no torch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, IndexTables, Recurrence
+
+Form = Literal["onehot"]
+Layout = Literal["auto", "dense", "index"]
+
+LARGEST_DENSE_BLOCK = 64  # beyond, "auto" keeps index tables: a dense step costs n² and a parallel scan n³
+DENSE_MEMORY = 4 * 2**30  # bytes that dense weights may take before they are refused
+
+
+def compile_recurrence(
+    machine: MooreMachine,
+    form: Form = "onehot",
+    max_block: int | None = None,
+    layout: Layout = "auto",
+    dense_memory: int = DENSE_MEMORY,
+) -> Recurrence:
+    """The exact recurrence that computes `machine`, for every word of every length (T1 of docs/theory.md).
+
+    Args:
+        machine: any complete Moore machine; its minimal machine is what gets compiled.
+        form: "onehot", one block with a state for each state of the minimal machine, or one block a factor where its
+            labels show it to be a direct product.
+        max_block: refuse blocks larger than this.
+        layout: "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64 states a block.
+        dense_memory: bytes that the dense weights (float32) may take.
+
+    Raises:
+        NotExpressible: if a block exceeds `max_block`.
+        BudgetExceeded: if "dense" is asked for and would not fit.
+        UnsupportedFormat: for an unknown form or layout.
+
+    >>> r = compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))
+    >>> r.layer.A[1, 0].tolist(), r.transduce([1, 1, 1])
+    ([[0, 1], [1, 0]], [True, False, True])
+    """
+    _check_options(form, layout)
+    minimal = minimise(machine)
+    factors = visible_factors(minimal)
+    sizes = [factor.size for factor in factors]
+    _check_block_sizes(sizes, max_block)
+    cell, representatives = share_cells(minimal.delta)
+    needed = dense_bytes(sizes, len(representatives), minimal)
+    if layout == "index" or (layout == "auto" and (max(sizes) > LARGEST_DENSE_BLOCK or needed > dense_memory)):
+        return index_recurrence(minimal, cell, representatives)
+    _check_dense_memory(sizes, len(representatives), needed, dense_memory)
+    return dense_recurrence(minimal, factors, cell, representatives)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """One coordinate of a direct product: its own transition table, and the coordinate of each state of the product."""
+
+    next_state: np.ndarray  # (|Σ|, size)
+    coordinate: np.ndarray  # (n,)
+
+    @property
+    def size(self) -> int:
+        """Number of states of the factor."""
+        return self.next_state.shape[1]
+
+
+def visible_factors(machine: MooreMachine) -> list[Factor]:
+    """The factors of a machine whose labels are tuples of coordinates that move independently; else the machine alone.
+
+    A coordinate moves independently when its next value depends on its own value and the letter only. Coordinates that
+    are constant, or that the others already tell, are dropped; what is left must tell all states apart and be cheaper
+    than one block by Σ b³, the cost of a parallel scan. The check is on the table, so labels can mislead nobody.
+    """
+    whole = [Factor(machine.delta, np.arange(machine.n_states))]
+    coordinates = _label_coordinates(machine)
+    if coordinates is None:
+        return whole
+    factors = []
+    for coordinate in coordinates:
+        size = int(coordinate.max()) + 1
+        next_state = np.full((len(machine.delta), size), -1)
+        for a, row in enumerate(machine.delta):
+            next_state[a, coordinate] = coordinate[row]
+            if (next_state[a, coordinate] != coordinate[row]).any():
+                return whole
+        factors.append(Factor(next_state, coordinate))
+    factors.sort(key=lambda factor: factor.size)
+    for factor in list(factors):
+        rest = [f for f in factors if f is not factor]
+        if rest and _tell_apart(rest, machine.n_states):
+            factors = rest
+    factors.sort(key=lambda factor: -factor.size)
+    cheaper = sum(f.size**3 for f in factors) < machine.n_states**3
+    return factors if cheaper and _tell_apart(factors, machine.n_states) else whole
+
+
+def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Letters that act alike share a cell: (cell of each letter, a representative letter of each cell)."""
+    number: dict[bytes, int] = {}
+    cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
+    _, representatives = np.unique(cell, return_index=True)
+    return cell, representatives
+
+
+def dense_recurrence(
+    machine: MooreMachine, factors: list[Factor], cell: np.ndarray, representatives: np.ndarray
+) -> Recurrence:
+    """T1: A[c] has columns e_{δ(q,a)}, v = 0, x₀ = e_{q₀}, in each factor.
+
+    The read-out has one hidden unit a state, relu(Σ_h x_h[coordinate] − (H − 1)): an AND of one-hots, 1 in exactly the
+    state it stands for. Every value is an integer of at most H.
+    """
+    sizes = tuple(factor.size for factor in factors)
+    n_cells, n_heads, b = len(representatives), len(factors), max(sizes)
+    A = np.zeros((n_cells, n_heads, b, b), np.int8)
+    x0 = np.zeros((n_heads, b), np.int8)
+    W1 = np.zeros((machine.n_states, n_heads, b), np.int8)
+    for h, factor in enumerate(factors):
+        for c, a in enumerate(representatives):
+            A[c, h, factor.next_state[a], np.arange(factor.size)] = 1
+        x0[h, factor.coordinate[machine.start]] = 1
+        W1[np.arange(machine.n_states), h, factor.coordinate] = 1
+    outputs, number = _number_outputs(machine)
+    W2 = np.zeros((len(outputs), machine.n_states), np.int8)
+    W2[number, np.arange(machine.n_states)] = 1
+    readout = DenseReadout(
+        W1.reshape(machine.n_states, n_heads * b),
+        np.full(machine.n_states, 1 - n_heads, np.int8),
+        W2,
+        np.zeros(len(outputs), np.int8),
+    )
+    v = np.zeros((n_cells, n_heads, b), np.int8)
+    return Recurrence(machine.alphabet, outputs, DenseTables(A, v, x0, cell, sizes), readout)
+
+
+def index_recurrence(machine: MooreMachine, cell: np.ndarray, representatives: np.ndarray) -> Recurrence:
+    """T1 with each one-hot column kept as the row of its 1: n numbers a cell in place of n²."""
+    outputs, number = _number_outputs(machine)
+    layer = IndexTables(machine.delta[representatives], machine.start, cell)
+    return Recurrence(machine.alphabet, outputs, layer, IndexReadout(number))
+
+
+def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
+    """Bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
+    b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
+    maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
+    embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))
+    return 4 * (maps + gates + embedding + readout)
+
+
+def _number_outputs(machine: MooreMachine) -> tuple[tuple, np.ndarray]:
+    outputs = tuple(dict.fromkeys(machine.outputs))
+    position = {output: i for i, output in enumerate(outputs)}
+    return outputs, np.array([position[output] for output in machine.outputs])
+
+
+def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
+    labels = machine.labels
+    if labels is None or not all(isinstance(label, tuple) and len(label) == len(labels[0]) for label in labels):  # type: ignore[arg-type]
+        return None
+    coordinates = []
+    for values in zip(*labels, strict=True):  # type: ignore[arg-type]
+        number: dict[object, int] = {}
+        coordinates.append(np.array([number.setdefault(value, len(number)) for value in values]))
+    return coordinates if len(coordinates) > 1 else None
+
+
+def _tell_apart(factors: list[Factor], n_states: int) -> bool:
+    return len(np.unique(np.stack([f.coordinate for f in factors], axis=1), axis=0)) == n_states
+
+
+def _check_options(form: str, layout: str) -> None:
+    for name, value, known in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
+        if value not in known:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(known)}")
+
+
+def _check_block_sizes(sizes: list[int], max_block: int | None) -> None:
+    if max_block is not None and max(sizes) > max_block:
+        raise NotExpressible(
+            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
+            f"allow max_block = {max(sizes)}"
+        )
+
+
+def _check_dense_memory(sizes: list[int], n_cells: int, needed: int, limit: int) -> None:
+    if needed > limit:
+        raise BudgetExceeded(
+            f"dense weights would take {needed / 2**30:,.1f} GiB, more than the {limit / 2**30:,.1f} GiB allowed "
+            f"({n_cells} maps × {len(sizes)} blocks × {max(sizes):,}² entries × 4 bytes, gates and read-out besides): "
+            "use layout='index', the same linear map as a table, or raise dense_memory"
+        )

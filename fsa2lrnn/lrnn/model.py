@@ -1,0 +1,196 @@
+"""The LRNN: embedding, layers, read-out. Compiled and trained models are both this class."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.lrnn.block import BlockLayer
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
+from fsa2lrnn.symbols import Word, encode
+
+_CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
+
+
+class LayerState(NamedTuple):
+    """What a layer carries from one step to the next."""
+
+    x: Tensor  # (B, H, b), or the index of the one-hot state (B,)
+    u: Tensor | None  # under token shift, the layer's last input (B, d)
+
+
+State = tuple[LayerState, ...]
+
+
+class LRNN(nn.Module):
+    """A stack of linear recurrences x_k = A(u_k) x_{k-1} + v(u_k) between an embedding and a read-out MLP (Eqs. 1, 5).
+
+    A new model has random weights, ready to train; `fsa2lrnn.compile_machine` returns one with exact weights.
+
+    >>> from fsa2lrnn.lrnn import BlockLayerConfig
+    >>> config = LRNNConfig(alphabet=("a", "b"), outputs=(False, True), layers=(BlockLayerConfig((8,) * 8, 512, 64),))
+    >>> model = LRNN(config)
+    >>> model(torch.zeros(3, 7, dtype=torch.int64)).shape, model.layers[0].n_heads
+    (torch.Size([3, 7, 2]), 8)
+    """
+
+    def __init__(self, config: LRNNConfig) -> None:
+        super().__init__()
+        self.config = config
+        n_letters, n_outputs = len(config.alphabet), len(config.outputs)
+        if config.index_layer is None:
+            self.embedding: nn.Module = nn.Embedding(n_letters, config.embedding_dim)
+            widths = _input_widths(config)
+            shift = 2 if config.token_shift else 1
+            self.layers = nn.ModuleList(
+                BlockLayer(shift * width, layer, config.normalisation, config.p)
+                for width, layer in zip(widths[:-1], config.block_layers, strict=True)
+            )
+            norms = widths if config.layer_norm else []
+            self.norms = nn.ModuleList(nn.LayerNorm(width) for width in norms)  # one a layer, one for the read-out
+            self.readout: nn.Module = nn.Sequential(
+                nn.Linear(widths[-1], config.readout_hidden), nn.ReLU(), nn.Linear(config.readout_hidden, n_outputs)
+            )
+        else:
+            self.embedding = IndexEmbedding(n_letters)
+            self.layers = nn.ModuleList([IndexLayer(config.index_layer)])
+            self.norms = nn.ModuleList()
+            self.readout = IndexReadout(config.index_layer.n_states, n_outputs)
+
+    @property
+    def alphabet(self) -> tuple[Hashable, ...]:
+        """Σ: token i stands for letter i."""
+        return self.config.alphabet
+
+    @property
+    def outputs(self) -> tuple[Hashable, ...]:
+        """Γ: logit j belongs to output symbol j."""
+        return self.config.outputs
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The floating-point type that the model computes in."""
+        return next(t.dtype for t in self.state_dict().values() if t.is_floating_point())
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return next(iter(self.state_dict().values())).device
+
+    # -- batches of tokens -----------------------------------------------------------------------------------------
+
+    def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
+        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
+
+        `method` names the scan (`fsa2lrnn.lrnn.scan`). Raises `InvalidWord` for tokens that are no letters.
+        """
+        return self.advance(tokens, self.initial_state(len(tokens)), method)[0]
+
+    def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
+        """Logits along `tokens` from a given state, and the state after them: (B, T) -> (B, T, |Γ|).
+
+        Splitting a word and carrying the state computes the same recurrence as reading it whole.
+        """
+        self._check_tokens(tokens)
+        stream, after = self.embedding(tokens), []
+        for i, layer in enumerate(self.layers):
+            u = self._norm(i, stream)
+            last_u = None
+            if (first_u := state[i].u) is not None:
+                shifted = torch.cat([first_u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
+                last_u = shifted[:, -1]
+                u = torch.cat([u, shifted[:, :-1]], dim=-1)
+            x, last_x = layer(u, state[i].x, method)
+            after.append(LayerState(last_x, last_u))
+            stream = self._connect(i, stream, x)
+        return self.readout(self._norm(len(self.layers), stream)), tuple(after)
+
+    def initial_state(self, batch: int = 1) -> State:
+        """The state before the first letter, for each word of a batch."""
+        return self._initial(batch)[0]
+
+    def initial_logits(self) -> Tensor:
+        """Logits on the empty word, shape (|Γ|,): the read-out of x₀, with a zero in place of the token's embedding."""
+        with torch.no_grad():
+            return self.readout(self._norm(len(self.layers), self._initial(1)[1]))[0]
+
+    def _initial(self, batch: int) -> tuple[State, Tensor]:
+        states = []
+        stream = torch.zeros(batch, self.config.embedding_dim, dtype=self.dtype, device=self.device)
+        for i, layer in enumerate(cast("Iterable[BlockLayer | IndexLayer]", self.layers)):
+            x = layer.initial_state(batch)
+            states.append(LayerState(x, self._norm(i, stream) if self.config.token_shift else None))
+            stream = self._connect(i, stream, layer.emit(x))
+        return tuple(states), stream
+
+    def _norm(self, i: int, stream: Tensor) -> Tensor:
+        return self.norms[i](stream) if self.config.layer_norm else stream
+
+    def _connect(self, i: int, stream: Tensor, x: Tensor) -> Tensor:
+        residual = self.config.connection == "residual" and i + 1 < len(self.layers)
+        return stream + x if residual else x
+
+    def _check_tokens(self, tokens: Tensor) -> None:
+        if tokens.dtype != torch.int64 or tokens.ndim != 2:
+            raise InvalidWord(
+                f"tokens of type {tokens.dtype} and shape {tuple(tokens.shape)}: give int64, shape (B, T)"
+            )
+        # On a GPU this look at the data would stall the queue; the embedding itself objects there.
+        if tokens.device.type == "cpu" and tokens.numel():
+            low, high = int(tokens.min()), int(tokens.max())
+            if low < 0 or high >= len(self.alphabet):
+                wrong = low if low < 0 else high
+                raise InvalidWord(f"token {wrong} is no letter: tokens run 0..{len(self.alphabet) - 1}")
+
+    # -- words of letters ------------------------------------------------------------------------------------------
+
+    def transduce(self, word: Word, method: str = "auto") -> list[Hashable]:
+        """The output symbol after every prefix of `word`. Raises `InvalidWord` for an unknown letter."""
+        tokens = encode(word, self.alphabet)
+        return [self.outputs[j] for numbers in self.stream([tokens], method) for j in numbers]
+
+    def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
+        """Output numbers along a word that arrives in pieces of tokens, in memory that its length does not change.
+
+        Raises `NotExact` where logits are not numbers, since no output can then be named.
+        """
+        state, read = self.initial_state(), 0
+        size = self._chunk_length()
+        with torch.no_grad():
+            for piece in pieces:
+                for start in range(0, len(piece), size):
+                    tokens = torch.from_numpy(piece[start : start + size]).to(self.device)
+                    logits, state = self.advance(tokens[None], state, method)
+                    yield decode(logits[0], read).cpu().numpy()
+                    read += len(tokens)
+
+    def _chunk_length(self) -> int:
+        longest = 1 << 16 if self.config.index_layer else 1 << 12
+        return max(1, min(longest, _CHUNK_ENTRIES // self.config.entries_per_token))
+
+    def extra_repr(self) -> str:
+        """What `print(model)` says beside the modules."""
+        return f"letters={len(self.alphabet)}, outputs={len(self.outputs)}, normalisation={self.config.normalisation!r}"
+
+
+def decode(logits: Tensor, position: int = 0) -> Tensor:
+    """The number of the largest logit, first among equals: (T, |Γ|) -> (T,). Raises `NotExact` where one is NaN."""
+    if (wrong := logits.isnan().any(-1)).any():
+        k = position + int(wrong.nonzero()[0]) + 1
+        raise NotExact(f"the logits at position {k} are NaN, so no output can be read: the state has overflowed")
+    return logits.argmax(-1)
+
+
+def _input_widths(config: LRNNConfig) -> list[int]:
+    """Widths of the stream before each layer and before the read-out."""
+    widths = [config.embedding_dim]
+    for i, layer in enumerate(config.block_layers):
+        keeps = config.connection == "residual" and i + 1 < len(config.layers)
+        widths.append(widths[-1] if keeps else layer.width)
+    return widths

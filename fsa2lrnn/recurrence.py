@@ -1,0 +1,238 @@
+"""The exact intermediate form between a machine and a network: integer tables A[a], v[a], x₀ and a read-out.
+
+    x_k = A[a_k] x_{k-1} + v[a_k],    y_k = W₂ relu(W₁ x_k + b₁) + b₂        (the paper's Eq. 1, T1 of docs/theory.md)
+
+A `Recurrence` holds nothing that floats could round and checks on construction that its states stay one-hot, which is
+the hypothesis of T1. Letters that act alike share one *cell* of the tables. Two layouts hold the same linear map:
+`DenseTables` writes the matrices out, `IndexTables` keeps of each one-hot column only the row of its 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.errors import InvalidMachine
+from fsa2lrnn.symbols import Word, encode
+
+
+@dataclass(frozen=True, eq=False)
+class DenseTables:
+    """One layer of H one-hot blocks, written out; unequal blocks are padded with zeros to the largest, b.
+
+    Each head of each cell is either a *map* (every column of A within the block is one-hot, v = 0) or a *reset* (A = 0,
+    v one-hot); x₀ is one-hot in every head. So columns have p-norm 1 or 0 for every p, and states stay one-hot.
+
+    Args:
+        A: int, shape (C, H, b, b), 0 or 1.
+        v: int, shape (C, H, b), 0 or 1.
+        x0: int, shape (H, b).
+        cell: which of the C cells each letter uses, int, shape (|Σ|,).
+        block_sizes: H sizes, each at most b.
+
+    Raises:
+        InvalidMachine: naming the first broken invariant.
+    """
+
+    A: np.ndarray
+    v: np.ndarray
+    x0: np.ndarray
+    cell: np.ndarray
+    block_sizes: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        n_cells = self._check_shapes()
+        _check_cells(self.cell, n_cells)
+        for h, size in enumerate(self.block_sizes):
+            A, v, x0 = self.A[:, h], self.v[:, h], self.x0[h]
+            if A[:, size:].any() or A[:, :, size:].any() or v[:, size:].any() or x0[size:].any():
+                raise InvalidMachine(f"head {h} has entries outside its block of size {size}: padding is zero")
+            if not _one_hot(x0):
+                raise InvalidMachine(f"x0 of head {h} is {x0.tolist()}: it must be one-hot")
+            is_map = _one_hot(A[:, :size, :size].swapaxes(1, 2)).all(1) & ~v.any(1)
+            is_reset = ~A.any((1, 2)) & _one_hot(v)
+            if wrong := np.flatnonzero(~(is_map | is_reset)).tolist():
+                raise InvalidMachine(
+                    f"head {h} of cell {wrong[0]} is neither a map (one-hot columns, v = 0) nor a reset (A = 0, v "
+                    f"one-hot): its columns sum to {A[wrong[0]].sum(0).tolist()} and v to {int(v[wrong[0]].sum())}"
+                )
+        _freeze(self.A, self.v, self.x0, self.cell)
+
+    def _check_shapes(self) -> int:
+        n_heads, b = len(self.block_sizes), max(self.block_sizes, default=0)
+        n_cells = len(self.A)
+        wanted = {"A": (n_cells, n_heads, b, b), "v": (n_cells, n_heads, b), "x0": (n_heads, b)}
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape or not n_heads or not n_cells:
+                raise InvalidMachine(
+                    f"{name} has shape {getattr(self, name).shape}, but {n_cells} cells and blocks of sizes "
+                    f"{self.block_sizes} ask for {shape}"
+                )
+        return n_cells
+
+    @property
+    def n_heads(self) -> int:
+        """H, the number of blocks."""
+        return len(self.block_sizes)
+
+    def initial(self) -> np.ndarray:
+        """x₀, flattened: shape (H·b,)."""
+        return self.x0.reshape(-1)
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        """A[a] x + v[a] for every state and letter: (N, H·b) -> (N, |Σ|, H·b)."""
+        n_heads, b = self.x0.shape
+        heads = x.reshape(len(x), n_heads, b)
+        after = np.einsum("chij,nhj->nchi", self.A, heads, dtype=x.dtype) + self.v  # (N, C, H, b)
+        return after.reshape(len(x), -1, n_heads * b)[:, self.cell]
+
+
+@dataclass(frozen=True, eq=False)
+class IndexTables:
+    """One layer of a single one-hot block as an index table: column q of A[c] has its 1 in row `next_state[c, q]`.
+
+    Args:
+        next_state: int, shape (C, n), entries in 0 … n−1.
+        start: the position of the 1 of x₀.
+        cell: which of the C cells each letter uses, int, shape (|Σ|,).
+
+    Raises:
+        InvalidMachine: naming the first broken invariant.
+    """
+
+    next_state: np.ndarray
+    start: int
+    cell: np.ndarray
+
+    def __post_init__(self) -> None:
+        n_cells, n = self.next_state.shape
+        _check_cells(self.cell, n_cells)
+        if n == 0 or self.next_state.min() < 0 or self.next_state.max() >= n:
+            raise InvalidMachine(
+                f"next_state has entries outside 0..{n - 1}: each column has its 1 in a row of the block"
+            )
+        if not 0 <= self.start < n:
+            raise InvalidMachine(f"start = {self.start}, but the block has {n} states")
+        _freeze(self.next_state, self.cell)
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """(n,)."""
+        return (self.next_state.shape[1],)
+
+    @property
+    def n_heads(self) -> int:
+        """1."""
+        return 1
+
+    def initial(self) -> np.ndarray:
+        """The index of x₀'s 1: shape (1,)."""
+        return np.array([self.start])
+
+    def step(self, x: np.ndarray) -> np.ndarray:
+        """Indices after every letter: (N, 1) -> (N, |Σ|, 1)."""
+        return self.next_state[:, x[:, 0]].T[:, self.cell, None]
+
+
+@dataclass(frozen=True, eq=False)
+class DenseReadout:
+    """y = W₂ relu(W₁ x + b₁) + b₂ with small integers: W1 (d, H·b), b1 (d,), W2 (|Γ|, d), b2 (|Γ|,)."""
+
+    W1: np.ndarray
+    b1: np.ndarray
+    W2: np.ndarray
+    b2: np.ndarray
+
+    def __post_init__(self) -> None:
+        d, n_outputs = len(self.W1), len(self.W2)
+        if self.b1.shape != (d,) or self.W2.shape != (n_outputs, d) or self.b2.shape != (n_outputs,):
+            raise InvalidMachine(
+                f"the read-out's shapes do not fit: W1 {self.W1.shape}, b1 {self.b1.shape}, W2 {self.W2.shape}, "
+                f"b2 {self.b2.shape} should be (d, ·), (d,), (|Γ|, d), (|Γ|,)"
+            )
+        _freeze(self.W1, self.b1, self.W2, self.b2)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The number of the output with the largest y, first among equals: (…, H·b) -> (…)."""
+        return (np.maximum(x @ self.W1.T + self.b1, 0) @ self.W2.T + self.b2).argmax(-1)
+
+
+@dataclass(frozen=True, eq=False)
+class IndexReadout:
+    """The output number of each state index: `output[q]`, shape (n,)."""
+
+    output: np.ndarray
+
+    def __post_init__(self) -> None:
+        _freeze(self.output)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """Output numbers: (…, 1) -> (…)."""
+        return self.output[x[..., 0]]
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
+
+    Args:
+        alphabet: Σ, the letters of the tables' cells.
+        outputs: Γ, the distinct output symbols, numbered as the read-out numbers them.
+        layer: the tables; a state is what `layer.initial()` and `layer.step()` give.
+        readout: from states to output numbers.
+
+    Raises:
+        InvalidMachine: if alphabet, layer and read-out do not fit together.
+    """
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+    layer: DenseTables | IndexTables
+    readout: DenseReadout | IndexReadout
+
+    def __post_init__(self) -> None:
+        if len(self.layer.cell) != len(self.alphabet):
+            raise InvalidMachine(f"the layer knows {len(self.layer.cell)} letters, the alphabet {len(self.alphabet)}")
+        if isinstance(self.layer, DenseTables) != isinstance(self.readout, DenseReadout):
+            raise InvalidMachine("layer and read-out are of different layouts: both dense or both index tables")
+        if isinstance(self.readout, DenseReadout):
+            width, n_outputs = self.readout.W1.shape[1], len(self.readout.W2)
+            states = self.layer.initial().size
+        else:
+            width, n_outputs = len(self.readout.output), int(self.readout.output.max()) + 1
+            states = self.layer.block_sizes[0]
+        if width != states or not 1 <= n_outputs <= len(self.outputs):
+            raise InvalidMachine(
+                f"the read-out takes {width} and gives {n_outputs}, but states have {states} entries and there are "
+                f"{len(self.outputs)} outputs"
+            )
+
+    @property
+    def layers(self) -> tuple[DenseTables | IndexTables, ...]:
+        """The layers from input to output: one, since a one-hot form needs no second."""
+        return (self.layer,)
+
+    def transduce(self, word: Word) -> list[Hashable]:
+        """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
+        x, symbols = self.layer.initial()[None], []
+        for a in encode(word, self.alphabet):
+            x = self.layer.step(x)[:, a]
+            symbols.append(self.outputs[int(self.readout(x)[0])])
+        return symbols
+
+
+def _one_hot(vectors: np.ndarray) -> np.ndarray:
+    """Whether each vector along the last axis has a single 1 and zeros."""
+    return ((vectors == 1).sum(-1) == 1) & ((vectors == 0).sum(-1) == vectors.shape[-1] - 1)
+
+
+def _check_cells(cell: np.ndarray, n_cells: int) -> None:
+    if cell.ndim != 1 or not cell.size or cell.min() < 0 or cell.max() >= n_cells:
+        raise InvalidMachine(f"cell = {cell.tolist()[:8]}…: give each letter one of the cells 0..{n_cells - 1}")
+
+
+def _freeze(*arrays: np.ndarray) -> None:
+    for array in arrays:
+        array.flags.writeable = False

@@ -1,0 +1,240 @@
+"""Is this model equal to this machine on every word of every length? (docs/theory.md §5)
+
+The states that a compiled model reaches are finitely many vectors. `prove_equivalent` explores the joint graph of
+(model state, machine state) from the start, letter by letter, comparing model states by the bits of the floats that
+were computed, until no letter leads to a new pair. It answers with what it explored, with a shortest counterexample, or
+with the budget that ran out: never "true" on a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import NoReturn, Protocol
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extract import NOT_A_NUMBER, Interner, ModelSystem
+from fsa2lrnn.lrnn.block import BlockLayer
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.recurrence import Recurrence
+from fsa2lrnn.symbols import align
+
+BUDGET = 1_000_000  # pairs of states
+
+_NO_OUTPUT = -2  # the number of a machine output that the model cannot give
+
+
+class _Verdict:
+    """A verdict is looked at with isinstance or match: as a truth value it would be read wrongly sooner or later."""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is no truth value: ask isinstance(verdict, Proved)")
+
+
+@dataclass(frozen=True)
+class Proved(_Verdict):
+    """Equal on every word of every length.
+
+    Args:
+        pairs: pairs (model state, machine state) reached; the graph is closed.
+        transitions: pairs × letters, each of them computed and compared.
+        machine_states: states of the minimal machine.
+        arithmetic: the dtype computed in, "int" for a `Recurrence`.
+        scans: the scans that the proof covers. The exploration is sequential; where every transition is one-hot no sum
+            ever rounds (T1), so every schedule computes the same bits.
+    """
+
+    pairs: int
+    transitions: int
+    machine_states: int
+    arithmetic: str
+    scans: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Refuted(_Verdict):
+    """Different, with a shortest word that shows it.
+
+    Args:
+        word: the letters; no shorter word tells model and machine apart.
+        model_trace, machine_trace: outputs after each letter, or that of the empty word for the empty word. The model's
+            is "NaN" where its logits are not numbers.
+    """
+
+    word: tuple[Hashable, ...]
+    model_trace: tuple[Hashable, ...]
+    machine_trace: tuple[Hashable, ...]
+
+
+@dataclass(frozen=True)
+class Undecided(_Verdict):
+    """The budget ran out before the graph closed.
+
+    Args:
+        budget: pairs allowed.
+        checked_length: model and machine agree on every word of at most this length.
+    """
+
+    budget: int
+    checked_length: int
+
+
+class _System(Protocol):
+    """What is explored: rows of bytes for states, numbers for outputs."""
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+
+    def initial(self) -> tuple[np.ndarray, int]: ...
+
+    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+
+def prove_equivalent(
+    model: LRNN | Recurrence, machine: MooreMachine, budget: int = BUDGET, empty_word: bool = True
+) -> Proved | Refuted | Undecided:
+    """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
+
+    Args:
+        model: a module in the dtype to be proved (float64, float32, bfloat16, float16), or exact integer tables.
+        machine: over the same letters, in any order.
+        budget: the number of joint states after which to give up.
+        empty_word: whether the output on the empty word counts too; a trained model has seldom learned it.
+
+    Returns:
+        `Proved`, `Refuted` with a shortest word, or `Undecided`.
+
+    Raises:
+        InvalidMachine: if model and machine have unlike alphabets.
+
+    >>> from fsa2lrnn import compile_machine
+    >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
+    >>> prove_equivalent(compile_machine(parity), parity)
+    Proved(pairs=2, transitions=4, machine_states=2, arithmetic='float32', scans=('sequential', 'pscan'))
+    """
+    minimal = minimise(machine)
+    system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else ModelSystem(model)
+    delta = minimal.delta[align(system.alphabet, minimal.alphabet)]
+    number = {output: j for j, output in enumerate(system.outputs)}
+    wanted = np.array([number.get(output, _NO_OUTPUT) for output in minimal.outputs])
+    search = _Search(system, delta, wanted, minimal.start)
+    if empty_word and search.start_output != wanted[minimal.start]:
+        return _refuted([], [search.start_output], system, minimal)
+    while search.frontier.size:
+        if (word := search.expand()) is not None:
+            return _refuted(word, _outputs_along(system, word), system, minimal)
+        if search.pairs > budget:
+            return Undecided(budget, search.depth)
+    arithmetic = "int" if isinstance(model, Recurrence) else str(model.dtype).removeprefix("torch.")
+    return Proved(
+        search.pairs, search.pairs * len(system.alphabet), minimal.n_states, arithmetic, _scans_covered(model)
+    )
+
+
+class _Search:
+    """Breadth-first search over pairs, a level at a time; each pair remembers the pair and letter it was reached by."""
+
+    def __init__(self, system: _System, delta: np.ndarray, wanted: np.ndarray, start: int) -> None:
+        self._system, self._delta, self._wanted = system, delta, wanted
+        self._rows, self.start_output = system.initial()
+        self._states = np.array([start])
+        self._seen = Interner()
+        self.frontier = self._number(self._rows, self._states)
+        self._parents, self._letters = [np.array([-1])], [np.array([-1])]
+        self.depth = 0
+
+    @property
+    def pairs(self) -> int:
+        """Pairs seen so far."""
+        return len(self._seen)
+
+    def expand(self) -> list[int] | None:
+        """One more letter from every pair of the frontier: the first wrong word, as letter numbers, or None."""
+        n_letters = len(self._delta)
+        rows, outputs = self._system.step(self._rows)  # (N, |Σ|, D), (N, |Σ|)
+        states = self._delta[:, self._states].T  # (N, |Σ|)
+        wrong = np.argwhere(outputs != self._wanted[states])
+        if len(wrong):
+            i, a = (int(k) for k in wrong[0])
+            return [*self._word_to(int(self.frontier[i])), a]
+        flat, flat_states = rows.reshape(-1, rows.shape[-1]), states.reshape(-1)
+        before = self.pairs
+        numbers = self._number(flat, flat_states)
+        found, first = np.unique(numbers, return_index=True)
+        new = first[found >= before]
+        self._parents.append(self.frontier[new // n_letters])
+        self._letters.append(new % n_letters)
+        self.frontier, self._rows, self._states = numbers[new], flat[new], flat_states[new]
+        self.depth += 1
+        return None
+
+    def _number(self, rows: np.ndarray, states: np.ndarray) -> np.ndarray:
+        tags = np.ascontiguousarray(states, np.int64).view(np.uint8).reshape(-1, 8)
+        return self._seen.number(np.concatenate([rows, tags], axis=1))
+
+    def _word_to(self, pair: int) -> list[int]:
+        parents, letters = np.concatenate(self._parents), np.concatenate(self._letters)
+        word: list[int] = []
+        while parents[pair] >= 0:
+            word.append(int(letters[pair]))
+            pair = int(parents[pair])
+        return word[::-1]
+
+
+class _RecurrenceSystem:
+    """Exact tables as a transition system on the bytes of their integer states."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        self._recurrence = recurrence
+        self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs
+        self._start = recurrence.layer.initial()[None]
+
+    def initial(self) -> tuple[np.ndarray, int]:
+        return self._start.view(np.uint8), int(self._recurrence.readout(self._start)[0])
+
+    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        after = self._recurrence.layer.step(np.ascontiguousarray(rows).view(self._start.dtype))
+        return np.ascontiguousarray(after).view(np.uint8), self._recurrence.readout(after)
+
+
+def _scans_covered(model: LRNN | Recurrence) -> tuple[str, ...]:
+    every = tuple(METHODS)
+    if isinstance(model, Recurrence) or model.config.index_layer is not None:
+        return every
+    return every if _is_one_hot(model) else ("sequential",)
+
+
+def _is_one_hot(model: LRNN) -> bool:
+    """Whether T1 applies: one layer over tokens whose tables are, as computed, one-hot maps or resets."""
+    layer, config = model.layers[0], model.config
+    if len(config.layers) > 1 or config.token_shift or config.layer_norm or not isinstance(layer, BlockLayer):
+        return False
+    with torch.no_grad():
+        A, v = layer.tables(model.embedding(torch.arange(len(model.alphabet), device=model.device)))
+        ones = torch.ones((), dtype=A.dtype, device=A.device)
+        binary = all(bool(((part == 0) | (part == 1)).all()) for part in (A, v, layer.x0))
+        is_map = ((A.sum(-2) == ones) | ~layer.mask).all(-1) & (v == 0).all(-1)
+        is_reset = (A == 0).all(-1).all(-1) & (v.sum(-1) == ones)
+    return binary and bool((is_map | is_reset).all()) and bool((layer.x0.sum(-1) == ones).all())
+
+
+def _outputs_along(system: _System, word: list[int]) -> list[int]:
+    rows, _ = system.initial()
+    outputs = []
+    for a in word:
+        after, numbers = system.step(rows)
+        rows = after[:, a]
+        outputs.append(int(numbers[0, a]))
+    return outputs
+
+
+def _refuted(word: list[int], outputs: list[int], system: _System, machine: MooreMachine) -> Refuted:
+    letters = tuple(system.alphabet[a] for a in word)
+    expected = machine.transduce(letters) if word else [machine.outputs[machine.start]]
+    given = ["NaN" if j == NOT_A_NUMBER else system.outputs[j] for j in outputs]
+    return Refuted(letters, tuple(given), tuple(expected))
