@@ -2,10 +2,10 @@
 
 The names of the contract are found here and loaded at first use, so that what needs no torch does not wait for it.
 
->>> from fsa2lrnn import MooreMachine, compile_machine, extract
->>> m = MooreMachine.from_source("regex:(ab)*")
->>> extract(compile_machine(m)) == m.minimise()
-True
+>>> from fsa2lrnn import MooreMachine, compile_machine
+>>> model = compile_machine(MooreMachine.from_source("regex:(ab)*"))
+>>> model.transduce("abab")
+[False, True, False, True]
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.compile import compile_recurrence
-    from fsa2lrnn.extract import extract
-    from fsa2lrnn.lower import compile_machine, lower
+    from fsa2lrnn.lower import compile_machine
     from fsa2lrnn.lrnn.checkpoint import load, save
     from fsa2lrnn.lrnn.model import LRNN
     from fsa2lrnn.recurrence import Recurrence
@@ -34,9 +33,7 @@ _HOME = {
     "compile_machine": "fsa2lrnn.lower",
     "compile_recurrence": "fsa2lrnn.compile",
     "equivalent": "fsa2lrnn.automata.language",
-    "extract": "fsa2lrnn.extract",
     "load": "fsa2lrnn.lrnn.checkpoint",
-    "lower": "fsa2lrnn.lower",
     "save": "fsa2lrnn.lrnn.checkpoint",
 }
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
@@ -48,9 +45,7 @@ __all__ = [
     "compile_machine",
     "compile_recurrence",
     "equivalent",
-    "extract",
     "load",
-    "lower",
     "lrnn",
     "save",
     "zoo",

@@ -145,7 +145,8 @@ def _tag(rows: np.ndarray, outputs: np.ndarray) -> np.ndarray:
 
 
 def _bytes(part: Tensor) -> np.ndarray:
-    return part.contiguous().reshape(len(part), -1).view(torch.uint8).numpy()
+    # A clone, since an expanded tensor of one row passes for contiguous and yet can't be viewed as bytes.
+    return part.reshape(len(part), -1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy()
 
 
 def _decide(logits: Tensor) -> np.ndarray:

@@ -31,25 +31,27 @@ def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
     return index
 
 
-@lru_cache(maxsize=256)
 def text_index(alphabet: Alphabet) -> dict[str, int]:
     """Position of each letter by the text it is written as, for reading words from strings.
 
     Raises `InvalidWord` if two letters are written alike (the integer 0 and the string "0").
     """
+    # Not cached by alphabet: (0, 1) == (False, True), yet they are written differently.
     index: dict[str, int] = {}
-    for letter, i in letter_index(alphabet).items():
+    for i, letter in enumerate(alphabet):
         text = str(letter)
-        if text in index and index[text] != i:
+        if text in index:
             raise InvalidWord(
                 f"letters {alphabet[index[text]]!r} and {letter!r} are both written {text!r}, so a word can't be read "
                 "from text: pass it as a list of letters"
             )
         index[text] = i
+    for variant, plain in _TYPOGRAPHIC.items():
+        if plain in index:
+            index.setdefault(variant, index[plain])
     return index
 
 
-@lru_cache(maxsize=256)
 def is_character_alphabet(alphabet: Alphabet) -> bool:
     """Whether every letter is written as one character, so that words need no separators."""
     return all(len(str(letter)) == 1 for letter in alphabet)

@@ -25,7 +25,7 @@ def pscan(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     products = pad(A, (0, 0, 0, 0, 0, 0, 0, places - 1 - length)).unsqueeze(2)  # (B, L-1, 1, H, b, b)
     for r in range(rounds):
         coefficients, products = spt(products)  # (B, groups, 2^r, H, b, b)
-        left, right = x.reshape(batch, -1, 2, 2**r, *v.shape[2:]).unbind(2)  # (B, groups, 2^r, H, b)
+        left, right = x.reshape(batch, places >> (r + 1), 2, 2**r, *v.shape[2:]).unbind(2)  # (B, groups, 2^r, H, b)
         carried = coefficients @ left[:, :, -1:].unsqueeze(-1)
         x = torch.cat([left, right + carried.squeeze(-1)], dim=2)
     return x.reshape(batch, places, *v.shape[2:])[:, 1 : length + 1]

@@ -15,4 +15,4 @@ def sequential(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     for A_k, v_k in zip(A.unbind(1), v.unbind(1), strict=True):
         x = (A_k @ x.unsqueeze(-1)).squeeze(-1) + v_k
         states.append(x)
-    return torch.stack(states, dim=1) if states else torch.empty_like(v)
+    return torch.stack(states, dim=1) if states else v.clone()

@@ -1,0 +1,203 @@
+"""The command line: one verb a job. Exit codes: 0 done, 1 the answer is "no", 2 bad input.
+
+torch and the automata are imported by the verbs that need them, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from fsa2lrnn.cli.options import (
+    MODEL_SUFFIX,
+    Completion,
+    CompletionOption,
+    Dtype,
+    DtypeOption,
+    Form,
+    JsonOption,
+    Layout,
+    ModelOrSource,
+    Normalisation,
+    Scan,
+    Source,
+)
+from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible, UnsupportedFormat
+
+if TYPE_CHECKING:
+    import torch
+
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.model import LRNN
+
+NO, BAD_INPUT = 1, 2
+
+app = typer.Typer(
+    name="fsa2lrnn",
+    help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
+    epilog="SOURCE is regex:(ab)*, task:mod_arith(5), or a file: .dot .gv .jff .json .fst.txt",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.command("compile")
+def compile_(
+    source: Source,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=f"write the model here ({MODEL_SUFFIX})")
+    ] = None,
+    form: Annotated[Form, typer.Option(help="the construction")] = "onehot",
+    max_block: Annotated[int | None, typer.Option(min=1, help="refuse larger blocks")] = None,
+    layout: Annotated[Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")] = "auto",
+    dtype: Annotated[Dtype, typer.Option(help="arithmetic of the model")] = "float32",
+    normalisation: Annotated[Normalisation, typer.Option(help="column rule of the model")] = "clip",
+    p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
+    completion: CompletionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile an automaton into exact weights."""
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.lrnn.checkpoint import save
+
+    if output is not None and output.suffix != MODEL_SUFFIX:
+        raise UnsupportedFormat(f"output {output}: a model is written to a file ending in {MODEL_SUFFIX}")
+    machine = _read(source, completion)
+    model = compile_machine(
+        machine, form, max_block, dtype=_dtype(dtype), layout=layout, normalisation=normalisation, p=p
+    )
+    if output is not None:
+        save(model, output)
+    if as_json:
+        saved = str(output) if output else None
+        console.emit_json(
+            {"machine": console.machine_json(machine), "model": console.model_json(model), "saved": saved}
+        )
+        return
+    console.facts("machine", console.machine_rows(machine))
+    console.facts("model", [*console.model_rows(model), ("saved", str(output) if output else "no (-o FILE saves it)")])
+
+
+@app.command()
+def run(
+    model: ModelOrSource,
+    word: Annotated[str, typer.Argument(help="letters together or separated by spaces; - reads standard input")],
+    trace: Annotated[bool, typer.Option(help="the output after every letter, not only the last")] = False,
+    scan: Annotated[Scan, typer.Option(help="how the recurrence is computed")] = "auto",
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a model on a word, of any length when it comes from standard input."""
+    from fsa2lrnn import streaming
+    from fsa2lrnn.cli import console
+
+    network = _model(model, dtype, completion)
+    pieces = [word] if word != "-" else streaming.read_pieces(sys.stdin)
+    result = streaming.run(network, pieces, scan, streaming.printer(network) if trace and not as_json else None)
+    if as_json:
+        console.emit_json(streaming.result_json(network, result, keep_trace=trace))
+    elif not trace:
+        console.out.print(streaming.result_text(network, result))
+
+
+@app.command()
+def verify(
+    model: ModelOrSource,
+    source: Source,
+    budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
+    empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    from fsa2lrnn.cli import console
+    from verify.equivalence import Proved, prove_equivalent
+
+    machine = _read(source, completion)
+    verdict = prove_equivalent(_model(model, dtype, completion), machine, budget, empty_word)
+    if as_json:
+        console.emit_json(console.verdict_json(verdict))
+    else:
+        console.out.print(console.verdict_text(verdict))
+    if not isinstance(verdict, Proved):
+        raise typer.Exit(NO)
+
+
+@app.command()
+def extract(
+    model: ModelOrSource,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write the machine here, by ending")] = None,
+    max_states: Annotated[int, typer.Option(min=1, help="states after which to give up")] = 100_000,
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read the minimal automaton out of a model whose states close."""
+    from fsa2lrnn.automata.formats import write_file
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.extract import extract as extract_machine
+
+    machine = extract_machine(_model(model, dtype, completion), max_states)
+    if output is not None:
+        write_file(machine, output)
+    if as_json:
+        saved = str(output) if output else None
+        console.emit_json({"machine": console.machine_json(machine), "saved": saved})
+        return
+    console.facts("machine", [*console.machine_rows(machine), *([("saved", str(output))] if output else [])])
+    if output is None and (table := console.transition_table(machine)) is not None:
+        console.out.print(table)
+
+
+@app.command("demo")
+def demo_(as_json: JsonOption = False) -> None:
+    """Compile the paper's hardest task, prove it for all lengths and evaluate expressions with it."""
+    from fsa2lrnn.cli import demo as demonstration
+
+    demonstration.main(as_json)
+
+
+def main() -> NoReturn:
+    """The console script: runs the app and turns errors that input can cause into one line and an exit code."""
+    from rich.markup import escape
+
+    from fsa2lrnn.cli import console
+
+    try:
+        app()
+    except NotExpressible as error:
+        console.err.print(f"[red bold]no:[/] {escape(str(error))}")
+        sys.exit(NO)
+    except (Fsa2LrnnError, OSError, UnicodeDecodeError) as error:
+        console.err.print(f"[red bold]error:[/] {escape(str(error))}")
+        sys.exit(BAD_INPUT)
+    sys.exit(0)
+
+
+def _read(source: str, completion: Completion | None) -> MooreMachine:
+    from fsa2lrnn.automata.machine import MooreMachine
+
+    return MooreMachine.from_source(source, completion=completion)
+
+
+def _model(source: str, dtype: Dtype, completion: Completion | None) -> LRNN:
+    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.lrnn.checkpoint import load
+
+    if source.endswith(MODEL_SUFFIX):
+        return load(source)
+    return compile_machine(_read(source, completion), dtype=_dtype(dtype))
+
+
+def _dtype(dtype: Dtype) -> torch.dtype:
+    import torch
+
+    return getattr(torch, dtype)

@@ -1,0 +1,146 @@
+"""What the command line shows: tables of rich for people, plain objects for `--json`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fsa2lrnn import symbols
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.model import LRNN
+    from verify.equivalence import Proved, Refuted, Undecided
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+_SHOWN_STATES = 40  # a transition table longer than this tells a reader nothing
+
+
+def emit_json(value: dict[str, Any]) -> None:
+    """One JSON object on standard output."""
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
+    """A two-column table of names and values."""
+    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, escape(value))
+    out.print(table)
+
+
+def machine_json(machine: MooreMachine) -> dict[str, Any]:
+    """Sizes of a machine."""
+    return {
+        "states": machine.n_states,
+        "minimal_states": machine.minimise().n_states,
+        "letters": [symbols.to_json(letter) for letter in machine.alphabet],
+        "outputs": [symbols.to_json(output) for output in dict.fromkeys(machine.outputs)],
+    }
+
+
+def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
+    """Sizes of a machine, for people."""
+    minimal = machine.minimise().n_states
+    smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
+    return [
+        ("states", f"{machine.n_states:,}{smaller}"),
+        ("letters", f"{len(machine.alphabet):,}: {symbol_list(machine.alphabet)}"),
+        ("outputs", symbol_list(dict.fromkeys(machine.outputs))),
+    ]
+
+
+def model_json(model: LRNN) -> dict[str, Any]:
+    """Sizes of a model: what the user pays."""
+    return {
+        "layers": [
+            {"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads}  # type: ignore[union-attr]
+            for layer in model.layers
+        ],
+        "layout": "index" if model.config.index_layer else "dense",
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "normalisation": model.config.normalisation,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "bytes": sum(t.numel() * t.element_size() for t in model.state_dict().values()),
+    }
+
+
+def model_rows(model: LRNN) -> list[tuple[str, str]]:
+    """Sizes of a model, for people."""
+    sizes = model_json(model)
+    layers = " · ".join(
+        f"{layer['n_heads']} block{'s' if layer['n_heads'] > 1 else ''} of {', '.join(map(str, layer['block_sizes']))}"
+        for layer in sizes["layers"]
+    )
+    kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
+    return [
+        ("layers", f"{len(sizes['layers'])} ({layers}), {kind}"),
+        ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}"),
+    ]
+
+
+def verdict_json(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
+    """A verdict with its evidence."""
+    kind = type(verdict).__name__.lower()
+    fields = {
+        name: [symbols.to_json(s) for s in value] if isinstance(value, tuple) else value
+        for name, value in vars(verdict).items()
+    }
+    return {"verdict": kind, **fields}
+
+
+def verdict_text(verdict: Proved | Refuted | Undecided) -> str:
+    """A verdict with its evidence, in a few lines of rich markup."""
+    from verify.equivalence import Proved, Refuted
+
+    if isinstance(verdict, Proved):
+        return (
+            f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
+            f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
+            f"reached; scans covered: {', '.join(verdict.scans)}"
+        )
+    if isinstance(verdict, Refuted):
+        word = escape(show_word(verdict.word)) or "the empty word"
+        return (
+            f"[red bold]refuted[/]: they differ on [bold]{word}[/] "
+            f"({len(verdict.word)} letters), and on no shorter word\n"
+            f"  model   {escape(' '.join(map(symbols.show, verdict.model_trace)))}\n"
+            f"  machine {escape(' '.join(map(symbols.show, verdict.machine_trace)))}"
+        )
+    return (
+        f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of at most "
+        f"{verdict.checked_length} letters. Raise --budget"
+    )
+
+
+def transition_table(machine: MooreMachine) -> Table | None:
+    """δ and ω as a table, None for a machine too large to read."""
+    if machine.n_states > _SHOWN_STATES or len(machine.alphabet) > 16:
+        return None
+    table = Table("state", *(escape(symbols.show(letter)) for letter in machine.alphabet), "output", box=None)
+    for q in range(machine.n_states):
+        mark = "→ " if q == machine.start else "  "
+        targets = [str(int(target)) for target in machine.delta[:, q]]
+        table.add_row(f"{mark}{q}", *targets, escape(symbols.show(machine.outputs[q])))
+    return table
+
+
+def show_word(word: Iterable[Hashable]) -> str:
+    """A word as it would be typed."""
+    texts = [str(letter) for letter in word]
+    return ("" if all(len(text) == 1 for text in texts) else " ").join(texts)
+
+
+def symbol_list(values: Iterable[Hashable], limit: int = 24) -> str:
+    """Symbols in a row, the first few of many."""
+    texts = [symbols.show(value) for value in values]
+    return " ".join(texts[:limit]) + (f" … ({len(texts):,})" if len(texts) > limit else "")

@@ -1,0 +1,26 @@
+"""Arguments and options that the verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+MODEL_SUFFIX = ".safetensors"
+
+# Written out here, and compared with the originals by a test, because importing those would import torch.
+Completion = Literal["error", "sink", "ignore"]
+Dtype = Literal["float64", "float32", "bfloat16", "float16"]
+Form = Literal["onehot"]
+Layout = Literal["auto", "dense", "index"]
+Normalisation = Literal["clip", "released", "none"]
+Scan = Literal["auto", "sequential", "pscan"]
+
+Source = Annotated[str, typer.Argument(help="regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)")]
+ModelOrSource = Annotated[str, typer.Argument(help=f"a model ({MODEL_SUFFIX}), or a source to compile on the spot")]
+CompletionOption = Annotated[
+    Completion | None,
+    typer.Option(help="where missing transitions lead; by default acceptors reject, others are refused"),
+]
+DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
+JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]

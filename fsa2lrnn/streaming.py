@@ -1,0 +1,130 @@
+"""Running a model along a word that need not fit in memory."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from typing import IO, Any
+
+import numpy as np
+
+from fsa2lrnn import symbols
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extract import extract
+from fsa2lrnn.lrnn.model import LRNN, decode
+from fsa2lrnn.tables import walk
+
+LONG = 1 << 18  # letters from which reading the transition table out of the model pays
+_TABLE_STATES = 20_000
+_PIECE = 1 << 20  # characters read at once
+_REPORT_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a word led to: its length, the last output, all outputs where they were kept, and how they were computed."""
+
+    length: int
+    output: Hashable
+    trace: list[Hashable]
+    method: str
+
+
+def read_pieces(stream: IO[str]) -> Iterator[str]:
+    """A text stream in pieces of bounded size; on a terminal's standard error it reports how far it has come."""
+    read, reported = 0, time.monotonic()
+    while piece := stream.read(_PIECE):
+        yield piece
+        read += len(piece)
+        if sys.stderr.isatty() and time.monotonic() - reported > _REPORT_SECONDS:
+            reported = time.monotonic()
+            print(f"\r{read:,} characters read", end="", file=sys.stderr, flush=True)
+
+
+def run(
+    model: LRNN, pieces: Iterable[str], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
+) -> Result:
+    """Run `model` along text that arrives in pieces, in memory that the length of the word does not change.
+
+    A word longer than `LONG` is walked on the model's own transition table, if the model's states close (`extract`) and
+    no scan was asked for by name; the table is exact, so the outputs are the model's. Otherwise the scan runs, piece by
+    piece, carrying its state.
+
+    Args:
+        sink: called with the output numbers of each piece; without it they are kept in `Result.trace`, unless the word
+            is longer than `LONG`.
+    """
+    tokens = symbols.encode_text(pieces, model.alphabet)
+    head: list[np.ndarray] = []
+    while sum(map(len, head)) < LONG and (piece := next(tokens, None)) is not None:
+        head.append(piece)
+    is_long = sum(map(len, head)) >= LONG
+    outputs, how = _table_walk(model) if is_long and method == "auto" else (None, method)
+    numbers = (outputs or (lambda parts: model.stream(parts, method)))(chain(head, tokens))
+    length, last, trace = 0, int(decode(model.initial_logits()[None])[0]), []
+    for part in numbers:
+        length += len(part)
+        last = int(part[-1]) if len(part) else last
+        if sink is not None:
+            sink(part)
+        elif not is_long:
+            trace += [model.outputs[j] for j in part]
+    return Result(length, model.outputs[last], trace, how)
+
+
+def printer(model: LRNN) -> Callable[[np.ndarray], None]:
+    """A sink that writes the outputs to standard output, one a line."""
+    texts = np.array([symbols.show(output) for output in model.outputs], dtype=object)
+
+    def write(numbers: np.ndarray) -> None:
+        if len(numbers):
+            sys.stdout.write("\n".join(texts[numbers]) + "\n")
+
+    return write
+
+
+def result_json(model: LRNN, result: Result, keep_trace: bool) -> dict[str, Any]:
+    """A result as a JSON object. Raises `BudgetExceeded` if a trace is wanted of a word too long to have been kept."""
+    value: dict[str, Any] = {
+        "length": result.length,
+        "output": symbols.to_json(result.output),
+        "method": result.method,
+        "dtype": str(model.dtype).removeprefix("torch."),
+    }
+    if keep_trace and len(result.trace) != result.length:
+        raise BudgetExceeded(
+            f"a trace of {result.length:,} letters is not kept in memory for JSON (up to {LONG:,} are): "
+            "use --trace without --json, which prints it as it comes"
+        )
+    if keep_trace:
+        value["trace"] = [symbols.to_json(output) for output in result.trace]
+    return value
+
+
+def result_text(model: LRNN, result: Result) -> str:
+    """A result in one line."""
+    how = "" if result.method == "auto" else f", {result.method}"
+    letters = "the empty word" if not result.length else f"{result.length:,} letter{'s' if result.length > 1 else ''}"
+    return f"[bold]{symbols.show(result.output)}[/]  ({letters}, {str(model.dtype).removeprefix('torch.')}{how})"
+
+
+def _table_walk(model: LRNN) -> tuple[Callable[[Iterable[np.ndarray]], Iterator[np.ndarray]] | None, str]:
+    try:
+        machine = extract(model, _TABLE_STATES)
+    except BudgetExceeded:
+        return None, "auto"
+    number = {output: j for j, output in enumerate(model.outputs)}
+    outputs = np.array([number[output] for output in machine.outputs])
+
+    def numbers(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        q = machine.start
+        for tokens in parts:
+            if len(tokens):
+                states = walk(machine.delta, q, tokens)
+                q = int(states[-1])
+                yield outputs[states]
+
+    return numbers, f"walked on the model's {machine.n_states:,}-state table"

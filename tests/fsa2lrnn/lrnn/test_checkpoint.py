@@ -1,0 +1,145 @@
+"""Files: what comes back, and what each kind of broken file says."""
+
+import json
+import os
+import stat
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, load, save
+
+
+def rewrite(path, change_metadata=None, change_tensors=None):
+    """Write the file at `path` again with changed metadata or tensors, its checksum left as it was."""
+    header_size = int.from_bytes(path.read_bytes()[:8], "little")
+    metadata = json.loads(path.read_bytes()[8 : 8 + header_size])["__metadata__"]
+    tensors = load_file(path)
+    for change, target in [(change_metadata, metadata), (change_tensors, tensors)]:
+        if change is not None:
+            change(target)
+    save_file(tensors, path, metadata)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "m.safetensors"
+    save(compile_machine(zoo.mod_arith(5)), path)
+    return path
+
+
+@pytest.mark.parametrize("layout", ["dense", "index"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_round_trip(tmp_path, dtype, layout):
+    machine = MooreMachine([[1, 0], [0, 0]], [("x", 1), None], alphabet=[0, ("long", True)])
+    model = compile_machine(machine, dtype=dtype, layout=layout)
+    save(model, tmp_path / "m.safetensors")
+    back = load(tmp_path / "m.safetensors")
+    assert back.config == model.config
+    assert back.dtype == dtype
+    assert all(torch.equal(a, b) for a, b in zip(model.state_dict().values(), back.state_dict().values(), strict=True))
+    word = [0, ("long", True), 0]
+    assert back.transduce(word) == machine.transduce(word)
+
+
+def test_a_trained_configuration_round_trips(tmp_path):
+    layers = (BlockLayerConfig((4, 4), 8, 8), BlockLayerConfig((2, 2, 2), 8, 8))
+    config = LRNNConfig("ab", (0, 1), layers, 8, 8, "released", 1.5, "residual", True, True)
+    model = LRNN(config)
+    save(model, tmp_path / "m.safetensors")
+    tokens = torch.zeros(1, 4, dtype=torch.int64)
+    assert torch.equal(load(tmp_path / "m.safetensors")(tokens), model(tokens))
+
+
+def test_no_such_file(tmp_path):
+    with pytest.raises(CheckpointError, match=r"no such file: .*nowhere"):
+        load(tmp_path / "nowhere.safetensors")
+
+
+@pytest.mark.parametrize("kept", [0, 4, 100, -1])
+def test_a_truncated_file(saved, kept):
+    saved.write_bytes(saved.read_bytes()[:kept])
+    with pytest.raises(CheckpointError, match="is damaged or no safetensors file"):
+        load(saved)
+
+
+def test_garbage(saved):
+    saved.write_bytes(os.urandom(2000))
+    with pytest.raises(CheckpointError, match="is damaged or no safetensors file"):
+        load(saved)
+
+
+def test_one_flipped_bit_in_the_weights(saved):
+    content = bytearray(saved.read_bytes())
+    content[-5] ^= 4
+    saved.write_bytes(content)
+    with pytest.raises(CheckpointError, match="do not match their checksum"):
+        load(saved)
+
+
+def test_a_foreign_safetensors_file(tmp_path):
+    save_file({"weight": torch.zeros(3)}, tmp_path / "x.safetensors")
+    with pytest.raises(CheckpointError, match=r"of another program \(format None, not 'fsa2lrnn-model'\)"):
+        load(tmp_path / "x.safetensors")
+
+
+def test_a_newer_format(saved):
+    rewrite(saved, lambda m: m.update(version="2"))
+    with pytest.raises(
+        CheckpointError, match="of format version '2', and this fsa2lrnn reads up to 1: update fsa2lrnn"
+    ):
+        load(saved)
+
+
+@pytest.mark.parametrize("config", ["{", "[]", "{}", '{"layers": [{"kind": "spiral"}]}', '{"layers": 3}'])
+def test_an_unreadable_configuration(saved, config):
+    rewrite(saved, lambda m: m.update(config=config))
+    with pytest.raises(CheckpointError, match="has a configuration that can't be read"):
+        load(saved)
+
+
+def test_tensors_that_do_not_fit_the_configuration(saved):
+    def other_sizes(metadata):
+        config = json.loads(metadata["config"])
+        config["layers"][0]["block_sizes"] = [7]
+        metadata["config"] = json.dumps(config)
+
+    rewrite(saved, other_sizes)
+    with pytest.raises(CheckpointError, match=r"layers.0.x0 has shape \(1, 51\) in place of \(1, 7\)"):
+        load(saved)
+
+
+def test_a_missing_tensor_breaks_the_checksum(saved):
+    rewrite(saved, change_tensors=lambda t: t.pop("layers.0.x0"))
+    with pytest.raises(CheckpointError, match="checksum"):
+        load(saved)
+
+
+def test_a_failed_write_leaves_the_old_file_whole_and_no_rubbish(saved, monkeypatch):
+    before = saved.read_bytes()
+
+    def full_disk(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left"):
+        save(compile_machine(zoo.sum_mod(2)), saved)
+    assert saved.read_bytes() == before
+    assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
+
+
+def test_a_saved_file_has_ordinary_permissions(saved):
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~umask
+
+
+def test_symbols_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_path):
+    model = compile_machine(MooreMachine([[0]], [b"bytes"]))
+    with pytest.raises(UnsupportedFormat, match="of type bytes can't be written to JSON"):
+        save(model, tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())

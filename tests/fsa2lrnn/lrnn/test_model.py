@@ -1,0 +1,170 @@
+"""The module: shapes, streams, training, and what it refuses."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.scans import METHODS
+
+
+def random_model(seed=0, sizes=((4, 4), (4, 4)), **options):
+    torch.manual_seed(seed)
+    layers = tuple(BlockLayerConfig(s, 12, 10) for s in sizes)
+    config = LRNNConfig(("a", "b", "c"), (0, 1, 2, 3), layers, embedding_dim=8, readout_hidden=9, **options)
+    return LRNN(config).double()
+
+
+OPTIONS = [
+    dict(zip(("connection", "layer_norm", "token_shift", "normalisation"), values, strict=True))
+    for values in itertools.product(("chain", "residual"), (False, True), (False, True), ("clip", "released", "none"))
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_word_in_pieces_is_the_word_whole(options):
+    model = random_model(**options)
+    tokens = torch.randint(3, (2, 11), generator=torch.Generator().manual_seed(3))
+    whole = model(tokens)
+    assert whole.shape == (2, 11, 4)
+    state, pieces = model.initial_state(2), []
+    for piece in tokens.split([4, 0, 1, 6], dim=1):
+        logits, state = model.advance(piece, state)
+        pieces.append(logits)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_scans_agree_in_the_model_forward_and_backward(options):
+    tokens = torch.randint(3, (2, 9), generator=torch.Generator().manual_seed(3))
+    gradients = []
+    for method in METHODS:
+        model = random_model(**options)
+        model(tokens, method).square().mean().backward()
+        gradients.append([p.grad for p in model.parameters()])
+    for reference, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(other, reference, rtol=1e-9, atol=1e-9)
+
+
+def test_under_token_shift_the_first_step_sees_what_x0_gives():
+    model = random_model(token_shift=True)
+    (first, second) = model.initial_state(1)
+    assert first.u is not None
+    assert not first.u.any()
+    assert torch.equal(second.u, model.layers[0].x0.flatten()[None])
+
+
+def test_residual_streams_add_all_layers_but_the_last():
+    model = random_model(connection="residual")
+    tokens = torch.tensor([[0, 1]])
+    embedded = model.embedding(tokens)
+    below, _ = model.layers[0](embedded, model.layers[0].initial_state(1))
+    above, _ = model.layers[1](embedded + below, model.layers[1].initial_state(1))
+    assert torch.equal(model(tokens), model.readout(above))
+
+
+def test_unequal_blocks_are_padded_and_their_padding_neither_computes_nor_learns():
+    model = random_model(sizes=((3, 1, 2),))
+    layer = model.layers[0]
+    assert (layer.block_sizes, layer.n_heads) == ((3, 1, 2), 3)
+    A, v = layer.tables(model.embedding.weight)
+    outside = ~(layer.mask[:, :, None] & layer.mask[:, None, :])
+    assert not A[:, outside].any()
+    assert not v[:, ~layer.mask].any()
+    model(torch.zeros(1, 5, dtype=torch.int64)).square().sum().backward()
+    assert not layer.x0.grad[~layer.mask].any()
+    assert not layer.transition[2].bias.grad.reshape(3, 3, 3)[outside].any()
+
+
+def test_a_random_model_learns_parity():
+    torch.manual_seed(0)
+    config = LRNNConfig((0, 1), (0, 1), (BlockLayerConfig((2,), 8, 8),), embedding_dim=8, readout_hidden=8)
+    model, machine = LRNN(config), zoo.parity()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    tokens = torch.randint(2, (64, 6), generator=torch.Generator().manual_seed(1))
+    targets = torch.tensor([machine.states(str_word(machine, word)).tolist() for word in tokens.tolist()])
+    losses = []
+    for _ in range(150):
+        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), targets.flatten())
+        optimiser.zero_grad()
+        loss.backward()
+        optimiser.step()
+        losses.append(loss.item())
+    assert losses[-1] < 0.5 * losses[0]
+
+
+def str_word(machine, tokens):
+    return [machine.alphabet[t] for t in tokens]
+
+
+def test_a_compiled_model_is_trained_like_any_other():
+    model = compile_machine(zoo.mod_arith(5))
+    assert type(model) is LRNN
+    before = [p.clone() for p in model.parameters()]
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    logits = model(torch.randint(8, (4, 7), generator=torch.Generator().manual_seed(0)))
+    logits.logsumexp(-1).sum().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    optimiser.step()
+    assert any(not torch.equal(p, q) for p, q in zip(before, model.parameters(), strict=True))
+
+
+def test_streams_in_pieces_give_the_same_outputs():
+    model = compile_machine(zoo.mod_arith(5))
+    word = "1+2*3-4" * 30
+    tokens = np.array([model.alphabet.index(letter) for letter in word])
+    pieces = np.split(tokens, [1, 1, 50, 187])
+    numbers = np.concatenate(list(model.stream(pieces)))
+    assert [model.outputs[j] for j in numbers] == model.transduce(word)
+
+
+def test_a_long_word_is_cut_into_chunks_that_carry_the_state(monkeypatch):
+    model = compile_machine(zoo.sum_mod(3))
+    word = "0120121" * 40
+    whole = model.transduce(word)
+    monkeypatch.setattr("fsa2lrnn.lrnn.model._CHUNK_ENTRIES", 9 * 17)
+    assert model._chunk_length() == 17
+    assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
+
+
+def test_the_empty_word():
+    model = compile_machine(zoo.sum_mod(3))
+    assert model.transduce("") == []
+    assert model(torch.empty(2, 0, dtype=torch.int64)).shape == (2, 0, 3)
+    assert model.outputs[int(model.initial_logits().argmax())] == 0
+
+
+def test_bad_tokens_are_named():
+    model = random_model()
+    with pytest.raises(
+        InvalidWord, match=r"tokens of type torch.float32 and shape \(1, 2\): give int64, shape \(B, T\)"
+    ):
+        model(torch.zeros(1, 2))
+    with pytest.raises(InvalidWord, match=r"shape \(2,\)"):
+        model(torch.zeros(2, dtype=torch.int64))
+    with pytest.raises(InvalidWord, match=r"token 3 is no letter: tokens run 0\.\.2"):
+        model(torch.tensor([[0, 3]]))
+    with pytest.raises(InvalidWord, match="token -1 is no letter"):
+        model(torch.tensor([[0, -1]]))
+
+
+def test_an_unknown_letter_is_named_with_its_place():
+    with pytest.raises(InvalidWord, match="letter '7' at position 3 is not in the alphabet"):
+        compile_machine(zoo.sum_mod(5)).transduce("017")
+
+
+def test_logits_that_are_not_numbers_are_refused():
+    model = random_model(sizes=((2,),), normalisation="none")
+    with torch.no_grad():
+        model.layers[0].transition[2].bias.fill_(1e200)
+    with pytest.raises(NotExact, match=r"the logits at position \d+ are NaN"):
+        model.transduce("abcabc")
+
+
+def test_the_printed_module_says_its_sizes():
+    assert "letters=3, outputs=4, normalisation='clip'" in str(random_model())
