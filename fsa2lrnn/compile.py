@@ -94,12 +94,11 @@ def visible_factors(machine: MooreMachine) -> list[Factor]:
             if (next_state[a, coordinate] != coordinate[row]).any():
                 return whole
         factors.append(Factor(next_state, coordinate))
-    factors.sort(key=lambda factor: factor.size)
-    for factor in list(factors):
+    factors.sort(key=lambda factor: -factor.size)
+    for factor in list(factors):  # the largest is the first that others may make superfluous
         rest = [f for f in factors if f is not factor]
         if rest and _tell_apart(rest, machine.n_states):
             factors = rest
-    factors.sort(key=lambda factor: -factor.size)
     cheaper = sum(f.size**3 for f in factors) < machine.n_states**3
     return factors if cheaper and _tell_apart(factors, machine.n_states) else whole
 

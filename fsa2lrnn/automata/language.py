@@ -122,8 +122,11 @@ def complete(
     3
     """
     check_completion(completion)
-    filled = [[MISSING if entry is None else entry for entry in row] for row in delta]
-    table, outputs = np.array(filled), list(outputs)
+    outputs = list(outputs)
+    try:
+        table = np.array([[MISSING if entry is None else entry for entry in row] for row in delta])
+    except (TypeError, ValueError):
+        return MooreMachine(delta, outputs, start, alphabet, labels)  # type: ignore[arg-type] - says what is wrong with it
     letters = tuple(range(len(table))) if alphabet is None else tuple(alphabet)
     names = None if labels is None else list(labels)
     if table.ndim == 2 and (missing := table == MISSING).any():
@@ -171,7 +174,10 @@ def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:
 
 
 def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], names: list[Hashable] | None) -> str:
-    shown = ", ".join(f"state {q if names is None else names[q]!r} on {letters[a]!r}" for a, q in places[:5])
+    def name(symbols: Sequence[Hashable], i: int) -> object:
+        return symbols[i] if i < len(symbols) else i  # too few of them are the next error
+
+    shown = ", ".join(f"state {name(names or (), q)!r} on {name(letters, a)!r}" for a, q in places[:5].tolist())
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
     return (
         f"no transition for {shown}{more}: add them, or choose completion='sink' (to a new state that absorbs) "

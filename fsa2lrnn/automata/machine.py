@@ -88,10 +88,13 @@ class MooreMachine:
 
     def step(self, state: int, letter: Hashable) -> int:
         """δ(state, letter). Raises `InvalidWord` for an unknown letter, `InvalidMachine` for a state out of range."""
-        if not 0 <= state < self.n_states:
-            raise InvalidMachine(f"state {state} is not a state of this machine: states run 0..{self.n_states - 1}")
-        a = letter_index(self.alphabet).get(letter)
-        return int(self.delta[encode([letter], self.alphabet)[0] if a is None else a, state])
+        if not _is_whole(state) or not 0 <= state < self.n_states:
+            raise InvalidMachine(f"state {state!r} is not a state of this machine: states run 0..{self.n_states - 1}")
+        try:
+            a = letter_index(self.alphabet)[letter]
+        except (KeyError, TypeError):
+            a = encode([letter], self.alphabet)[0]  # says what is wrong with the letter
+        return int(self.delta[a, state])
 
     def run(self, word: Word) -> int:
         """The state after `word`, q₀ for the empty one."""
@@ -178,7 +181,8 @@ class MooreMachine:
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")
 
-    __delattr__ = __setattr__  # type: ignore[assignment]
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"MooreMachine is frozen: build a new one instead of deleting {name}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MooreMachine):
@@ -199,11 +203,17 @@ class MooreMachine:
         return f"MooreMachine({self.n_states} states, {len(self.alphabet)} letters, {kind})"
 
 
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
 def _as_table(delta: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
     try:
         table = np.asarray(delta)
     except ValueError:
-        lengths = [len(row) for row in delta]
+        lengths = [len(row) if hasattr(row, "__len__") else 1 for row in delta]
+        if len(set(lengths)) == 1:  # the rows agree, so an entry is not a number
+            raise InvalidMachine(_not_one_state(delta)) from None
         raise InvalidMachine(
             f"the rows of delta have the lengths {lengths[:12]}: give one row a letter, each with one entry a state"
         ) from None
@@ -214,20 +224,21 @@ def _as_table(delta: Sequence[Sequence[int]] | np.ndarray) -> np.ndarray:
     if table.shape[1] == 0:
         raise InvalidMachine("delta has no states: a machine needs at least its start state")
     if table.dtype.kind not in "iu":
-        bad = next(
-            (
-                f"delta[{a}, {q}] = {entry!r}"
-                for a, row in enumerate(table.tolist())
-                for q, entry in enumerate(row)
-                if not isinstance(entry, int) or isinstance(entry, bool)
-            ),
-            f"delta of type {table.dtype}",
-        )
-        raise InvalidMachine(
-            f"{bad} is not one state: delta gives exactly one integer a letter and state "
-            "(a nondeterministic automaton goes through from_automata, a partial one through language.complete)"
-        )
+        raise InvalidMachine(_not_one_state(table.tolist()))
     return np.array(table, dtype=np.int64, order="C")
+
+
+def _not_one_state(rows: Iterable[Iterable[object]]) -> str:
+    a, q, entry = next(
+        (a, q, entry)
+        for a, row in enumerate(rows)
+        for q, entry in enumerate(row)
+        if not _is_whole(entry) or abs(entry) >= 2**63  # type: ignore[operator, arg-type]
+    )
+    return (
+        f"delta[{a}, {q}] = {entry!r} is not one state: delta gives exactly one integer a letter and state "
+        "(a nondeterministic automaton goes through from_automata, a partial one through language.complete)"
+    )
 
 
 def _faults(
@@ -240,15 +251,17 @@ def _faults(
     (n_letters, n), faults = delta.shape, []
     outside = np.argwhere((delta < 0) | (delta >= n))
     for a, q in outside[:_FAULTS_SHOWN]:
-        faults.append(
-            f"delta[{a}, {q}] = {delta[a, q]}, but states run 0..{n - 1}: give outputs and columns for "
-            f"{max(int(delta.max()) + 1, n)} states or mend the table"
+        remedy = (
+            f"give outputs and columns for {delta.max() + 1} states or mend the table"
+            if delta[a, q] >= n
+            else "mend the table, or complete a partial one with language.complete"
         )
+        faults.append(f"delta[{a}, {q}] = {delta[a, q]}, but states run 0..{n - 1}: {remedy}")
     if len(outside) > _FAULTS_SHOWN:
         faults.append(f"{len(outside) - _FAULTS_SHOWN} more entries of delta are out of range")
     if len(outputs) != n:
         faults.append(f"{len(outputs)} outputs for {n} states: give one output a state")
-    if not isinstance(start, int | np.integer) or isinstance(start, bool) or not 0 <= start < n:
+    if not _is_whole(start) or not 0 <= start < n:  # type: ignore[operator]
         faults.append(f"start = {start!r}, but states run 0..{n - 1}: name one of them")
     if len(alphabet) != n_letters:
         faults.append(f"{len(alphabet)} letters for {n_letters} rows of delta: give one letter a row")

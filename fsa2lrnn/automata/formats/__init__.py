@@ -1,0 +1,199 @@
+"""Where machines come from and go to: one file a format, `read_source` and `write_file` as the doors."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+
+MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
+
+_SYMBOL_TABLES = {"isymbols": (".isyms", ".syms"), "osymbols": (".osyms", ".syms")}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A source or file format: for `regex:` and `task:` the prefix stands in place of the endings.
+
+    `reader` and `writer` are "module:function", imported when first used, so that listing the formats is cheap.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    description: str
+    reader: str
+    writer: str | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is found by the ending of a path."""
+        return not self.endings[0].endswith(":")
+
+    @property
+    def reads(self) -> bool:
+        """Whether `read_source` understands it; all are read."""
+        return True
+
+    @property
+    def writes(self) -> bool:
+        """Whether `write_file` does."""
+        return self.writer is not None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What the reader takes beside the text, `completion` among it where a transition can be missing."""
+        return tuple(name for name in inspect.signature(_function(self.reader)).parameters if name != "origin")[1:]
+
+
+FORMATS = (
+    Format("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
+    Format("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
+    Format(
+        "DOT",
+        (".dot", ".gv"),
+        "Graphviz: drawn by hand, by AALpy, LearnLib or us",
+        "formats.dot:from_dot",
+        "formats.dot:to_dot",
+    ),
+    Format(
+        "JFLAP",
+        (".jff",),
+        "JFLAP finite automata, Moore and Mealy machines",
+        "formats.jflap:from_jflap",
+        "formats.jflap:to_jflap",
+    ),
+    Format(
+        "OpenFst",
+        (".fst.txt",),
+        "OpenFst text; tables beside it as NAME.syms, NAME.isyms, NAME.osyms",
+        "formats.openfst:from_openfst",
+        "formats.openfst:to_openfst",
+    ),
+    Format(
+        "JSON",
+        (".json",),
+        "our own, which keeps symbols of every kind",
+        "formats.json_file:from_json",
+        "formats.json_file:to_json",
+    ),
+)
+
+
+def read_source(source: str | Path, *, completion: Completion | None = None, **options: Any) -> MooreMachine:
+    """A machine from `regex:…`, `task:…` or a file, recognised by its ending: the one door for CLI and Python.
+
+    Args:
+        completion: what a missing transition means (`assemble.to_machine`); for formats that can miss one.
+        options: further arguments of the reader, as `Format.options` lists them. `isymbols` and `osymbols` of OpenFst
+            are paths here; without them, tables beside the file are taken.
+
+    Raises:
+        UnsupportedFormat: if the source, its encoding or an option is not understood, or there is no such file.
+        BudgetExceeded: if the file is larger than 32 MiB, or its machine too large.
+        InvalidMachine: with every problem of the file.
+
+    >>> read_source("regex:(ab)*").accepts("abab")
+    True
+    """
+    found = _format_of(source, for_writing=False)
+    if completion is not None:
+        if "completion" not in found.options:
+            raise UnsupportedFormat(
+                f"completion={completion!r}: no transition can be missing in {found.name}, leave it out"
+            )
+        options["completion"] = completion
+    if unknown := [name for name in options if name not in found.options]:
+        takes = ", ".join(found.options) or "no options"
+        raise UnsupportedFormat(f"option {unknown[0]!r} is not known to the reader of {found.name}: it takes {takes}")
+    read = _function(found.reader)
+    if not found.is_file:
+        return read(str(source).removeprefix(found.endings[0]), **options)
+    path = Path(source)
+    if found.name == "OpenFst":
+        options = {**options, **_symbol_tables(path, options)}
+    return read(_read_text(path), origin=str(source), **options)
+
+
+def write_file(machine: MooreMachine, path: str | Path) -> None:
+    """Write a machine in the format of the ending; OpenFst gets its symbol table beside it, as NAME.syms.
+
+    Raises `UnsupportedFormat` if the ending is unknown, the format can't hold the machine, or the file can't be
+    written.
+    """
+    found, path = _format_of(path, for_writing=True), Path(path)
+    written = _function(found.writer or "")(machine)
+    texts = {path: written}
+    if found.name == "OpenFst":
+        texts = {path: written[0], _beside(path, ".syms"): written[1]}
+    for target, text in texts.items():
+        try:
+            target.write_text(text, encoding="utf-8", newline="\n")
+        except OSError as fault:
+            raise UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path") from None
+
+
+def _function(name: str) -> Callable[..., Any]:
+    module, function = name.split(":")
+    return getattr(import_module(f"fsa2lrnn.automata.{module}"), function)
+
+
+def _format_of(source: str | Path, for_writing: bool) -> Format:
+    text, candidates = str(source), [found for found in FORMATS if found.writes or not for_writing]
+    for found in candidates:
+        if text.lower().endswith(found.endings) if found.is_file else text.startswith(found.endings):
+            return found
+    verb = "written" if for_writing else "read"
+    known = ", ".join(ending for found in candidates for ending in found.endings)
+    raise UnsupportedFormat(f"{text[:200]!r} can't be {verb}, its kind is not known: understood are {known}")
+
+
+def _symbol_tables(path: Path, options: dict[str, Any]) -> dict[str, str]:
+    tables: dict[str, str] = {}
+    for name, endings in _SYMBOL_TABLES.items():
+        beside = [_beside(path, ending) for ending in endings]
+        given = options.get(name)
+        table = Path(given) if given is not None else next((b for b in beside if b.is_file()), None)
+        if table is not None:
+            tables[name] = _read_text(table)
+    return tables
+
+
+def _beside(path: Path, ending: str) -> Path:
+    return path.with_name(path.name[: -len(".fst.txt")] + ending)
+
+
+def _read_text(path: Path) -> str:
+    try:
+        if path.is_dir():
+            raise UnsupportedFormat(f"{path} is a directory: name one of its files")
+        if not path.exists():
+            raise UnsupportedFormat(f"no such file: {path}")
+        if not path.is_file():
+            raise UnsupportedFormat(f"{path} is not a regular file: copy what it holds to one")
+        if (size := path.stat().st_size) > MAX_FILE_BYTES:
+            raise BudgetExceeded(
+                f"{path} has {size:,} bytes, the limit is {MAX_FILE_BYTES:,}: minimise the automaton with the tool "
+                "that wrote it, or build the MooreMachine in Python"
+            )
+        data = path.read_bytes()
+    except OSError as fault:
+        raise UnsupportedFormat(f"{path} can't be read ({fault.strerror}): check the path and its rights") from None
+    if not data.strip():
+        raise UnsupportedFormat(f"{path} is empty: was it written to the end?")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        line = data.count(b"\n", 0, fault.start) + 1
+        raise UnsupportedFormat(
+            f"{path} is not UTF-8 (line {line}, byte 0x{data[fault.start]:02x}): save it in that encoding"
+        ) from None
+
+
+__all__ = ["FORMATS", "Format", "read_source", "write_file"]

@@ -1,0 +1,121 @@
+"""Automata of automata-lib, the automata package that users most likely have already."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from automata.fa.dfa import DFA
+from automata.fa.gnfa import GNFA
+from automata.fa.nfa import NFA
+
+from fsa2lrnn.automata.formats.assemble import to_machine
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, State, in_natural_order
+from fsa2lrnn.automata.formats.regex import from_regex
+from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+
+
+def from_automata(
+    automaton: DFA | NFA | GNFA, alphabet: Iterable[Hashable] | None = None, completion: Completion | None = None
+) -> MooreMachine:
+    """A machine from an automata-lib DFA (partial ones too), NFA or GNFA.
+
+    Args:
+        alphabet: the order of the letters, a permutation of `automaton.input_symbols`; natural order by default.
+        completion: what a missing transition means; a rejecting sink by default, as in automata-lib itself.
+
+    States come in natural order, that of a set being no order; an NFA is determinised (`assemble.to_machine`), and a
+    GNFA is read through its regular expression.
+
+    Raises:
+        UnsupportedFormat: for another type (a pushdown automaton or a Turing machine has no finite state).
+        InvalidMachine: if `alphabet` is not a permutation, the alphabet is empty, or no accepting state is reachable.
+
+    >>> dfa = DFA(states={"p"}, input_symbols={"a", "b"}, transitions={"p": {"a": "p"}}, initial_state="p",
+    ...           final_states={"p"}, allow_partial=True)
+    >>> from_automata(dfa).transduce("aab")
+    [True, True, False]
+    """
+    if not isinstance(automaton, DFA | NFA | GNFA):
+        raise UnsupportedFormat(
+            f"{type(automaton).__name__} is not a finite automaton of automata-lib: give a DFA, an NFA or a GNFA"
+        )
+    letters = in_natural_order(automaton.input_symbols)
+    if alphabet is not None:
+        given = tuple(alphabet)
+        if len(given) != len(letters) or set(given) != set(letters):
+            raise InvalidMachine(
+                f"alphabet {given} is not a permutation of the input symbols {letters}: list each of them once"
+            )
+        letters = given
+    if isinstance(automaton, GNFA):
+        return from_regex(automaton.to_regex(), alphabet=letters)
+    states = in_natural_order(automaton.states)
+    transitions: Mapping[Any, Mapping[str, Any]] = automaton.transitions
+    edges = tuple(
+        Edge(source, EPSILON if letter == "" else letter, target)
+        for source in states
+        for letter, targets in transitions.get(source, {}).items()
+        for target in ([targets] if isinstance(automaton, DFA) else in_natural_order(targets))
+    )
+    graph = LabelledGraph(
+        "acceptor",
+        tuple(State(q, q, q in automaton.final_states) for q in states),
+        ((automaton.initial_state, None),),
+        edges,
+        letters,
+        origin=f"the {type(automaton).__name__}",
+    )
+    return to_machine(graph, completion)
+
+
+def to_automata(machine: MooreMachine) -> DFA:
+    """The automata-lib DFA of an acceptor, its states numbered as in the machine.
+
+    Letters are kept as they are where all of them are strings; automata-lib reads words as text, so other letters are
+    turned into their text.
+
+    Raises `UnsupportedFormat` if the machine is not an acceptor, or letters can't be told apart as text.
+
+    >>> sorted(to_automata(MooreMachine([[1, 0]], [True, False], alphabet="a")).final_states)
+    [0]
+    """
+    letters = text_letters(machine, "automata-lib")
+    if not machine.is_acceptor:
+        raise UnsupportedFormat(
+            "a DFA of automata-lib accepts or rejects, this machine has other outputs "
+            f"({', '.join(repr(o) for o in dict.fromkeys(machine.outputs))}): write it as JSON, DOT or networkx"
+        )
+    transitions = {
+        q: {letter: int(machine.delta[a, q]) for a, letter in enumerate(letters)} for q in range(machine.n_states)
+    }
+    return DFA(
+        states=set(transitions),
+        input_symbols=set(letters),
+        transitions=transitions,
+        initial_state=machine.start,
+        final_states={q for q, accepts in enumerate(machine.outputs) if accepts},
+    )
+
+
+def text_letters(machine: MooreMachine, target: str) -> list[str]:
+    """The letters as texts, for a format that knows no other; `target` is its name.
+
+    Raises `UnsupportedFormat` if two letters are written alike or one is empty, which means "no letter" there.
+    """
+    written: dict[str, Hashable] = {}
+    for letter in machine.alphabet:
+        text = str(letter)
+        if text in written:
+            raise UnsupportedFormat(
+                f"letters {written[text]!r} and {letter!r} are both written {text!r}, and {target} holds text alone: "
+                "rename one, or write JSON"
+            )
+        if not text:
+            raise UnsupportedFormat(
+                f"letter {letter!r} is written as nothing, which {target} reads as epsilon: rename it, or write JSON"
+            )
+        written[text] = letter
+    return list(written)

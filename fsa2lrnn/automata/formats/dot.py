@@ -1,0 +1,296 @@
+"""Graphviz DOT: automata as people draw them and as learning tools write them, and our own drawings.
+
+Read as
+
+start      the target of an arrow from a node that is no state: one named "" or `__start…` (AALpy, LearnLib), drawn as
+           nothing (`shape=point`, `style=invis`, `shape=none` without label), or named "start" or the like with
+           unlabelled edges only; no edge enters it. Or a state with the attribute `start=true` or `initial=true`.
+accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
+letters    of the edge label, several being separated by commas or line breaks; a comma itself is written between two
+           others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All letters are strings.
+outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output`, or `name|output` in
+           a record. Doubly drawn states make it an acceptor, whatever slashes its state names have.
+
+`to_dot` writes the same picture with the exact symbols beside each label, so that its files come back equal.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from collections.abc import Hashable, Iterator
+from typing import get_args
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.formats import dot_syntax
+from fsa2lrnn.automata.formats.assemble import to_machine
+from fsa2lrnn.automata.formats.dot_syntax import Arc, DotGraph, Node
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problem, State, raise_problems
+from fsa2lrnn.automata.formats.json_file import label_to_json
+from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+
+_START_REMEDY = 'add an arrow from an invisible node, as in  __start0 [shape=none label=""]; __start0 -> q0'
+_START_WORDS = frozenset({"", "start", "begin", "init", "initial", "entry"})
+_EPSILONS = frozenset({"ε", "ϵ", "λ"})
+_TRUE = frozenset({"true", "1", "yes"})
+_PLAIN_SHAPES = frozenset({"none", "plain", "plaintext", "point"})
+_OURS = "fsa2lrnn"  # the graph attribute that says: exact symbols stand beside the labels
+
+
+def from_dot(
+    text: str,
+    completion: Completion | None = None,
+    kind: Kind | None = None,
+    separator: str | None = ",",
+    origin: str = "the DOT text",
+) -> MooreMachine:
+    """A machine from DOT text, read as this module says.
+
+    Args:
+        completion: what a missing transition means (`assemble.to_machine`).
+        kind: "acceptor", "moore" or "mealy", where the text leaves it open or a slash is part of a letter or a name.
+        separator: what stands between the letters of one label; None if a comma can be part of a letter.
+        origin: the name of the file, for messages.
+
+    Raises:
+        InvalidMachine: with every problem of the text and its line.
+        UnsupportedFormat: for another `kind`.
+
+    >>> from_dot('digraph { q1 [shape=doublecircle] "" -> q0; q0 -> q1 [label="a,b"]; q1 -> q1 [label=a] }').labels
+    ('q1', 'q0', 'sink')
+    """
+    if kind is not None and kind not in get_args(Kind):
+        raise UnsupportedFormat(f"kind {kind!r} is not known: choose one of {', '.join(get_args(Kind))}")
+    drawn = dot_syntax.parse(text, origin)
+    if _OURS in drawn.attributes:
+        return to_machine(_exact_graph(drawn, origin), completion)
+    arrows = _start_arrows(drawn)
+    nodes = [node for node in drawn.nodes.values() if node.name not in arrows]
+    edges = [edge for edge in drawn.edges if edge.tail not in arrows]
+    starts = [(edge.head, edge.line) for edge in drawn.edges if edge.tail in arrows]
+    starts += [(node.name, node.line) for node in nodes if _is_true(node, "start", "initial")]
+    labels = [list(_letters(_label(edge), separator)) for edge in edges]
+    kind = kind or _kind(nodes, labels)
+    problems = [
+        Problem(
+            f"the edge {edge.tail} -> {edge.head} has no letter: give it label=…, or label=ε if it reads none", line
+        )
+        for edge, letters in zip(edges, labels, strict=True)
+        for line in [edge.line]
+        if "" in letters
+    ]
+    if kind == "mealy" and (marked := [node.name for node in nodes if _is_accepting(node)]):
+        problems.append(
+            Problem(
+                f"state {marked[0]!r} is drawn as accepting, but the edges carry outputs: draw one of the two, "
+                "or pass kind='acceptor' if the slashes are part of the letters"
+            )
+        )
+    graph = LabelledGraph(
+        kind,
+        tuple(_state(node, kind) for node in nodes),
+        tuple(dict(starts).items()),
+        tuple(
+            _edge(edge, letter, kind)
+            for edge, letters in zip(edges, labels, strict=True)
+            for letter in letters
+            if letter
+        ),
+        origin=origin,
+        start_remedy=_START_REMEDY,
+        problems=tuple(problems),
+    )
+    return to_machine(graph, completion)
+
+
+def to_dot(machine: MooreMachine) -> str:
+    r"""DOT text that draws the machine, parallel edges as one, and that `from_dot` reads back equal, labels included.
+
+    Raises `UnsupportedFormat` for symbols that JSON can't hold (`symbols.to_json`).
+
+    >>> m = MooreMachine([[1, 0]], [True, False], alphabet="a")
+    >>> from_dot(to_dot(m)) == m
+    True
+    """
+    lines = [
+        "digraph {",
+        "  // letters=, output= and name= say exactly what the labels show; fsa2lrnn reads these, not the labels",
+        f"  {_OURS}=1",
+        f"  alphabet={_json([symbols.to_json(letter) for letter in machine.alphabet])}",
+        "  rankdir=LR",
+        '  __start0 [shape=none label=""]',
+    ]
+    for q, output in enumerate(machine.outputs):
+        shown = str(q if machine.labels is None else machine.labels[q])
+        shape = "doublecircle" if machine.is_acceptor and output else "circle"
+        if not machine.is_acceptor:
+            shown += f" / {symbols.show(output)}"
+        name = "" if machine.labels is None else f" name={_json(label_to_json(machine.labels[q]))}"
+        lines.append(f"  s{q} [shape={shape} label={_quoted(shown)} output={_json(symbols.to_json(output))}{name}]")
+    lines.append(f"  __start0 -> s{machine.start}")
+    for q in range(machine.n_states):
+        by_target: dict[int, list[Hashable]] = {}
+        for a, letter in enumerate(machine.alphabet):
+            by_target.setdefault(int(machine.delta[a, q]), []).append(letter)
+        for target, letters in by_target.items():
+            label = _quoted(",".join(str(letter) for letter in letters))
+            exact = _json([symbols.to_json(letter) for letter in letters])
+            lines.append(f"  s{q} -> s{target} [label={label} letters={exact}]")
+    return "\n".join([*lines, "}", ""])
+
+
+def _exact_graph(drawn: DotGraph, origin: str) -> LabelledGraph:
+    """What `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
+    problems: list[Problem] = []
+
+    def exact(attributes: dict[str, str], name: str, line: int | None, default: str = "missing") -> Hashable:
+        try:
+            return symbols.from_json(json.loads(attributes.get(name, default)))
+        except (ValueError, RecursionError, Fsa2LrnnError):
+            problems.append(
+                Problem(
+                    f"{name}={attributes.get(name, 'nothing')} is not a symbol in JSON as to_dot writes it: mend it, "
+                    f"or remove {_OURS}=1 from the graph to have the labels read",
+                    line,
+                )
+            )
+            return None
+
+    states, edges, starts = [], [], []
+    for node in drawn.nodes.values():
+        if node.name != "__start0":
+            output = exact(node.attributes, "output", node.line)
+            name = exact(node.attributes, "name", node.line) if "name" in node.attributes else None
+            states.append((node, output, name))
+    for edge in drawn.edges:
+        if edge.tail == "__start0":
+            starts.append((edge.head, edge.line))
+            continue
+        letters = exact({"letters": f'{{"tuple": {edge.attributes.get("letters")}}}'}, "letters", edge.line)
+        edges += [Edge(edge.tail, letter, edge.head, line=edge.line) for letter in letters or ()]  # type: ignore[union-attr]
+    alphabet = exact({"alphabet": f'{{"tuple": {drawn.attributes.get("alphabet")}}}'}, "alphabet", None)
+    raise_problems(origin, problems)
+    return LabelledGraph(
+        "moore",
+        tuple(State(n.name, name if "name" in n.attributes else n.name, False, out, n.line) for n, out, name in states),
+        tuple(starts),
+        tuple(edges),
+        alphabet,  # type: ignore[arg-type]
+        origin,
+        _START_REMEDY,
+    )
+
+
+def _start_arrows(drawn: DotGraph) -> set[str]:
+    """Names of the nodes that are only there for the arrow to the start."""
+    entered = {edge.head for edge in drawn.edges}
+    leaving: dict[str, list[str]] = {}
+    for edge in drawn.edges:
+        leaving.setdefault(edge.tail, []).append(_label(edge).strip().lower())
+    found = {name for name, node in drawn.nodes.items() if "invis" in node.attributes.get("style", "")}
+    for name, labels in leaving.items():
+        attributes = drawn.nodes[name].attributes
+        shape = attributes.get("shape", "").lower()
+        is_plain = shape in _PLAIN_SHAPES
+        is_hidden = (
+            name == ""
+            or name.startswith("__start")
+            or shape == "point"
+            or (is_plain and attributes.get("label") == "")
+            or name in found
+        )
+        is_word = (is_plain or name.lower() in _START_WORDS) and all(label in _START_WORDS for label in labels)
+        if name not in entered and (is_hidden or is_word):
+            found.add(name)
+    return {name for name in found if name not in entered}
+
+
+def _kind(nodes: list[Node], labels: list[list[str]]) -> Kind:
+    if labels and all(letters and all(_with_output(letter) for letter in letters) for letters in labels):
+        return "mealy"
+    if any(_is_accepting(node) for node in nodes):
+        return "acceptor"
+    if any(_with_output(letter) for letters in labels for letter in letters):
+        return "mealy"
+    return "moore" if any(_name_and_output(node) for node in nodes) else "acceptor"
+
+
+def _state(node: Node, kind: Kind) -> State:
+    if kind == "moore":
+        name, output = _name_and_output(node) or (_name(node), ABSENT)
+        return State(node.name, name, False, output, node.line)
+    return State(node.name, _name(node), _is_accepting(node) and kind == "acceptor", ABSENT, node.line)
+
+
+def _edge(edge: Arc, text: str, kind: Kind) -> Edge:
+    letter, output = (_with_output(text) or (text, ABSENT)) if kind == "mealy" else (text, ABSENT)
+    return Edge(edge.tail, EPSILON if letter in _EPSILONS else letter, edge.head, output, edge.line)
+
+
+def _label(item: Arc | Node) -> str:
+    r"""The label as Graphviz draws it: escapes such as `\n` and HTML entities resolved."""
+    name = item.name if isinstance(item, Node) else ""
+    escapes = {"n": "\n", "l": "\n", "r": "\n", "N": name}
+    text = item.attributes.get("label", r"\N" if isinstance(item, Node) else "")
+    return html.unescape(re.sub(r"\\(.)", lambda m: escapes.get(m[1], m[1]), text))
+
+
+def _name(node: Node) -> str:
+    return _label(node).strip() or node.name
+
+
+def _name_and_output(node: Node) -> tuple[str, str] | None:
+    label = _label(node).strip()
+    if "record" in node.attributes.get("shape", "").lower() and "|" in label:
+        name, output = label.strip("{}").split("|", 1)
+        return name.strip(), output.strip()
+    return _with_output(label)
+
+
+def _with_output(label: str) -> tuple[str, str] | None:
+    """`letter / output` in its two parts; None for text that is not of this form, such as a mere slash."""
+    left, _, right = label.partition(" / ") if " / " in label else label.partition("/")
+    return (left.strip(), right.strip()) if left.strip() and right.strip() else None
+
+
+def _letters(label: str, separator: str | None) -> Iterator[str]:
+    """The letters of an edge label; an empty string where there is none."""
+    if label and not label.strip():
+        yield label
+        return
+    for line in label.strip("\n").split("\n"):
+        pieces = [line] if separator is None else line.split(separator)
+        k = 0
+        while k < len(pieces):
+            if separator is not None and pieces[k : k + 2] == ["", ""]:
+                yield separator
+                k += 1
+            else:
+                yield pieces[k].strip()
+            k += 1
+
+
+def _is_accepting(node: Node) -> bool:
+    return (
+        node.attributes.get("shape", "").lower().startswith("double")
+        or node.attributes.get("peripheries") == "2"
+        or _is_true(node, "accepting", "final")
+    )
+
+
+def _is_true(node: Node, *names: str) -> bool:
+    return any(node.attributes.get(name, "").lower() in _TRUE for name in names)
+
+
+def _quoted(text: str) -> str:
+    escaped = html.escape(text, quote=False).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    return f'"{escaped}"'.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _json(value: object) -> str:
+    r"""JSON within a DOT string, where a backslash before a quotation mark or another backslash would be lost."""
+    text = re.sub(r'\\(["\\])', lambda m: f"\\u{ord(m[1]):04x}", json.dumps(value))
+    return '"' + text.replace('"', '\\"') + '"'

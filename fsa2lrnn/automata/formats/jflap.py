@@ -1,0 +1,218 @@
+"""JFLAP files (`.jff`) of type fa, moore and mealy, as JFLAP 4 to 7 write them.
+
+A `<read>` of several characters is one letter, and an empty one in an fa reads nothing. All symbols are strings; an
+empty output is the output "". Of a Moore machine the outputs of the states count; JFLAP repeats them at transitions.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from io import StringIO
+from xml.sax import SAXParseException
+from xml.sax.handler import ContentHandler
+from xml.sax.saxutils import escape, quoteattr
+from xml.sax.xmlreader import AttributesImpl
+
+from defusedxml.common import DefusedXmlException
+from defusedxml.sax import make_parser
+
+from fsa2lrnn.automata.formats.assemble import to_machine
+from fsa2lrnn.automata.formats.automata_lib import text_letters
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, LabelledGraph, Problem, State
+from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+
+MAX_NESTING = 50  # elements within elements; JFLAP writes four deep
+
+_KINDS = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
+_NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+
+
+@dataclass
+class _Item:
+    """A state or transition under way: its attributes, the texts of its children and where it starts."""
+
+    attributes: dict[str, str]
+    line: int
+    texts: dict[str, str] = field(default_factory=dict)
+
+
+class _Reader(ContentHandler):
+    """Collects states and transitions as they pass, at whatever depth this version of JFLAP puts them."""
+
+    def __init__(self, origin: str) -> None:
+        super().__init__()
+        self.origin = origin
+        self.kind: str | None = None
+        self.states: list[_Item] = []
+        self.transitions: list[_Item] = []
+        self._item: _Item | None = None
+        self._path: list[str] = []
+        self._text: list[str] = []
+
+    @property
+    def line(self) -> int:
+        return self._locator.getLineNumber() or 1  # type: ignore[attr-defined]
+
+    def startElement(self, name: str, attrs: AttributesImpl) -> None:
+        if not self._path and name != "structure":
+            raise UnsupportedFormat(
+                f"{self.origin}: line {self.line}: the outermost element is <{name[:40]}>, a JFLAP file has <structure>"
+            )
+        self._path.append(name)
+        if len(self._path) > MAX_NESTING:
+            raise BudgetExceeded(
+                f"{self.origin}: line {self.line}: elements are nested deeper than {MAX_NESTING}, JFLAP nests four: "
+                "is this a JFLAP file?"
+            )
+        self._text.clear()
+        if name in ("state", "transition"):
+            self._item = _Item(dict(attrs.items()), self.line)
+            (self.states if name == "state" else self.transitions).append(self._item)
+
+    def characters(self, content: str) -> None:
+        self._text.append(content)
+
+    def endElement(self, name: str) -> None:
+        self._path.pop()
+        text = "".join(self._text)
+        self._text.clear()
+        # A single blank is a letter; white space around other text is layout.
+        text = text.strip() or (" " if text == " " else "")
+        if name in ("state", "transition"):
+            self._item = None
+        elif self._item is not None:
+            self._item.texts[name] = text
+        elif name == "type":
+            self.kind = text
+
+
+def from_jflap(text: str, completion: Completion | None = None, origin: str = "the JFLAP text") -> MooreMachine:
+    """A machine from the text of a `.jff` file; states in the order of the file, letters in natural order.
+
+    Raises:
+        InvalidMachine: if the XML is broken, declares entities, or describes no machine; with every problem and line.
+        UnsupportedFormat: for JFLAP files of other kinds, such as pushdown automata and grammars.
+        BudgetExceeded: if elements are nested too deeply.
+    """
+    reader = _Reader(origin)
+    parser = make_parser()
+    parser.forbid_dtd = True
+    parser.setContentHandler(reader)
+    try:
+        parser.parse(StringIO(text))
+    except SAXParseException as fault:
+        raise InvalidMachine(
+            f"{origin}: line {fault.getLineNumber()}: the XML is broken here ({fault.getMessage()}): is the file "
+            "truncated? save it again in JFLAP"
+        ) from None
+    except DefusedXmlException:
+        raise InvalidMachine(
+            f"{origin}: line {reader.line}: the file declares a document type or entities, which can expand without "
+            "end and which JFLAP never writes: remove the declaration"
+        ) from None
+    if reader.kind not in _KINDS:
+        found = "no <type>" if reader.kind is None else f"type {reader.kind!r}"
+        raise UnsupportedFormat(
+            f"{origin} is a JFLAP file with {found}: those of finite automata (fa), moore and mealy machines are read"
+        )
+    return to_machine(_graph(reader), completion)
+
+
+def to_jflap(machine: MooreMachine) -> str:
+    """The text of a `.jff` file: an fa for an acceptor, else a Moore machine; states stand on a circle.
+
+    Letters and outputs are written as text, so that other symbols than strings come back as strings.
+
+    Raises `UnsupportedFormat` if symbols are written alike or hold characters that XML does not keep.
+
+    >>> m = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet="ab")
+    >>> from_jflap(to_jflap(m)) == m
+    True
+    """
+    letters = [_checked(letter) for letter in text_letters(machine, "JFLAP")]
+    kind = "fa" if machine.is_acceptor else "moore"
+    outputs = {output: _checked(str(output)) for output in machine.outputs}
+    if kind == "moore" and len(set(outputs.values())) < len(outputs):
+        raise UnsupportedFormat("two outputs are written alike, and JFLAP holds text alone: rename one, or write JSON")
+    lines = ["<structure>", f"\t<type>{kind}</type>", "\t<automaton>", "\t\t<!--The list of states.-->"]
+    for q, output in enumerate(machine.outputs):
+        name = f"q{q}" if machine.labels is None else _NOT_IN_XML.sub("?", str(machine.labels[q]))
+        angle, radius = 2 * math.pi * q / machine.n_states, 40 + 20 * machine.n_states
+        lines += [
+            f'\t\t<state id="{q}" name={quoteattr(name)}>',
+            f"\t\t\t<x>{radius * (1 - math.cos(angle)) + 60:.1f}</x>",
+            f"\t\t\t<y>{radius * (1 - math.sin(angle)) + 60:.1f}</y>",
+            *(["\t\t\t<initial/>"] if q == machine.start else []),
+            *(["\t\t\t<final/>"] if kind == "fa" and output else []),
+            *([f"\t\t\t<output>{escape(outputs[output])}</output>"] if kind == "moore" else []),
+            "\t\t</state>",
+        ]
+    lines.append("\t\t<!--The list of transitions.-->")
+    for a, letter in enumerate(letters):
+        for q in range(machine.n_states):
+            target = int(machine.delta[a, q])
+            lines += [
+                "\t\t<transition>",
+                f"\t\t\t<from>{q}</from>",
+                f"\t\t\t<to>{target}</to>",
+                f"\t\t\t<read>{escape(letter)}</read>",
+                *(
+                    [f"\t\t\t<transout>{escape(outputs[machine.outputs[target]])}</transout>"]
+                    if kind == "moore"
+                    else []
+                ),
+                "\t\t</transition>",
+            ]
+    lines += ["\t</automaton>", "</structure>"]
+    header = '<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with fsa2lrnn.-->'
+    return header + "&#13;\n".join(lines)
+
+
+def _graph(reader: _Reader) -> LabelledGraph:
+    kind = _KINDS[reader.kind or ""]
+    problems: list[Problem] = []
+    states: list[State] = []
+    starts: list[tuple[str, int]] = []
+    for item in reader.states:
+        if "id" not in item.attributes:
+            problems.append(Problem("a <state> has no id: give it one", item.line))
+            continue
+        key = item.attributes["id"]
+        output = item.texts.get("output", ABSENT) if kind == "moore" else ABSENT
+        states.append(State(key, item.attributes.get("name") or key, "final" in item.texts, output, item.line))
+        if "initial" in item.texts:
+            starts.append((key, item.line))
+    if len(starts) > 1:
+        problems.append(
+            Problem(f"{len(starts)} states are <initial/>, JFLAP allows one: unmark the others", starts[1][1])
+        )
+    edges: list[Edge] = []
+    for item in reader.transitions:
+        if missing := [name for name in ("from", "to", "read") if name not in item.texts]:
+            problems.append(Problem(f"a <transition> has no <{missing[0]}>: add it", item.line))
+            continue
+        output = item.texts.get("transout", ABSENT) if kind == "mealy" else ABSENT
+        letter = item.texts["read"] or EPSILON
+        edges.append(Edge(item.texts["from"], letter, item.texts["to"], output, item.line))
+    return LabelledGraph(
+        kind,  # type: ignore[arg-type]
+        tuple(states),
+        tuple(starts[:1]),
+        tuple(edges),
+        origin=reader.origin,
+        start_remedy="in JFLAP choose Initial for one state, in the file add <initial/> to it",
+        problems=tuple(problems),
+    )
+
+
+def _checked(text: str) -> str:
+    if _NOT_IN_XML.search(text) or (text != text.strip() and text != " "):
+        raise UnsupportedFormat(
+            f"symbol {text!r} has control characters or white space at its ends, which a JFLAP file does not keep: "
+            "rename it, or write JSON"
+        )
+    return text

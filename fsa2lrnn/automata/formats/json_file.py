@@ -1,0 +1,129 @@
+"""Our own JSON: the format that keeps symbols of every kind, labels included, and whose version is written in it.
+
+    {"format": "fsa2lrnn-machine", "version": 1, "alphabet": ["a", "b"], "outputs": [true, false], "start": 0,
+     "delta": [[1, 0], [0, 1]], "labels": ["even", "odd"]}
+
+`delta` has a row a letter and in it the number of the next state for each state; `labels` may be absent or null.
+Symbols are written as `symbols.to_json` does: a tuple as `{"tuple": […]}`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from typing import Any
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES
+from fsa2lrnn.automata.formats.graph import Problem, problem_report
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+
+FORMAT = "fsa2lrnn-machine"
+VERSION = 1
+
+_REQUIRED = ("alphabet", "outputs", "start", "delta")
+
+
+def to_json(machine: MooreMachine) -> str:
+    """The machine as JSON text, one row of the table a line.
+
+    Labels that JSON can't hold are written as their text. Raises `UnsupportedFormat` for such letters and outputs.
+
+    >>> m = MooreMachine([[1, 0]], [None, ("acc", 3)])
+    >>> from_json(to_json(m)) == m
+    True
+    """
+    values = {
+        "format": FORMAT,
+        "version": VERSION,
+        "alphabet": [symbols.to_json(letter) for letter in machine.alphabet],
+        "outputs": [symbols.to_json(output) for output in machine.outputs],
+        "start": machine.start,
+        "labels": None if machine.labels is None else [label_to_json(label) for label in machine.labels],
+    }
+    lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in values.items() if value is not None]
+    rows = ",\n".join(f"    {row}" for row in machine.delta.tolist())
+    return "\n".join(["{", *lines, '  "delta": [', rows, "  ]", "}", ""])
+
+
+def label_to_json(label: Hashable) -> Any:
+    """A label as `symbols.to_json` writes it, or as text if that can't; labels are for people to read."""
+    try:
+        return symbols.to_json(label)
+    except UnsupportedFormat:
+        return str(label)
+
+
+def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
+    """Inverse of `to_json`.
+
+    Raises:
+        UnsupportedFormat: if the text is JSON of something else, or of a newer version.
+        InvalidMachine: if it is not JSON (with the line), or with everything wrong with the machine.
+        BudgetExceeded: if the table has more than ten million entries.
+    """
+    try:
+        value = json.loads(text)
+    except json.JSONDecodeError as fault:
+        raise InvalidMachine(
+            f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
+        ) from None
+    except RecursionError:
+        raise BudgetExceeded(
+            f"{origin}: the JSON is nested too deeply to be read: a machine has lists of lists, no more"
+        ) from None
+    except ValueError as fault:  # an integer of more than 4,300 digits
+        raise InvalidMachine(f"{origin}: {fault}: states are small numbers") from None
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        raise UnsupportedFormat(
+            f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '
+            "writes it"
+        )
+    version = value.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise UnsupportedFormat(f'{origin}: "version" is {version!r}, expected {VERSION}: write the file again')
+    if version > VERSION:
+        raise UnsupportedFormat(
+            f"{origin} has format version {version}, this fsa2lrnn reads up to {VERSION}: install a newer fsa2lrnn"
+        )
+    return _machine(value, origin)
+
+
+def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
+    problems = [Problem(f'"{name}" is missing: add it') for name in _REQUIRED if name not in value]
+    known = {"format", "version", "labels", *_REQUIRED}
+    problems += [Problem(f"{name!r} is not known: remove it") for name in value if name not in known]
+    read = {name: _symbols(value, name, problems) for name in ("alphabet", "outputs", "labels")}
+    delta = value.get("delta", [])
+    if not isinstance(delta, list) or not all(isinstance(row, list) for row in delta):
+        problems.append(Problem('"delta" is not a list of lists: give one list a letter, in it one number a state'))
+    elif sum(len(row) for row in delta) > MAX_TABLE_ENTRIES:
+        raise BudgetExceeded(f"{origin}: the table has more than {MAX_TABLE_ENTRIES:,} entries: minimise the machine")
+    elif all(name in value for name in _REQUIRED):
+        try:
+            machine = MooreMachine(delta, read["outputs"], value["start"], read["alphabet"], read["labels"] or None)
+        except InvalidMachine as fault:
+            problems.append(Problem(str(fault)))
+        else:
+            if not problems:
+                return machine
+    raise InvalidMachine(problem_report(origin, problems))
+
+
+def _symbols(value: dict[str, Any], name: str, problems: list[Problem]) -> list[Hashable]:
+    """The symbols under `name`; broken ones are reported, and distinct objects stand in for them in later checks."""
+    items = value.get(name)
+    if items is None:
+        return []
+    if not isinstance(items, list):
+        problems.append(Problem(f'"{name}" is not a list: give one symbol each'))
+        return []
+    found: list[Hashable] = []
+    for i, item in enumerate(items):
+        try:
+            found.append(symbols.from_json(item))
+        except UnsupportedFormat as fault:
+            problems.append(Problem(f'"{name}"[{i}]: {fault}'))
+            found.append(object())
+    return found

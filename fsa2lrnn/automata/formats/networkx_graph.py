@@ -1,0 +1,109 @@
+"""networkx graphs: `MultiDiGraph` (or `DiGraph`) with these attributes.
+
+graph   `alphabet` (letters in order; natural order of the edges' letters by default)
+node    `start` (true at the start state), `accepting` (true or false) or `output` (Moore), `label` (for people)
+edge    `letter`, or `letters` for several at once, or failing both `label`, which is one letter as it stands; None is a
+        letter like others, `graph.EPSILON` reads nothing; `output` (Mealy)
+
+Nodes and letters are any hashables and are kept as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Any
+
+import networkx as nx
+
+from fsa2lrnn.automata.formats.assemble import to_machine
+from fsa2lrnn.automata.formats.graph import ABSENT, Edge, Kind, LabelledGraph, Problem, State
+from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+
+
+def from_networkx(
+    graph: nx.DiGraph,
+    *,
+    completion: Completion | None = None,
+    start: Hashable = ABSENT,
+    alphabet: Iterable[Hashable] | None = None,
+) -> MooreMachine:
+    """A machine from a directed graph with the attributes that this module lists.
+
+    Outputs on nodes make it a Moore machine, on edges a Mealy machine; without any it is an acceptor.
+
+    Args:
+        completion: what a missing transition means (`assemble.to_machine`).
+        start: the start node, if none is marked in the graph.
+        alphabet: the letters in order, before those that the graph declares.
+
+    Raises:
+        UnsupportedFormat: for an undirected graph.
+        InvalidMachine: with every problem of the graph.
+
+    >>> g = nx.MultiDiGraph()
+    >>> g.add_node("even", start=True, accepting=True)
+    >>> _ = g.add_edge("even", "odd", letter="a"), g.add_edge("odd", "even", letter="a")
+    >>> from_networkx(g).transduce("aaa")
+    [False, True, False]
+    """
+    if not isinstance(graph, nx.DiGraph):
+        raise UnsupportedFormat(
+            f"{type(graph).__name__} is not a directed graph of networkx: give a MultiDiGraph, or a DiGraph"
+        )
+    problems: list[Problem] = []
+    edges: list[Edge] = []
+    for tail, head, values in graph.edges(data=True):
+        letters = _letters(values)
+        if letters is None:
+            problems.append(Problem(f"the edge {tail!r} -> {head!r} has no letter: give it the attribute letter=…"))
+        edges += [Edge(tail, letter, head, values.get("output", ABSENT)) for letter in letters or ()]
+    declared = graph.graph.get("alphabet") if alphabet is None else alphabet
+    starts = [node for node, marked in graph.nodes(data="start") if marked] if start is ABSENT else [start]
+    states = tuple(
+        State(node, values.get("label", node), bool(values.get("accepting")), values.get("output", ABSENT))
+        for node, values in graph.nodes(data=True)
+    )
+    read = LabelledGraph(
+        _kind(states, edges),
+        states,
+        tuple((node, None) for node in starts),
+        tuple(edges),
+        None if declared is None else tuple(declared),
+        "the networkx graph",
+        "give one node the attribute start=True, or pass start=…",
+        problems=tuple(problems),
+    )
+    return to_machine(read, completion)
+
+
+def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph:
+    """A graph with a node a state (its number) and an edge a transition, which `from_networkx` reads back equal.
+
+    >>> sorted(to_networkx(MooreMachine([[1, 0]], "xy", alphabet="a")).edges(data="letter"))
+    [(0, 1, 'a'), (1, 0, 'a')]
+    """
+    graph = nx.MultiDiGraph(alphabet=machine.alphabet)
+    for q, output in enumerate(machine.outputs):
+        label = {} if machine.labels is None else {"label": machine.labels[q]}
+        graph.add_node(q, output=output, **label)
+    graph.nodes[machine.start]["start"] = True
+    for a, letter in enumerate(machine.alphabet):
+        graph.add_edges_from((q, int(machine.delta[a, q]), {"letter": letter}) for q in range(machine.n_states))
+    return graph
+
+
+def _letters(values: dict[str, Any]) -> tuple[Hashable, ...] | None:
+    if "letters" in values:
+        return tuple(values["letters"])
+    for name in ("letter", "label"):
+        if name in values:
+            return (values[name],)
+    return None
+
+
+def _kind(states: tuple[State, ...], edges: list[Edge]) -> Kind:
+    if any(edge.output is not ABSENT for edge in edges):
+        return "mealy"
+    return "moore" if any(state.output is not ABSENT for state in states) else "acceptor"

@@ -1,0 +1,245 @@
+r"""Regular expressions, parsed by automata-lib; what is added here is the alphabet, positions in messages and limits.
+
+Syntax, words being matched whole (no anchors):
+
+=====================  ==============================================================================================
+``ab``, ``a|b``        concatenation, union (binding weakest, with ``&`` and ``^``, from the left)
+``a*`` ``a+`` ``a?``   any number, at least one, at most one
+``a{2,3}``             counted: also ``{2}``, ``{2,}``, ``{,3}``
+``a&b``, ``a^b``       intersection, shuffle (the letters of both, interleaved)
+``()``                 the empty word
+``.``                  any letter of the alphabet
+``[a-c]``, ``[^a]``    one of these letters, one of the others in the alphabet
+``\d`` ``\w`` ``\s``      digits, word characters, white space; ``\D`` ``\W`` ``\S`` the other letters of the alphabet
+``\*``                 the letter ``*``; so for every sign above, and ``\n``, ``\t``
+=====================  ==============================================================================================
+
+A space is a letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from automata.base.exceptions import AutomatonException, RegexException
+from automata.fa.nfa import NFA
+from automata.regex import parser, postfix
+
+from fsa2lrnn.automata.formats.assemble import to_machine
+from fsa2lrnn.automata.formats.graph import EPSILON, Edge, LabelledGraph, Problem, State, natural_key, raise_problems
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+
+MAX_LENGTH = 20_000  # characters; the parser tries some twenty patterns at each
+MAX_LETTERS = 10_000  # over all classes such as [a-z]; one range can span all of Unicode
+MAX_NFA_STATES = 20_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
+MAX_NFA_COPIES = 200_000  # states copied on the way; the parser copies the whole operand of each repetition
+
+_NOT_LETTERS = {
+    "$": "words are matched whole, so no anchor is needed; write \\$ for the letter",
+    "ε": "write () for the empty word, \\ε for the letter",
+    "{": "it opens no counted repetition such as {2,3}; write \\{ for the letter",
+    "}": "it closes no counted repetition such as {2,3}; write \\} for the letter",
+    "[": "it opens no class such as [a-c]; write \\[ for the letter",
+    "]": "it closes no class such as [a-c]; write \\] for the letter",
+    "\\": "nothing follows that it could mark; write \\\\ for the letter",
+}
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A token of automata-lib and where it stands."""
+
+    text: str
+    position: int
+    token: Any
+
+    @property
+    def is_open(self) -> bool:
+        return isinstance(self.token, postfix.LeftParen)
+
+    @property
+    def is_close(self) -> bool:
+        return isinstance(self.token, postfix.RightParen)
+
+    @property
+    def is_infix(self) -> bool:
+        return isinstance(self.token, postfix.InfixOperator)
+
+    @property
+    def is_postfix(self) -> bool:
+        return isinstance(self.token, postfix.PostfixOperator)
+
+    @property
+    def letters(self) -> frozenset[str]:
+        """The letters that it names; `.` and the shorthands for other letters name those they were made with."""
+        if isinstance(self.token, parser.StringToken):
+            return frozenset(self.token.text)
+        if isinstance(self.token, parser.CharacterClassToken):
+            return frozenset(self.token.class_chars)
+        return frozenset(getattr(self.token, "input_symbols", ()))
+
+    def __str__(self) -> str:
+        return f"{self.text!r} at position {self.position + 1}"
+
+
+def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
+    """The minimal acceptor of a regular expression in the syntax of this module.
+
+    Args:
+        alphabet: letters written as one character each, in the order wanted. By default the letters of the expression,
+            in natural order; `.` and `[^a]` then speak of these alone.
+
+    Raises:
+        InvalidMachine: if the expression can't be parsed, with the position of each fault, or the alphabet is empty or
+            lacks a letter.
+        BudgetExceeded: if the expression or its automaton is beyond the limits of this module.
+
+    >>> from_regex("(ab)*").transduce("abab")
+    [False, True, False, True]
+    >>> from_regex("a.", alphabet="abc").alphabet
+    ('a', 'b', 'c')
+    """
+    origin = f"regex {regex!r}" if len(regex) <= 200 else f"regex {regex[:200]!r}…"
+    if len(regex) > MAX_LENGTH:
+        raise BudgetExceeded(
+            f"{origin} has {len(regex):,} characters, the limit is {MAX_LENGTH:,}: write the automaton to a file"
+        )
+    if alphabet is None:
+        found = frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin)))
+        letters = sorted(found, key=natural_key)
+        wanted: tuple[Hashable, ...] = tuple(letters)
+    else:
+        wanted = tuple(alphabet)
+        letters = [str(letter) for letter in wanted]
+        if bad := [letter for letter in wanted if len(str(letter)) != 1]:
+            raise InvalidMachine(
+                f"{origin}: letter {bad[0]!r} of the alphabet is not one character, and a regular expression has no "
+                "other letters: rename it, or write the automaton to a file"
+            )
+    pieces = _pieces(regex, letters, origin)
+    raise_problems(origin, _problems(pieces, frozenset(letters), declared=alphabet is not None))
+    _check_size(pieces, origin)
+    try:
+        nfa = NFA.from_regex(regex, input_symbols=frozenset(letters))
+    except (AutomatonException, RegexException) as fault:
+        raise InvalidMachine(f"{origin}: {fault}; mend the expression") from None
+    # automata-lib adds the letters of every class to the alphabet given; transitions on those lead nowhere here.
+    kept = {"": EPSILON, **dict(zip(letters, wanted, strict=True))}
+    graph = LabelledGraph(
+        "acceptor",
+        tuple(State(q, q, q in nfa.final_states) for q in sorted(nfa.states)),
+        ((nfa.initial_state, None),),
+        tuple(
+            Edge(source, kept[letter], target)
+            for source, paths in nfa.transitions.items()
+            for letter, targets in paths.items()
+            if letter in kept
+            for target in targets
+        ),
+        wanted,
+        origin,
+        may_be_empty=True,
+    )
+    minimal = minimise(to_machine(graph))
+    return MooreMachine(minimal.delta, minimal.outputs, minimal.start, minimal.alphabet)
+
+
+def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
+    lexer = parser.get_regex_lexer(frozenset(letters), count())
+    pieces: list[_Piece] = []
+    position, named = 0, 0
+    while position < len(regex):
+        found = lexer.tokens.get_token(regex, position)
+        if found is None:
+            raise InvalidMachine(
+                f"{origin}: {regex[position]!r} at position {position + 1} is not a letter: write white space other "
+                "than a blank as \\n or \\t"
+            )
+        make, match = found
+        try:
+            token = make(match)
+        except (RegexException, ValueError) as fault:
+            raise InvalidMachine(
+                f"{origin}: {match.group()[:40]!r} at position {position + 1}: {str(fault)[:200]}"
+            ) from None
+        pieces.append(_Piece(match.group(), position, token))
+        named += len(token.class_chars) if isinstance(token, parser.CharacterClassToken) else 1
+        if named > MAX_LETTERS + len(regex):
+            raise BudgetExceeded(
+                f"{origin} names more than {MAX_LETTERS:,} letters in classes: narrow {pieces[-1]}, "
+                "or map the letters to fewer"
+            )
+        position = match.end()
+    return pieces
+
+
+def _problems(pieces: list[_Piece], letters: frozenset[str], declared: bool) -> list[Problem]:
+    faults: list[str] = []
+    unclosed: list[_Piece] = []
+    before: _Piece | None = None
+    for piece in pieces:
+        opens = before is None or before.is_open or before.is_infix
+        if opens and (piece.is_infix or piece.is_postfix):
+            remedy = "no anchor is needed, words are matched whole" if piece.text == "^" else "write () for no letter"
+            faults.append(f"{piece} has nothing before it: {remedy}")
+        if before is not None and before.is_infix and piece.is_close:
+            faults.append(f"{before} has nothing after it: write () for no letter")
+        if piece.is_open:
+            unclosed.append(piece)
+        elif piece.is_close and not unclosed:
+            faults.append(f"{piece} closes no parenthesis: remove it, or write \\) for the letter")
+        elif piece.is_close:
+            unclosed.pop()
+        faults += _piece_faults(piece, letters, declared)
+        before = piece
+    if before is not None and before.is_infix:
+        faults.append(f"{before} has nothing after it: write () for no letter")
+    faults += [f"{piece} is not closed: add ), or write \\( for the letter" for piece in unclosed]
+    return [Problem(fault) for fault in faults]
+
+
+def _piece_faults(piece: _Piece, letters: frozenset[str], declared: bool) -> list[str]:
+    if isinstance(piece.token, parser.StringToken):
+        if piece.text in _NOT_LETTERS:
+            return [f"{piece} is not a letter: {_NOT_LETTERS[piece.text]}"]
+        if declared and not piece.letters <= letters:
+            return [f"letter {piece} is not in the alphabet {tuple(sorted(letters))}: add it there"]
+    elif isinstance(piece.token, parser.QuantifierToken) and piece.token.upper_bound == 0:
+        # automata-lib 9.2 reads x{0} as x?
+        return [f"{piece} repeats nothing: write () in place of the repetition"]
+    elif isinstance(piece.token, parser.CharacterClassToken | parser.WildcardToken):
+        negated = isinstance(piece.token, parser.CharacterClassToken) and piece.token.negated
+        if not (letters - piece.letters if negated else letters & piece.letters):
+            return [f"{piece} stands for no letter: give the alphabet, which is {tuple(sorted(letters))} here"]
+    return []
+
+
+def _check_size(pieces: list[_Piece], origin: str) -> None:
+    """Raises `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes it is known to make."""
+    tokens = parser.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
+    sizes: list[int] = []
+    copies = 0
+    for token in postfix.tokens_to_postfix(tokens):
+        if isinstance(token, postfix.InfixOperator):
+            right, left = sizes.pop(), sizes.pop()
+            multiplies = isinstance(token, parser.IntersectionToken | parser.ShuffleToken)
+            sizes.append(left * right if multiplies else left + right + 1)
+            copies += sizes[-1] if multiplies else right
+        elif isinstance(token, postfix.PostfixOperator):
+            times = 1
+            if isinstance(token, parser.QuantifierToken):
+                times = max(token.lower_bound, token.upper_bound or 0, 1)
+            sizes.append(sizes.pop() * times + 1)
+            copies += sizes[-1]
+        else:
+            sizes.append(2)
+        if sizes[-1] > MAX_NFA_STATES or copies > MAX_NFA_COPIES:
+            raise BudgetExceeded(
+                f"{origin} needs more than {MAX_NFA_STATES:,} nondeterministic states, or copies more than "
+                f"{MAX_NFA_COPIES:,} on the way: lower the counts and the nesting, or write the automaton to a file"
+            )

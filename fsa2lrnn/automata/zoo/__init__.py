@@ -1,0 +1,50 @@
+"""Named machines, and why each is here: the paper's tasks, those around them, and the hard cases of the theory.
+
+Each function says what is known of its machine: minimal states, group or aperiodic, where it comes from. States carry
+readable labels, tuples where a state has parts. `ZOO` lists examples, with facts that the tests check; `from_task`
+builds a machine from text such as "mod_arith(5, completion=register)".
+
+>>> from fsa2lrnn.automata import zoo
+>>> zoo.sum_mod(5) == zoo.from_task("sum_mod(5)")
+True
+"""
+
+from fsa2lrnn.automata.zoo.chomsky import cycle_navigation, even_pairs, parity
+from fsa2lrnn.automata.zoo.counters import count_mod, elevator, length_mod, remainder, resettable_counter
+from fsa2lrnn.automata.zoo.groups import group
+from fsa2lrnn.automata.zoo.languages import ab_star, contains, dyck, tomita
+from fsa2lrnn.automata.zoo.memory import all_maps, cerny, flip_flop, shift_register
+from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_mod
+from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
+from fsa2lrnn.automata.zoo.tasks import TASKS, ZOO, Facts, from_task, task_names
+
+__all__ = [
+    "sum_mod",
+    "even_pair",
+    "mod_arith",
+    "subtraction",
+    "parity",
+    "even_pairs",
+    "cycle_navigation",
+    "tomita",
+    "dyck",
+    "ab_star",
+    "contains",
+    "group",
+    "length_mod",
+    "count_mod",
+    "resettable_counter",
+    "elevator",
+    "remainder",
+    "flip_flop",
+    "shift_register",
+    "cerny",
+    "all_maps",
+    "random_dfa",
+    "random_moore",
+    "Facts",
+    "TASKS",
+    "ZOO",
+    "from_task",
+    "task_names",
+]

@@ -1,0 +1,193 @@
+"""Word problems of finite groups: multiply the letters of a word, in order.
+
+Here because models part ways on them: the word problem of A₅, the smallest group that is not solvable, is complete for
+NC¹ (Barrington 1989), so no model of fixed depth inside TC⁰ is right on it at every length, unless TC⁰ = NC¹.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import reduce
+from itertools import chain
+from typing import Any
+
+from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo.parameters import one_of, within_budget
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+
+_FACTOR = re.compile(r"([ZSAD])(\d{1,9})|(Q)8")
+_UNITS = "1ijk"
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Elements are whatever `multiply` takes; `label` makes them readable."""
+
+    order: int
+    identity: Any
+    multiply: Callable[[Any, Any], Any]
+    generators: tuple[Any, ...]
+    label: Callable[[Any], Any]
+
+
+def group(spec: str, generators: str = "standard") -> MooreMachine:
+    """The word problem of a finite group: the output after a₁ … a_T is the product a₁·a₂·…·a_T, the identity at first.
+
+    Args:
+        spec: a direct product of the factors below, written with x or ×: "Z5", "S4", "Z2xZ3xS3".
+        generators: "standard" takes the generators below as letters, "all" every element of the group.
+
+    A letter is the element it multiplies by, from the right: q ↦ q·a. The output and the label of a state are the
+    element reached; in a direct product both are a tuple with one entry a factor, and a letter is written with the
+    entries between bars: "1|0|()". Permutations are multiplied left to right: in (1,2)·(2,3) the exchange of 1 and 2
+    comes first.
+
+    | factor | order | elements | standard generators |
+    |---|---|---|---|
+    | Zn, cyclic, n ≥ 2 | n | integers 0 … n−1, added | 1 |
+    | Sn, symmetric, n ≥ 2 | n! | cycles: "()", "(1,2)(3,4)" | (1,2) and (1,2,…,n) |
+    | An, alternating, n ≥ 3 | n!/2 | the same | (1,2,k) for k = 3 … n |
+    | Dn, dihedral, n ≥ 2 | 2n (D4 has 8) | "1", "r", "r2", "s", "rs", "r2s", with sr = r⁻¹s | r and s |
+    | Q8, quaternions | 8 | "1", "-1", "i", "-i" and so on | i and j |
+
+    Minimal with as many states as the group has elements: every letter permutes them, and no two agree.
+
+    Raises:
+        UnsupportedFormat: if `spec` names no group of these.
+        BudgetExceeded: if the group is too large to list, with the limit.
+
+    >>> group("S3").transduce(["(1,2)", "(1,2,3)"])
+    ['(1,2)', '(1,3)']
+    >>> group("D4").run("r s r s") == group("D4").start
+    True
+    >>> group("Z2xS3").n_states, group("Z2xS3").alphabet
+    (12, ('1|()', '0|(1,2)', '0|(1,2,3)'))
+    """
+    one_of(("standard", "all"), "group", "generators", generators)
+    factors = [_factor(str(part), spec) for part in re.split("[x×]", str(spec))]
+    whole = factors[0] if len(factors) == 1 else _direct_product(factors)
+    within_budget(f"group({spec})", whole.order, whole.order if generators == "all" else len(whole.generators))
+    elements = _elements(whole) if generators == "all" else whole.generators
+    by_letter = {_letter(whole.label(a)): a for a in elements}
+    machine = explore(
+        by_letter, whole.identity, lambda q, letter: whole.multiply(q, by_letter[str(letter)]), whole.label
+    )
+    return MooreMachine(machine.delta, machine.outputs, machine.start, machine.alphabet, labels=machine.outputs)
+
+
+def _letter(label: Any) -> str:
+    return "|".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
+def _elements(whole: _Group) -> tuple[Any, ...]:
+    found = explore(whole.generators, whole.identity, whole.multiply, lambda _: None)
+    return found.labels or ()
+
+
+def _factor(part: str, spec: str) -> _Group:
+    match = _FACTOR.fullmatch(part)
+    if match is None:
+        raise UnsupportedFormat(
+            f"group({spec!r}): {part!r} is not a group of the zoo: write Zn, Sn, An, Dn (of order 2n) or Q8, with n a "
+            "number, or a direct product such as Z2xZ3xS3"
+        )
+    if match[3]:
+        return _quaternions()
+    kind, n = match[1], int(match[2])
+    if n < (least := 3 if kind == "A" else 2):
+        raise InvalidMachine(
+            f"group({spec!r}): {part} is trivial or not of its kind: {kind}n needs n of at least {least}"
+        )
+    return {"Z": _cyclic, "S": _symmetric, "A": _alternating, "D": _dihedral}[kind](n)
+
+
+def _cyclic(n: int) -> _Group:
+    return _Group(n, 0, lambda a, b: (a + b) % n, (1,), int)
+
+
+def _symmetric(n: int) -> _Group:
+    identity = tuple(range(min(n, 20)))  # 20! is over every budget, and larger n need no true order
+    exchange = (1, 0, *identity[2:])
+    turn = (*identity[1:], 0)
+    generators = (exchange,) if n == 2 else (exchange, turn)
+    return _Group(math.factorial(len(identity)), identity, _compose, generators, _cycles)
+
+
+def _alternating(n: int) -> _Group:
+    identity = tuple(range(min(n, 20)))
+    three_cycles = []
+    for k in range(2, len(identity)):
+        images = list(identity)
+        images[0], images[1], images[k] = 1, k, 0
+        three_cycles.append(tuple(images))
+    return _Group(math.factorial(len(identity)) // 2, identity, _compose, tuple(three_cycles), _cycles)
+
+
+def _compose(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
+    """p first, then q."""
+    return tuple(q[image] for image in p)
+
+
+def _cycles(p: tuple[int, ...]) -> str:
+    text, seen = "", set()
+    for first in range(len(p)):
+        cycle, point = [], first
+        while point not in seen:
+            seen.add(point)
+            cycle.append(str(point + 1))
+            point = p[point]
+        if len(cycle) > 1:
+            text += f"({','.join(cycle)})"
+    return text or "()"
+
+
+def _dihedral(n: int) -> _Group:
+    """Elements (i, j) for r^i s^j."""
+
+    def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+        return (a[0] + (-b[0] if a[1] else b[0])) % n, a[1] ^ b[1]
+
+    def label(a: tuple[int, int]) -> str:
+        rotation = {0: "", 1: "r"}.get(a[0], f"r{a[0]}")
+        return rotation + "s" * a[1] or "1"
+
+    return _Group(2 * n, (0, 0), multiply, ((1, 0), (0, 1)), label)
+
+
+def _quaternions() -> _Group:
+    """Elements (sign, unit), the unit a place in "1ijk"."""
+
+    def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
+        (sign, p), (other_sign, q) = a, b
+        sign *= other_sign
+        if p == 0 or q == 0:
+            return sign, p + q
+        if p == q:
+            return -sign, 0
+        third = 6 - p - q
+        return (sign if (q - p) % 3 == 1 else -sign), third
+
+    def label(a: tuple[int, int]) -> str:
+        return ("-" if a[0] < 0 else "") + _UNITS[a[1]]
+
+    return _Group(8, (1, 0), multiply, ((1, 1), (1, 2)), label)
+
+
+def _direct_product(factors: list[_Group]) -> _Group:
+    identity = tuple(f.identity for f in factors)
+
+    def multiply(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(f.multiply(x, y) for f, x, y in zip(factors, a, b, strict=True))
+
+    def label(a: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(f.label(x) for f, x in zip(factors, a, strict=True))
+
+    generators = chain.from_iterable(
+        ((*identity[:i], g, *identity[i + 1 :]) for g in f.generators) for i, f in enumerate(factors)
+    )
+    order = reduce(lambda total, f: total * f.order, factors, 1)
+    return _Group(order, identity, multiply, tuple(generators), label)

@@ -1,0 +1,158 @@
+"""Languages as acceptors: Tomita's seven, bounded brackets, and two small ones that settle questions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo.parameters import at_least, text, within_budget
+from fsa2lrnn.errors import InvalidMachine
+
+_BRACKETS = ("()", "[]", "{}", "<>")
+_REJECTED = "rejected"
+_Stack = tuple[Hashable, ...] | str
+
+
+def tomita(i: int) -> MooreMachine:
+    """The i-th language of Tomita (1982) over "0" and "1", the usual benchmark for learning and extracting DFAs.
+
+    | i | accepted | minimal states | |
+    |---|---|---|---|
+    | 1 | 1* | 2 | aperiodic |
+    | 2 | (10)* | 3 | aperiodic |
+    | 3 | no run of ones of odd length is followed, at once or later, by a run of zeros of odd length | 5 | neither |
+    | 4 | no 000 | 4 | aperiodic |
+    | 5 | even number of zeros and even number of ones | 4 | group Z₂ × Z₂ |
+    | 6 | number of zeros ≡ number of ones modulo 3 | 3 | group Z₃ |
+    | 7 | 0*1*0*1* | 5 | aperiodic |
+
+    Runs are maximal blocks of one letter, the last one counted as it stands. Some sources forbid in language 3 only an
+    odd run of zeros directly after the odd run of ones; that other language accepts 100110, this one doesn't.
+
+    >>> [tomita(i).minimise().n_states for i in range(1, 8)]
+    [2, 3, 5, 4, 4, 3, 5]
+    >>> [tomita(3).accepts(word) for word in ("110", "100", "10", "100110")]
+    [True, True, False, False]
+    """
+    if at_least(1, "tomita", "i", i, "Tomita's languages are numbered 1 to 7") > 7:
+        raise InvalidMachine(f"tomita(i={i!r}): Tomita's languages are numbered 1 to 7")
+    return _TOMITA[i]()
+
+
+def dyck(k: int, depth: int) -> MooreMachine:
+    """Well-nested words of k kinds of brackets, at most `depth` deep: the Dyck language with its stack bounded.
+
+    Aperiodic at any depth, though the machine looks like a stack: it cascades into resets only. Minimal with
+    1 + k + … + k^depth + 1 states, one a stack and one for what can no longer be mended (k = 2, depth 3, 4, 5: 16, 32,
+    64). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. State labels: the tuple of brackets
+    open, outermost first, or "rejected".
+
+    >>> dyck(2, 3).n_states, dyck(2, 3).accepts("([])[]"), dyck(2, 3).accepts("([)]")
+    (16, True, False)
+    """
+    k = at_least(1, "dyck", "k", k)
+    depth = at_least(1, "dyck", "depth", depth)
+    within_budget(f"dyck({k}, {depth})", depth + 2 if k == 1 else k ** min(depth, 64), 2 * k)
+    pairs = _BRACKETS[:k] if k <= len(_BRACKETS) else [(f"({j}", f"){j}") for j in range(1, k + 1)]
+    opener: dict[Hashable, str] = {closing: opening for opening, closing in pairs}
+
+    def step(stack: _Stack, letter: Hashable) -> _Stack:
+        if isinstance(stack, str):
+            return stack
+        if letter not in opener:
+            return (*stack, letter) if len(stack) < depth else _REJECTED
+        return stack[:-1] if stack and stack[-1] == opener[letter] else _REJECTED
+
+    start: _Stack = ()
+    return explore([bracket for pair in pairs for bracket in pair], start, step, lambda stack: stack == ())
+
+
+def ab_star() -> MooreMachine:
+    """(ab)*: a language small enough to follow by hand that every diagonal layer fails on.
+
+    Aperiodic, minimal with 3 states. Its letters don't commute: ab leads back to the start and ba to where no letter
+    helps, while diagonal matrices forget the order (T3 of docs/theory.md).
+
+    >>> ab_star().transduce("abab")
+    [False, True, False, True]
+    """
+    edges = {("start", "a"): "after a", ("after a", "b"): "start"}
+    return _by_edges("ab", "start", edges, frozenset({"after a"}))
+
+
+def contains(pattern: str, letters: str = "ab") -> MooreMachine:
+    """Whether `pattern` has occurred as a factor: the string-matching machine of Knuth, Morris and Pratt (1977).
+
+    Aperiodic; minimal with |pattern| + 1 states, however long the alphabet. The state is the longest prefix of the
+    pattern that the word ends in.
+
+    >>> contains("aba").transduce("ababb")
+    [False, False, True, True, True]
+    """
+    pattern, letters = text("contains", "pattern", pattern), text("contains", "letters", letters)
+    unknown = [c for c in pattern if c not in letters]
+    if not pattern or unknown:
+        fault = f"{unknown[0]!r} is not among the letters {letters!r}" if unknown else "the pattern is empty"
+        raise InvalidMachine(f"contains(pattern={pattern!r}): {fault}: give at least one letter, each of the alphabet")
+    within_budget(f"contains({pattern[:20]!r})", len(pattern) ** 2, len(letters))
+
+    def step(seen: str, letter: Hashable) -> str:
+        if seen == pattern:
+            return seen
+        end = seen + str(letter)
+        return next(end[i:] for i in range(len(end) + 1) if pattern.startswith(end[i:]))
+
+    return explore(letters, "", step, lambda seen: seen == pattern)
+
+
+def _no_three_zeros() -> MooreMachine:
+    return explore("01", 0, lambda run, a: 3 if run == 3 else (run + 1 if a == "0" else 0), lambda run: run < 3)
+
+
+def _both_even() -> MooreMachine:
+    def step(odd: tuple[int, int], letter: Hashable) -> tuple[int, int]:
+        return odd[0] ^ (letter == "0"), odd[1] ^ (letter == "1")
+
+    return explore("01", (0, 0), step, lambda odd: odd == (0, 0))
+
+
+def _few_blocks() -> MooreMachine:
+    """Tomita 7. State: how many of the four blocks of 0*1*0*1* are used up, 4 when none is left."""
+
+    def step(block: int, letter: Hashable) -> int:
+        return block if block == 4 or letter == "0101"[block] else block + 1
+
+    return explore("01", 0, step, lambda block: block < 4)
+
+
+def _by_edges(letters: str, start: str, edges: dict[tuple[str, str], str], refused: frozenset[str]) -> MooreMachine:
+    """An acceptor from named states: what has no edge is rejected for good."""
+    return explore(
+        letters,
+        start,
+        lambda state, letter: edges.get((state, str(letter)), _REJECTED),
+        lambda state: state != _REJECTED and state not in refused,
+    )
+
+
+_ODD_RUNS = {
+    ("calm", "0"): "calm",
+    ("calm", "1"): "odd ones",
+    ("odd ones", "1"): "calm",
+    ("odd ones", "0"): "odd zeros",
+    ("odd zeros", "0"): "warned",
+    ("warned", "0"): "odd zeros",
+    ("warned", "1"): "warned",
+}
+_TEN_STAR = {("start", "1"): "after 1", ("after 1", "0"): "start"}
+
+_TOMITA: dict[int, Callable[[], MooreMachine]] = {
+    1: lambda: explore("01", True, lambda ones, letter: ones and letter == "1", lambda ones: ones),
+    2: lambda: _by_edges("01", "start", _TEN_STAR, frozenset({"after 1"})),
+    3: lambda: _by_edges("01", "calm", _ODD_RUNS, frozenset({"odd zeros"})),
+    4: _no_three_zeros,
+    5: _both_even,
+    6: lambda: explore("01", 0, lambda d, letter: (d + (1 if letter == "0" else -1)) % 3, lambda d: d == 0),
+    7: _few_blocks,
+}

@@ -1,0 +1,47 @@
+"""The checks that every task of the zoo makes at its door, before it builds anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+
+MAX_TRANSITIONS = 2_000_000  # a few seconds of exploring; larger tables go straight to MooreMachine
+
+
+def at_least(least: int, task: str, name: str, value: object, why: str = "") -> int:
+    """`value` as an int; raises `InvalidMachine` unless it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        reason = f" ({why})" if why else ""
+        raise InvalidMachine(f"{task}({name}={value!r}): {name} must be a whole number of at least {least}{reason}")
+    return int(value)
+
+
+def one_of(choices: Iterable[str], task: str, name: str, value: object) -> None:
+    """Raises `UnsupportedFormat` unless `value` is one of `choices`."""
+    known = tuple(choices)
+    if value not in known:
+        raise UnsupportedFormat(f"{task}({name}={value!r}): {name} must be one of {', '.join(known)}")
+
+
+def text(task: str, name: str, value: object) -> str:
+    """`value`; raises `InvalidMachine` unless it is a string."""
+    if not isinstance(value, str):
+        raise InvalidMachine(f"{task}({name}={value!r}): {name} must be text: write it in quotes")
+    return value
+
+
+def within_budget(task: str, n_states: int, n_letters: int) -> None:
+    """Raises `BudgetExceeded` when the table would be too large to explore, rather than fall silent for minutes."""
+    if n_states * n_letters > MAX_TRANSITIONS:
+        raise BudgetExceeded(
+            f"{task} has about {n_states:.3g} states and {n_letters:,} letters, above the limit of "
+            f"{MAX_TRANSITIONS:,} transitions: choose smaller parameters, or give MooreMachine a table of your own"
+        )
+
+
+def digits(M: int) -> tuple[str, ...]:
+    """The letters "0" … "M−1"."""
+    return tuple(str(d) for d in range(M))

@@ -1,0 +1,94 @@
+"""Random machines, the same for a seed on every platform.
+
+Valvoda et al. (2022), "Benchmarking compositionality with formal languages", draw a transducer by taking each of the n²
+possible edges with probability ½, rejecting the graph unless every state is reachable, and giving the edges that leave
+a state distinct random letters and random outputs. Such a machine is partial, over at least as many letters as its
+busiest state has edges. Ours keep the rejection but must be complete over k given letters:
+
+1. every δ(q, a) uniform and independent on m ≥ n states; kept if exactly n of them are reachable, else drawn anew;
+2. the reachable part, numbered breadth first;
+3. every output uniform and independent;
+4. with `minimal`, rejected as a whole and drawn anew while two states are equivalent.
+
+Step 1 makes the transition structure *uniform* among all with n states, each reachable: whichever it is, it extends to
+equally many tables on m states (Carayol & Nicaud 2012). m ≈ n / v with v = 1 − e^{−kv}, the share of a random table
+that is reachable, keeps rejections few. One letter is a case of its own: such a structure is a path of n states and one
+edge back from its end, drawn directly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+
+from fsa2lrnn import tables
+from fsa2lrnn.automata.language import minimise, trim
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo.parameters import at_least, within_budget
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+
+_ATTEMPTS = 100_000
+
+
+def random_dfa(n: int, k: int, seed: int, minimal: bool = False) -> MooreMachine:
+    """A random acceptor of n states, all reachable, over k letters; a state accepts with probability ½.
+
+    Here to show what a method costs where there is no structure to use: a random machine synchronises with high
+    probability (Berlinkov 2016) and has no congruence to speak of. The module says how it is drawn. With `minimal`, no
+    two of its states are equivalent.
+
+    >>> random_dfa(6, 2, seed=0) == random_dfa(6, 2, seed=0), random_dfa(6, 2, seed=0).n_states
+    (True, 6)
+    """
+    return _draw("random_dfa", n, k, (False, True), seed, minimal)
+
+
+def random_moore(n: int, k: int, outputs: int | Sequence[Hashable], seed: int, minimal: bool = False) -> MooreMachine:
+    """A random machine of n states, all reachable, over k letters, with outputs from `outputs` or from 0 … outputs−1.
+
+    As `random_dfa`, for transductions with more than two outputs.
+
+    >>> random_moore(4, 2, outputs=3, seed=1, minimal=True).minimise().n_states
+    4
+    """
+    if isinstance(outputs, int):
+        outputs = range(at_least(1, "random_moore", "outputs", outputs))
+    return _draw("random_moore", n, k, outputs, seed, minimal)
+
+
+def _draw(task: str, n: int, k: int, outputs: Sequence[Hashable], seed: int, minimal: bool) -> MooreMachine:
+    n, k = at_least(1, task, "n", n), at_least(1, task, "k", k)
+    generator = np.random.Generator(np.random.PCG64(at_least(0, task, "seed", seed)))
+    within_budget(f"{task}({n}, {k})", n, k)
+    if minimal and n > 1 and len(set(outputs)) < 2:
+        raise InvalidMachine(f"{task}(n={n}, minimal=True): with a single output every machine has one state: give two")
+    letters = "abcdefghijklmnopqrstuvwxyz"[:k] if k <= 26 else [f"a{i}" for i in range(1, k + 1)]
+    for _ in range(_ATTEMPTS):
+        table = _path_with_an_edge_back(n, generator) if k == 1 else _reachable_table(n, k, generator)
+        choice = generator.integers(len(outputs), size=n, dtype=np.int64)
+        machine = MooreMachine(table, [outputs[c] for c in choice], 0, letters)
+        if not minimal or minimise(machine).n_states == n:
+            return machine
+    raise BudgetExceeded(f"{task}(n={n}, k={k}): no minimal machine in {_ATTEMPTS:,} draws: choose another seed")
+
+
+def _path_with_an_edge_back(n: int, generator: np.random.Generator) -> np.ndarray:
+    return np.append(np.arange(1, n), generator.integers(n, dtype=np.int64))[None]
+
+
+def _reachable_table(n: int, k: int, generator: np.random.Generator) -> np.ndarray:
+    m = max(n, round(n / _reachable_share(k)))
+    for _ in range(_ATTEMPTS):
+        table = generator.integers(m, size=(k, m), dtype=np.int64)
+        if len(tables.breadth_first(table, 0)) == n:
+            return trim(MooreMachine(table, [None] * m)).delta
+    raise BudgetExceeded(f"no table with {n:,} reachable states in {_ATTEMPTS:,} draws: choose another seed")
+
+
+def _reachable_share(k: int) -> float:
+    share = 1.0
+    for _ in range(200):
+        share = 1 - math.exp(-k * share)
+    return share

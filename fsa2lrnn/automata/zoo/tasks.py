@@ -1,0 +1,201 @@
+"""Tasks by name: the door for `task:…` sources, and the examples that tests and demonstrations walk through."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo import chomsky, counters, groups, languages, memory, paper, sampling
+from fsa2lrnn.errors import UnsupportedFormat
+
+TASKS: dict[str, Callable[..., MooreMachine]] = {
+    task.__name__: task
+    for task in (
+        paper.sum_mod,
+        paper.even_pair,
+        paper.mod_arith,
+        paper.subtraction,
+        chomsky.parity,
+        chomsky.even_pairs,
+        chomsky.cycle_navigation,
+        languages.tomita,
+        languages.dyck,
+        languages.ab_star,
+        languages.contains,
+        groups.group,
+        counters.length_mod,
+        counters.count_mod,
+        counters.resettable_counter,
+        counters.elevator,
+        counters.remainder,
+        memory.flip_flop,
+        memory.shift_register,
+        memory.cerny,
+        memory.all_maps,
+        sampling.random_dfa,
+        sampling.random_moore,
+    )
+}
+
+
+class Facts(NamedTuple):
+    """What is known of an example: its minimal number of states, and the kind of its transition monoid there.
+
+    "group": every letter permutes the states. "aperiodic": no word permutes any of them but trivially. "mixed":
+    neither.
+    """
+
+    n_states: int
+    kind: Literal["group", "aperiodic", "mixed"]
+
+
+# Examples of every task as `from_task` reads them, the odd ones among them: one state, one letter, one bit, M = 2.
+ZOO: dict[str, Facts] = {
+    "sum_mod(2)": Facts(2, "group"),
+    "sum_mod(3)": Facts(3, "group"),
+    "sum_mod(5)": Facts(5, "group"),
+    "sum_mod(12)": Facts(12, "group"),
+    "even_pair(2)": Facts(5, "aperiodic"),
+    "even_pair(5)": Facts(11, "aperiodic"),
+    "mod_arith(2)": Facts(9, "mixed"),
+    "mod_arith(3)": Facts(19, "mixed"),
+    "mod_arith(5)": Facts(51, "mixed"),
+    "mod_arith(5, completion=ignore)": Facts(50, "mixed"),
+    "mod_arith(5, completion=running)": Facts(61, "mixed"),
+    "mod_arith(5, completion=operator)": Facts(75, "mixed"),
+    "mod_arith(5, completion=register)": Facts(25, "mixed"),
+    "mod_arith(4, completion=register)": Facts(16, "mixed"),
+    "subtraction(3)": Facts(8, "mixed"),
+    "subtraction(5)": Facts(12, "mixed"),
+    "subtraction(5, completion=ignore)": Facts(11, "mixed"),
+    "parity": Facts(2, "group"),
+    "even_pairs": Facts(5, "aperiodic"),
+    "cycle_navigation(5)": Facts(5, "group"),
+    "cycle_navigation(8)": Facts(8, "group"),
+    "tomita(1)": Facts(2, "aperiodic"),
+    "tomita(2)": Facts(3, "aperiodic"),
+    "tomita(3)": Facts(5, "mixed"),
+    "tomita(4)": Facts(4, "aperiodic"),
+    "tomita(5)": Facts(4, "group"),
+    "tomita(6)": Facts(3, "group"),
+    "tomita(7)": Facts(5, "aperiodic"),
+    "dyck(1, 4)": Facts(6, "aperiodic"),
+    "dyck(2, 3)": Facts(16, "aperiodic"),
+    "dyck(2, 5)": Facts(64, "aperiodic"),
+    "dyck(3, 2)": Facts(14, "aperiodic"),
+    "ab_star": Facts(3, "aperiodic"),
+    "contains(abaab)": Facts(6, "aperiodic"),
+    "group(S3)": Facts(6, "group"),
+    "group(S3, generators=all)": Facts(6, "group"),
+    "group(S4)": Facts(24, "group"),
+    "group(S5)": Facts(120, "group"),
+    "group(A4)": Facts(12, "group"),
+    "group(A5)": Facts(60, "group"),
+    "group(D4)": Facts(8, "group"),
+    "group(Q8)": Facts(8, "group"),
+    "group(Z60)": Facts(60, "group"),
+    "group(Z4xZ2)": Facts(8, "group"),
+    "group(Z2xZ3xS3)": Facts(36, "group"),
+    "length_mod(3)": Facts(3, "group"),
+    "length_mod(4, letters=a)": Facts(4, "group"),
+    "count_mod(4)": Facts(4, "group"),
+    "resettable_counter(3)": Facts(3, "mixed"),
+    "resettable_counter(5)": Facts(5, "mixed"),
+    "elevator(3)": Facts(3, "aperiodic"),
+    "elevator(6)": Facts(6, "aperiodic"),
+    "remainder(3)": Facts(3, "group"),
+    "remainder(6)": Facts(6, "mixed"),
+    "remainder(8)": Facts(8, "aperiodic"),
+    "flip_flop": Facts(2, "aperiodic"),
+    "shift_register(1)": Facts(2, "aperiodic"),
+    "shift_register(3)": Facts(8, "aperiodic"),
+    "shift_register(3, output=content)": Facts(8, "aperiodic"),
+    "cerny(3)": Facts(3, "mixed"),
+    "cerny(5)": Facts(5, "mixed"),
+    "all_maps(3)": Facts(3, "mixed"),
+    "all_maps(4)": Facts(4, "mixed"),
+    "random_dfa(1, 1, seed=0)": Facts(1, "group"),
+    "random_dfa(5, 2, seed=1, minimal=true)": Facts(5, "mixed"),
+    "random_dfa(12, 3, seed=2, minimal=true)": Facts(12, "mixed"),
+    "random_moore(8, 2, outputs=3, seed=3, minimal=true)": Facts(8, "mixed"),
+}
+
+_CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\)\s*)?", re.DOTALL)
+_ARGUMENT = re.compile(r"""\s*(?:(\w+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,=()"']+)\s*(?:,|$)""")
+_CONSTANTS = {"true": True, "false": False, "none": None}
+
+
+def from_task(source: str) -> MooreMachine:
+    """The machine of a task written as a call: a name, then its parameters in brackets if it has any.
+
+    Values are whole numbers, true, false, quoted text, or bare words, which are text too. Nothing is evaluated.
+
+    Raises:
+        UnsupportedFormat: if the text is no such call, names no task (the nearest are suggested) or doesn't fit the
+            task's parameters (its signature is shown).
+
+    What the tasks raise about their parameters passes through.
+
+    >>> from_task("mod_arith(5, completion=register)").n_states, from_task("group(Z5xZ3)").n_states
+    (25, 15)
+    """
+    call = _CALL.fullmatch(source)
+    if call is None:
+        raise UnsupportedFormat(f"task {source!r} is not a call: write a task as mod_arith(5, completion=register)")
+    if call[1] not in TASKS:
+        near = difflib.get_close_matches(call[1], TASKS)
+        suggestion = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UnsupportedFormat(f"task {call[1]!r} is not known: {suggestion}the tasks are {', '.join(TASKS)}")
+    task = TASKS[call[1]]
+    positional, named = _arguments(call[2] or "", source)
+    try:
+        inspect.signature(task).bind(*positional, **named)
+    except TypeError as error:
+        raise UnsupportedFormat(f"task {source!r}: {error}: call it as {_signature(task)}") from None
+    return task(*positional, **named)
+
+
+def task_names() -> dict[str, str]:
+    """Each task as it is called, with its parameters and defaults, and a line on what it computes.
+
+    >>> task_names()["cycle_navigation(n=5)"]
+    'The position on a cycle of n places after steps "+" (forwards), "-" (backwards) and "0" (stay).'
+    """
+    return {_signature(task): (inspect.getdoc(task) or "").split("\n", 1)[0] for task in TASKS.values()}
+
+
+def _arguments(text: str, source: str) -> tuple[list[Any], dict[str, Any]]:
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    position = 0
+    while text[position:].strip():
+        argument = _ARGUMENT.match(text, position)
+        if argument is None or (named and argument[1] is None) or argument[1] in named:
+            raise UnsupportedFormat(
+                f"task {source!r} can't be read from {text[position:].strip()!r} on: give values separated by commas, "
+                'then name=value, each name once; quote text that holds spaces, commas or brackets: letter="("'
+            )
+        if argument[1] is None:
+            positional.append(_value(argument[2]))
+        else:
+            named[argument[1]] = _value(argument[2])
+        position = argument.end()
+    return positional, named
+
+
+def _value(token: str) -> Any:
+    if token[0] in "\"'":
+        return token[1:-1]
+    if re.fullmatch(r"-?[0-9]{1,18}", token):
+        return int(token)
+    return _CONSTANTS.get(token.lower(), token)
+
+
+def _signature(task: Callable[..., MooreMachine]) -> str:
+    parameters = inspect.signature(task).parameters.values()
+    shown = [p.name if p.default is p.empty else f"{p.name}={p.default!r}" for p in parameters]
+    return f"{task.__name__}({', '.join(shown)})"

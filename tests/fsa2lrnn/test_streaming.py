@@ -1,0 +1,93 @@
+"""Words that need not fit in memory."""
+
+import io
+import tracemalloc
+
+import pytest
+import torch
+
+from fsa2lrnn import streaming
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import BudgetExceeded, InvalidWord
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+
+
+@pytest.fixture
+def lowered_threshold(monkeypatch):
+    monkeypatch.setattr(streaming, "LONG", 50)
+
+
+def test_a_short_word_runs_through_the_scan_and_is_kept():
+    result = streaming.run(compile_machine(zoo.mod_arith(5)), ["1+2", "-3*4"])
+    assert (result.length, result.output, result.method) == (7, 1, "auto")
+    assert result.trace == [1, None, 3, None, 0, None, 1]
+
+
+@pytest.mark.usefixtures("lowered_threshold")
+def test_a_long_word_is_walked_on_the_models_own_table():
+    machine = zoo.mod_arith(5)
+    word = "1+2-3*4+" * 20 + "3"
+    pieces = [word[i : i + 7] for i in range(0, len(word), 7)]
+    numbers = []
+    model = compile_machine(machine)
+    result = streaming.run(model, pieces, sink=numbers.extend)
+    assert result.method == "walked on the model's 51-state table"
+    assert [model.outputs[j] for j in numbers] == machine.transduce(word)
+    assert (result.length, result.output) == (161, machine.transduce(word)[-1])
+
+
+@pytest.mark.usefixtures("lowered_threshold")
+def test_a_named_scan_is_used_however_long_the_word():
+    machine = zoo.sum_mod(3)
+    result = streaming.run(compile_machine(machine), ["012" * 40], "pscan")
+    assert (result.method, result.output) == ("pscan", machine.transduce("012" * 40)[-1])
+
+
+@pytest.mark.usefixtures("lowered_threshold")
+def test_a_model_that_does_not_close_is_scanned(monkeypatch):
+    monkeypatch.setattr(streaming, "_TABLE_STATES", 100)
+    torch.manual_seed(0)
+    model = LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
+    word = "abbab" * 30
+    result = streaming.run(model, [word])
+    assert (result.method, result.output) == ("auto", model.transduce(word)[-1])
+
+
+def test_the_empty_word_has_the_output_of_the_start():
+    assert streaming.run(compile_machine(zoo.sum_mod(3)), []).output == 0
+    result = streaming.run(compile_machine(MooreMachine([[0]], ["only"])), ["  \n"])
+    assert (result.length, result.output) == (0, "only")
+
+
+@pytest.mark.usefixtures("lowered_threshold")
+def test_an_unknown_letter_late_in_a_stream_is_named_with_its_place():
+    with pytest.raises(InvalidWord, match="letter 'x' at position 121 is not in the alphabet"):
+        streaming.run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
+
+
+def test_memory_does_not_grow_with_the_word():
+    model, piece = compile_machine(zoo.parity()), "01" * (1 << 18)
+    streaming.run(model, [piece] * 2)  # loads the compiled walk
+
+    def peak(n_pieces):
+        tracemalloc.start()
+        streaming.run(model, (piece for _ in range(n_pieces)))
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    assert peak(12) < 1.2 * peak(3)
+
+
+def test_pieces_of_a_stream():
+    assert list(streaming.read_pieces(io.StringIO("abc" * 10))) == ["abc" * 10]
+
+
+@pytest.mark.usefixtures("lowered_threshold")
+def test_a_trace_too_long_for_json_is_refused():
+    model = compile_machine(zoo.sum_mod(3))
+    result = streaming.run(model, ["012" * 40])
+    with pytest.raises(BudgetExceeded, match="a trace of 120 letters is not kept in memory for JSON"):
+        streaming.result_json(model, result, keep_trace=True)
+    assert "trace" not in streaming.result_json(model, result, keep_trace=False)

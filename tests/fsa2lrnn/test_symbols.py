@@ -1,0 +1,234 @@
+"""Words as text and as lists, and symbols through JSON."""
+
+import io
+import json
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.errors import InvalidMachine, InvalidWord, UnsupportedFormat
+from fsa2lrnn.symbols import (
+    align,
+    encode,
+    encode_text,
+    from_json,
+    is_character_alphabet,
+    letter_index,
+    read_pieces,
+    show,
+    text_index,
+    to_json,
+)
+
+ARITHMETIC = ("0", "1", "2", "+", "-", "*")
+WORDY = ("10", "1", "one", "+")
+
+
+def pieces_of(text: str, cuts: list[int]) -> list[str]:
+    edges = [0, *sorted(cut % (len(text) + 1) for cut in cuts), len(text)]
+    return [text[a:b] for a, b in pairwise(edges)]
+
+
+def in_pieces(pieces: list[str], alphabet: tuple) -> list[int]:
+    return [int(i) for tokens in encode_text(pieces, alphabet) for i in tokens]
+
+
+def test_a_list_and_a_text_give_the_same_positions():
+    for word in (["1", "+", "2"], "1+2", " 1 +\n2 ", ("1", "+", "2"), iter("1+2")):
+        tokens = encode(word, ARITHMETIC)
+        assert tokens.tolist() == [1, 3, 2]
+        assert tokens.dtype == np.int64
+
+
+@pytest.mark.parametrize("alphabet", [ARITHMETIC, WORDY, (0, 1)])
+@pytest.mark.parametrize("word", ["", [], (), "  \n", np.array([], dtype=int)])
+def test_the_empty_word(word, alphabet):
+    tokens = encode(word, alphabet)
+    assert tokens.shape == (0,)
+    assert tokens.dtype == np.int64
+
+
+def test_an_array_holds_letters_not_positions():
+    assert encode(np.array([5, 3, 5]), (3, 5)).tolist() == [1, 0, 1]
+
+
+def test_letters_of_any_hashable_type():
+    alphabet = (None, ("a", 1), frozenset({2}), 3)
+    assert encode([frozenset({2}), None, 3, ("a", 1)], alphabet).tolist() == [2, 0, 3, 1]
+
+
+@pytest.mark.parametrize(("typed", "plain"), [("1×2", "1*2"), ("1·2", "1*2"), ("1−2", "1-2"), ("1–2", "1-2")])
+def test_typographic_operators(typed, plain):
+    assert encode(typed, ARITHMETIC).tolist() == encode(plain, ARITHMETIC).tolist()
+    assert encode(list(typed), ARITHMETIC).tolist() == encode(plain, ARITHMETIC).tolist()
+
+
+def test_typographic_letters_of_the_alphabet_stand_for_themselves():
+    assert encode("−-", ("-", "−")).tolist() == [1, 0]
+    assert encode("×", ("×", "a")).tolist() == [0]
+    with pytest.raises(InvalidWord):
+        encode("*", ("×", "a"))
+
+
+def test_letters_written_alike_can_only_be_listed():
+    alphabet = (0, "0")
+    assert encode(["0", 0], alphabet).tolist() == [1, 0]
+    with pytest.raises(InvalidWord) as error:
+        encode("0", alphabet)
+    assert str(error.value) == (
+        "letters 0 and '0' are both written '0', so a word can't be read from text: pass it as a list of letters"
+    )
+
+
+def test_equal_alphabets_of_unlike_types_are_read_as_written():
+    """(0, 1) == (False, True) == (0.0, 1.0): a cache keyed by the alphabet once mixed them up."""
+    assert [is_character_alphabet(alphabet) for alphabet in ((0, 1), (False, True), (0.0, 1.0))] == [True, False, False]
+    assert encode("01", (0, 1)).tolist() == [0, 1]
+    assert encode("False True", (False, True)).tolist() == [0, 1]
+    assert encode("0.0 1.0", (0.0, 1.0)).tolist() == [0, 1]
+    assert text_index((False, True)) == {"False": 0, "True": 1}
+    assert letter_index((False, True)) == letter_index((0, 1))
+
+
+def test_white_space_is_skipped_unless_it_is_a_letter():
+    assert encode("a b\n a", ("a", "b")).tolist() == [0, 1, 0]
+    assert encode("a b", ("a", "b", " ")).tolist() == [0, 2, 1]
+    assert encode("a b\n", ("a", "b", " ")).tolist() == [0, 2, 1]
+
+
+def test_long_letters_are_separated_by_white_space():
+    assert encode("10 1\tone +\n1", WORDY).tolist() == [0, 1, 2, 3, 1]
+
+
+@given(st.lists(st.sampled_from(WORDY), max_size=12), st.lists(st.integers(0, 60), max_size=6))
+def test_long_letters_may_be_cut_anywhere(letters, cuts):
+    text = " ".join(letters)
+    assert in_pieces(pieces_of(text, cuts), WORDY) == encode(letters, WORDY).tolist()
+
+
+@given(st.text("012+-* \n", max_size=40), st.lists(st.integers(0, 60), max_size=6))
+def test_characters_may_be_cut_anywhere(text, cuts):
+    assert in_pieces(pieces_of(text, cuts), ARITHMETIC) == encode(text, ARITHMETIC).tolist()
+
+
+@given(st.text("01+ ×", min_size=0, max_size=700))
+def test_the_table_for_ascii_equals_the_dictionary(text):
+    index = letter_index(ARITHMETIC)
+    assert encode(text, ARITHMETIC).tolist() == [index[c] for c in text if c != " "]
+
+
+def test_long_ascii_text():
+    text = "0+1*2-" * 200
+    assert encode(text, ARITHMETIC).tolist() == encode(list(text), ARITHMETIC).tolist()
+
+
+def test_read_pieces_reads_all_of_a_stream():
+    text = "0+1" * 1_000
+    pieces = list(read_pieces(io.StringIO(text), size=7))
+    assert "".join(pieces) == text
+    assert max(map(len, pieces)) == 7
+    assert in_pieces(pieces, ARITHMETIC) == encode(text, ARITHMETIC).tolist()
+
+
+@pytest.mark.parametrize(
+    ("word", "alphabet", "message"),
+    [
+        ("1+a", ("1", "+"), "letter 'a' at position 3 is not in the alphabet ('1', '+'): use letters of the alphabet"),
+        (["1", "a"], ("1",), "letter 'a' at position 2 is not in the alphabet ('1'): use letters of the alphabet"),
+        ([0, "1"], (0, 1), "letter '1' at position 2 is not in the alphabet (0, 1): write 1 (int), not '1' (str)"),
+        ([1], ("1", "2"), "letter 1 at position 1 is not in the alphabet ('1', '2'): write '1' (str), not 1 (int)"),
+        ([[1]], (0, 1), "letter [1] at position 1 is not in the alphabet (0, 1): use letters of the alphabet"),
+        ("one 2", WORDY, "letter '2' at position 2 is not in the alphabet ('10', '1', 'one', '+'): "),
+        ("0 0  9", ("0", "1"), "letter '9' at position 3 is not in the alphabet"),
+        ("0" * 999 + "x", ("0", "1"), "letter 'x' at position 1000 is not in the alphabet"),
+        ("0" * 999 + "é", ("0", "1"), "letter 'é' at position 1000 is not in the alphabet"),
+        ([99], tuple(range(20)), "is not in the alphabet (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, …): use letters"),
+    ],
+)
+def test_an_unknown_letter_is_named_with_its_place(word, alphabet, message):
+    with pytest.raises(InvalidWord) as error:
+        encode(word, alphabet)
+    assert message in str(error.value)
+
+
+def test_positions_count_on_over_pieces():
+    with pytest.raises(InvalidWord, match="letter 'x' at position 5"):
+        in_pieces(["00 ", "11", "x"], ("0", "1"))
+    with pytest.raises(InvalidWord, match="letter 'x' at position 3"):
+        in_pieces(["10 1", "0 x"], WORDY)
+
+
+def test_a_letter_whose_text_fails_is_still_only_unknown():
+    class Mute:
+        def __str__(self) -> str:
+            raise RuntimeError
+
+        __repr__ = object.__repr__
+
+    with pytest.raises(InvalidWord, match="at position 1 is not in the alphabet"):
+        encode([Mute()], ("a",))
+
+
+def test_align_finds_letters_in_another_order():
+    assert align(("a", "b", "c"), ("c", "a", "b")) == [1, 2, 0]
+    with pytest.raises(InvalidMachine) as error:
+        align(("a", "b"), ("b", "c"))
+    assert str(error.value) == (
+        "the alphabets differ (only the first has ['a'], only the second ['c']): "
+        "rename or add letters until both have the same"
+    )
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
+symbols = st.recursive(scalars, lambda inner: st.lists(inner).map(tuple) | st.frozensets(inner), max_leaves=8)
+
+
+@given(symbols)
+def test_symbols_survive_json(symbol):
+    back = from_json(json.loads(json.dumps(to_json(symbol))))
+    assert back == symbol
+    assert type(back) is type(symbol)
+
+
+def test_types_survive_json_inside_tuples():
+    back = from_json(to_json((1, True, 1.0, "1", None)))
+    assert [type(x) for x in back] == [int, bool, float, str, type(None)]
+
+
+def test_numpy_scalars_become_python_scalars():
+    assert [type(to_json(x)) for x in (np.int64(1), np.bool_(True), np.float64(0.5), np.str_("a"))] == [
+        int,
+        bool,
+        float,
+        str,
+    ]
+
+
+@pytest.mark.parametrize("symbol", [b"a", 1j, object(), range(3), (1, b"a")])
+def test_other_types_are_refused(symbol):
+    with pytest.raises(UnsupportedFormat, match="can't be written to JSON, which holds strings, numbers, booleans"):
+        to_json(symbol)
+
+
+@pytest.mark.parametrize(
+    "value", [[1], {"tuple": 5}, {"set": []}, {}, {"tuple": [], "frozenset": []}, {"tuple": [[1]]}]
+)
+def test_foreign_json_is_refused(value):
+    with pytest.raises(
+        UnsupportedFormat, match="is not a symbol: expected a string, number, boolean, null or a tagged"
+    ):
+        from_json(value)
+
+
+def test_show_is_for_people():
+    assert [show(x) for x in (True, False, np.bool_(True), None, 3, "a")] == [
+        "accept",
+        "reject",
+        "accept",
+        "–",
+        "3",
+        "a",
+    ]
