@@ -74,8 +74,6 @@ class MooreMachine:
         for name, value in values.items():
             object.__setattr__(self, name, value)
 
-    # -- the automaton ---------------------------------------------------------------------------------------------
-
     @property
     def n_states(self) -> int:
         """|Q|."""
@@ -122,8 +120,6 @@ class MooreMachine:
         if not self.is_acceptor:
             raise InvalidMachine("this machine has outputs other than True and False: use transduce() or run()")
         return bool(self.outputs[self.run(word)])
-
-    # -- doors to the algorithms -----------------------------------------------------------------------------------
 
     def minimise(self) -> MooreMachine:
         """The smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
@@ -175,8 +171,6 @@ class MooreMachine:
         from fsa2lrnn.automata.formats.json_file import to_json
 
         return to_json(self)
-
-    # -- identity --------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")

@@ -83,8 +83,6 @@ class LRNN(nn.Module):
         """Where the model lives."""
         return next(iter(self.state_dict().values())).device
 
-    # -- batches of tokens -----------------------------------------------------------------------------------------
-
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
         """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
 
@@ -147,8 +145,6 @@ class LRNN(nn.Module):
             if low < 0 or high >= len(self.alphabet):
                 wrong = low if low < 0 else high
                 raise InvalidWord(f"token {wrong} is no letter: tokens run 0..{len(self.alphabet) - 1}")
-
-    # -- words of letters ------------------------------------------------------------------------------------------
 
     def transduce(self, word: Word, method: str = "auto") -> list[Hashable]:
         """The output symbol after every prefix of `word`. Raises `InvalidWord` for an unknown letter."""

@@ -36,8 +36,9 @@ def text(task: str, name: str, value: object) -> str:
 def within_budget(task: str, n_states: int, n_letters: int) -> None:
     """Raises `BudgetExceeded` when the table would be too large to explore, rather than fall silent for minutes."""
     if n_states * n_letters > MAX_TRANSITIONS:
+        size = f"about {n_states:.3g}" if n_states < 1e300 else "more than 1e+300"  # past the floats, :g fails
         raise BudgetExceeded(
-            f"{task} has about {n_states:.3g} states and {n_letters:,} letters, above the limit of "
+            f"{task} has {size} states and {n_letters:,} letters, above the limit of "
             f"{MAX_TRANSITIONS:,} transitions: choose smaller parameters, or give MooreMachine a table of your own"
         )
 

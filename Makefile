@@ -1,0 +1,40 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-all lint coverage bench clean
+
+help:            ## what there is
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(READY)   ## the main job: compile ModArith(5), prove it, use it
+	$(BIN)/fsa2lrnn demo
+
+test: $(READY)   ## style and tests, a few minutes on two cores
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/pytest -q -n auto -m "not slow"
+
+test-all: $(READY) ## the long checks too, with 2,000 examples a property
+	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q -n auto
+
+lint: $(READY)   ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+coverage: $(READY) ## tests with branch coverage
+	$(BIN)/pytest -q -n auto -m "not slow" --cov --cov-report=term-missing:skip-covered
+
+bench: $(READY)  ## measure scans and machines; writes experiments/results/*.json
+	$(BIN)/python -m experiments.bench_scans
+	$(BIN)/python -m experiments.bench_machines
+
+clean:           ## remove the environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,41 @@
+"""Results are JSON, written whole or not at all, with what is needed to read them later."""
+
+from __future__ import annotations
+
+import json
+import platform
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn import __version__
+from fsa2lrnn.lrnn.checkpoint import write_atomically
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def write(name: str, results: Any, command: str) -> Path:
+    """Write `results/NAME.json` with the command and the versions that made it."""
+    document = {
+        "command": command,
+        "versions": {
+            "fsa2lrnn": __version__,
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "numpy": np.__version__,
+        },
+        "processor": platform.machine(),
+        "torch_threads": torch.get_num_threads(),
+        "results": results,
+    }
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    write_atomically(path, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    return path
+
+
+def read(name: str) -> dict[str, Any]:
+    """The document that `write` wrote."""
+    return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))

@@ -1,0 +1,14 @@
+"""The pieces of the benchmark that can be wrong."""
+
+from experiments import bench_machines
+from fsa2lrnn.automata import zoo
+
+
+def test_the_stream_is_one_expression_of_the_length_asked_for():
+    text = b"".join(bench_machines.letters(1_000_003)).decode()
+    assert len(text) == 1_000_003
+    assert zoo.mod_arith(5).transduce(text[:2000])[-2] != "error"
+
+
+def test_a_machine_is_the_same_each_time():
+    assert bench_machines.random_machine(50, 3) == bench_machines.random_machine(50, 3)

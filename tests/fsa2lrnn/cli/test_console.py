@@ -1,0 +1,39 @@
+"""What people read."""
+
+import pytest
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.cli import console
+from fsa2lrnn.lower import compile_machine
+from verify import Proved, Refuted, Undecided
+
+
+def test_verdicts_in_words():
+    assert "computed in bfloat16" in console.verdict_text(Proved(1, 2, 3, "bfloat16", ("sequential",)))
+    text = console.verdict_text(Refuted(("a", "b"), (True, False), (True, True)))
+    assert "differ on [bold]ab[/] (2 letters)" in text
+    assert "model   accept reject" in text
+    assert "the empty word" in console.verdict_text(Refuted((), (1,), (2,)))
+    assert "every word of at most 7 letters" in console.verdict_text(Undecided(10, 7))
+
+
+@pytest.mark.parametrize(("word", "text"), [("ab", "ab"), (("up", "down"), "up down"), ((1, 0), "10"), ((), "")])
+def test_words_are_shown_as_they_are_typed(word, text):
+    assert console.show_word(word) == text
+
+
+def test_long_lists_are_cut():
+    assert console.symbol_list(range(30), limit=3) == "0 1 2 … (30)"
+    assert console.symbol_list([True, None]) == "accept –"
+
+
+def test_the_bill():
+    rows = dict(console.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
+    assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
+    rows = dict(console.model_rows(compile_machine(zoo.length_mod(100))))
+    assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
+
+
+def test_a_large_machine_has_no_table():
+    assert console.transition_table(zoo.length_mod(41)) is None
+    assert console.transition_table(zoo.length_mod(40)) is not None
