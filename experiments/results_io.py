@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn import __version__
-from fsa2lrnn.lrnn.checkpoint import write_atomically
+from fsa2lrnn.files import write_atomically
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -85,7 +86,7 @@ def visible_factors(machine: MooreMachine) -> list[Factor]:
     coordinates = _label_coordinates(machine)
     if coordinates is None:
         return whole
-    factors = []
+    factors: list[Factor] = []
     for coordinate in coordinates:
         size = int(coordinate.max()) + 1
         next_state = np.full((len(machine.delta), size), -1)
@@ -157,7 +158,7 @@ def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
     return 4 * (maps + gates + embedding + readout)
 
 
-def _number_outputs(machine: MooreMachine) -> tuple[tuple, np.ndarray]:
+def _number_outputs(machine: MooreMachine) -> tuple[tuple[Hashable, ...], np.ndarray]:
     outputs = tuple(dict.fromkeys(machine.outputs))
     position = {output: i for i, output in enumerate(outputs)}
     return outputs, np.array([position[output] for output in machine.outputs])
@@ -167,7 +168,7 @@ def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
     labels = machine.labels
     if labels is None or not all(isinstance(label, tuple) and len(label) == len(labels[0]) for label in labels):  # type: ignore[arg-type]
         return None
-    coordinates = []
+    coordinates: list[np.ndarray] = []
     for values in zip(*labels, strict=True):  # type: ignore[arg-type]
         number: dict[object, int] = {}
         coordinates.append(np.array([number.setdefault(value, len(number)) for value in values]))

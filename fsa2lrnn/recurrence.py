@@ -216,7 +216,8 @@ class Recurrence:
 
     def transduce(self, word: Word) -> list[Hashable]:
         """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
-        x, symbols = self.layer.initial()[None], []
+        x = self.layer.initial()[None]
+        symbols: list[Hashable] = []
         for a in encode(word, self.alphabet):
             x = self.layer.step(x)[:, a]
             symbols.append(self.outputs[int(self.readout(x)[0])])

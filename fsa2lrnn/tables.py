@@ -11,7 +11,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def walk(next_state, start, tokens):
+def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
     """States q_1 … q_T along a word: int64, shape (T,)."""
     states = np.empty(tokens.shape[0], np.int64)
     q = start
@@ -22,7 +22,7 @@ def walk(next_state, start, tokens):
 
 
 @njit(cache=True)
-def breadth_first(next_state, start):
+def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
     """The reachable states in breadth-first order, letters in order: int64, shape (reachable,)."""
     n_letters, n = next_state.shape
     order = np.empty(n, np.int64)
@@ -41,7 +41,7 @@ def breadth_first(next_state, start):
 
 
 @njit(cache=True)
-def hopcroft(next_state, classes, n_classes):
+def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
     """The coarsest partition finer than `classes` that every letter respects, as a block number a state.
 
     Hopcroft (1971) with the refinable partition of Valmari & Lehtinen (2008): O(|Σ| n log n). `classes` is int64,
@@ -130,7 +130,7 @@ def hopcroft(next_state, classes, n_classes):
 
 
 @njit(cache=True)
-def distinguish(next_state, classes, start_a, start_b):
+def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start_b: int) -> tuple[bool, np.ndarray]:
     """A shortest word on which two states of one table fall into different classes: (found, tokens).
 
     Breadth-first search over pairs of states, a pair being skipped when union-find already links its members (Hopcroft

@@ -225,7 +225,7 @@ def _is_one_hot(model: LRNN) -> bool:
 
 def _outputs_along(system: _System, word: list[int]) -> list[int]:
     rows, _ = system.initial()
-    outputs = []
+    outputs: list[int] = []
     for a in word:
         after, numbers = system.step(rows)
         rows = after[:, a]

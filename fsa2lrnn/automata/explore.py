@@ -32,7 +32,7 @@ def explore(
     number: dict[State, int] = {start: 0}
     columns: list[list[int]] = []
     for state in states:
-        column = []
+        column: list[int] = []
         for letter in letters:
             target = step(state, letter)
             if target not in number:

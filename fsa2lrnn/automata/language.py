@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Literal, get_args
+from typing import Literal, cast, get_args
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def complete(
         if completion == "error":
             raise InvalidMachine(_missing_transitions(np.argwhere(missing), letters, names))
         if completion == "ignore":
-            table = np.where(missing, np.arange(table.shape[1]), table)
+            table = np.where(missing, np.arange(table.shape[1], dtype=np.int64), table)
         else:
             sink = table.shape[1]
             table = np.concatenate([np.where(missing, sink, table), np.full((len(table), 1), sink)], axis=1)
@@ -170,7 +170,7 @@ def _classes(outputs: Sequence[Hashable]) -> np.ndarray:
 
 def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:
     label = q if machine.labels is None else machine.labels[q]
-    return label if isinstance(label, tuple) else (label,)
+    return cast("tuple[Hashable, ...]", label) if isinstance(label, tuple) else (label,)
 
 
 def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], names: list[Hashable] | None) -> str:

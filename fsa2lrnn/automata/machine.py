@@ -6,6 +6,7 @@ methods that lead to them are doors of one line, there because users look for th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -142,7 +143,7 @@ class MooreMachine:
         return from_automata(automaton)
 
     @classmethod
-    def from_networkx(cls, graph: nx.MultiDiGraph, **options: Any) -> MooreMachine:
+    def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
         """A machine from a networkx graph (`formats.networkx_graph`, which states the attributes read)."""
         from fsa2lrnn.automata.formats.networkx_graph import from_networkx
 
@@ -154,7 +155,7 @@ class MooreMachine:
 
         return to_automata(self)
 
-    def to_networkx(self) -> nx.MultiDiGraph:
+    def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """A networkx graph that `from_networkx` reads back."""
         from fsa2lrnn.automata.formats.networkx_graph import to_networkx
 
@@ -242,7 +243,8 @@ def _faults(
     alphabet: tuple[Hashable, ...],
     labels: tuple[Hashable, ...] | None,
 ) -> list[str]:
-    (n_letters, n), faults = delta.shape, []
+    (n_letters, n) = delta.shape
+    faults: list[str] = []
     outside = np.argwhere((delta < 0) | (delta >= n))
     for a, q in outside[:_FAULTS_SHOWN]:
         remedy = (
@@ -271,7 +273,7 @@ def _faults(
                 break
         else:
             if kind == "letter" and len(set(symbols)) != len(symbols):
-                twice = next(s for i, s in enumerate(symbols) if s in symbols[:i])
+                ((twice, _),) = Counter(symbols).most_common(1)
                 faults.append(f"letter {twice!r} stands twice in the alphabet: letters are distinct")
     if labels is not None and len(labels) != n:
         faults.append(f"{len(labels)} labels for {n} states: give one a state or none")

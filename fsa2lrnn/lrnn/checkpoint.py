@@ -1,15 +1,12 @@
 """Models on disk: one safetensors file, the configuration in its metadata, no pickle.
 
-The metadata name the format and its version and carry a SHA-256 of the tensors. A file is written beside its target
-and moved into place, so that a crash or a full disk leaves the old file whole.
+The metadata name the format and its version and carry a SHA-256 of the tensors.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from pathlib import Path
 
 import torch
@@ -18,6 +15,7 @@ from safetensors.torch import save as to_bytes
 from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
 
@@ -68,23 +66,6 @@ def load(path: str | Path) -> LRNN:
     model = model.to(next(t.dtype for t in tensors.values() if t.is_floating_point()))
     model.load_state_dict(tensors)
     return model
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path` whole or not at all."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)  # mkstemp makes files that only their owner reads
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _check_header(path: Path, metadata: dict[str, str]) -> None:

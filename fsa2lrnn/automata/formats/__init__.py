@@ -12,6 +12,7 @@ from typing import Any
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
 
@@ -134,7 +135,7 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
         texts = {path: written[0], _beside(path, ".syms"): written[1]}
     for target, text in texts.items():
         try:
-            target.write_text(text, encoding="utf-8", newline="\n")
+            write_atomically(target, text.encode())
         except OSError as fault:
             raise UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path") from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import TypeVar, cast
 
 import numpy as np
 
@@ -11,6 +12,8 @@ from fsa2lrnn.automata.formats.graph import EPSILON, LabelledGraph, alphabet_of,
 from fsa2lrnn.automata.language import MISSING, Completion, check_completion, complete
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+
+S = TypeVar("S", bound=Hashable)
 
 MAX_TABLE_ENTRIES = 10_000_000  # δ is dense: 10⁷ entries are 80 MB, and a sparse file can ask for terabytes
 MAX_SUBSETS = 100_000  # a nondeterministic automaton of n states can need 2ⁿ deterministic ones
@@ -81,11 +84,15 @@ def _direct(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Co
 def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
     table = {(edge.source, edge.letter): (edge.target, edge.output) for edge in graph.edges}
     name = {state.key: state.name for state in graph.states}
+
+    def step(pair: tuple[Hashable, Hashable], letter: Hashable) -> tuple[Hashable, Hashable] | None:
+        return table.get((pair[0], letter))
+
     return _explored(
         graph,
         alphabet,
         (graph.starts[0][0], None),
-        lambda pair, letter: table.get((pair[0], letter)),
+        step,
         lambda pair: pair[1],
         lambda pair: (name[pair[0]], pair[1]),
         completion,
@@ -118,11 +125,14 @@ def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completi
             raise BudgetExceeded
         return frozenset(found)
 
+    def step(subset: frozenset[int], letter: Hashable) -> frozenset[int] | None:
+        return closed(set[int]().union(*(targets.get((q, letter), ()) for q in subset))) or None
+
     return _explored(
         graph,
         alphabet,
         closed({number[key] for key, _ in graph.starts}),
-        lambda subset, letter: closed(set().union(*(targets.get((q, letter), ()) for q in subset))) or None,
+        step,
         lambda subset: not subset.isdisjoint(accepting),
         lambda subset: "{" + ", ".join(str(graph.states[q].name) for q in sorted(subset)) + "}",
         completion,
@@ -133,34 +143,37 @@ def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completi
 def _explored(
     graph: LabelledGraph,
     alphabet: tuple[Hashable, ...],
-    start: Hashable,
-    step: Callable[..., Hashable | None],
-    output: Callable[..., Hashable],
-    name: Callable[..., Hashable],
+    start: S,
+    step: Callable[[S, Hashable], S | None],
+    output: Callable[[S], Hashable],
+    name: Callable[[S], Hashable],
     completion: Completion,
     sink_output: Hashable,
 ) -> MooreMachine:
     """The states reachable from `start`; `step` gives None for a missing transition, which `completion` settles."""
+
+    def step_or_miss(state: S | None, letter: Hashable) -> S | None:
+        return None if state is None else step(state, letter)
+
+    def output_or_sink(state: S | None) -> Hashable:
+        return sink_output if state is None else output(state)
+
+    max_states = min(MAX_SUBSETS, MAX_TABLE_ENTRIES // len(alphabet))
     try:
-        whole = explore(
-            alphabet,
-            start,
-            lambda state, letter: None if state is None else step(state, letter),
-            lambda state: sink_output if state is None else output(state),
-            MAX_SUBSETS,
-        )
+        whole = explore(alphabet, start, step_or_miss, output_or_sink, max_states)
     except BudgetExceeded:
         raise BudgetExceeded(
-            f"{graph.origin}: the deterministic machine is beyond {MAX_SUBSETS:,} states (or {MAX_SUBSET_MEMBERS:,} "
+            f"{graph.origin}: the deterministic machine is beyond {max_states:,} states (or {MAX_SUBSET_MEMBERS:,} "
             "members of subsets): simplify the automaton, or minimise it with the tool that wrote it"
         ) from None
-    states = whole.labels or ()
+    states = cast("tuple[S | None, ...]", whole.labels)
     missing = states.index(None) if None in states else len(states)
     kept = [q for q in range(len(states)) if q != missing]
+    names = [name(state) for state in states if state is not None]
     delta = whole.delta[:, kept]
     delta = np.where(delta == missing, MISSING, np.where(delta > missing, delta - 1, delta))
     outputs = [whole.outputs[q] for q in kept]
-    return _completed(graph, delta, outputs, 0, alphabet, [name(states[q]) for q in kept], completion, sink_output)
+    return _completed(graph, delta, outputs, 0, alphabet, names, completion, sink_output)
 
 
 def _completed(

@@ -38,7 +38,7 @@ def from_automata(
     >>> from_automata(dfa).transduce("aab")
     [True, True, False]
     """
-    if not isinstance(automaton, DFA | NFA | GNFA):
+    if not isinstance(automaton, DFA | NFA | GNFA):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnsupportedFormat(
             f"{type(automaton).__name__} is not a finite automaton of automata-lib: give a DFA, an NFA or a GNFA"
         )

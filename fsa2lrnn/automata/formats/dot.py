@@ -6,8 +6,9 @@ start      the target of an arrow from a node that is no state: one named "" or 
            nothing (`shape=point`, `style=invis`, `shape=none` without label), or named "start" or the like with
            unlabelled edges only; no edge enters it. Or a state with the attribute `start=true` or `initial=true`.
 accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
-letters    of the edge label, several being separated by commas or line breaks; a comma itself is written between two
-           others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All letters are strings.
+letters    of the edge label, several being separated by commas or line breaks, but not by commas in brackets, as in
+           `f(x,y)`; a comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All
+           letters are strings.
 outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output`, or `name|output` in
            a record. Doubly drawn states make it an acceptor, whatever slashes its state names have.
 
@@ -20,7 +21,7 @@ import html
 import json
 import re
 from collections.abc import Hashable, Iterator
-from typing import get_args
+from typing import Any, get_args
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import dot_syntax
@@ -30,7 +31,7 @@ from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, Labelle
 from fsa2lrnn.automata.formats.json_file import label_to_json
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 
 _START_REMEDY = 'add an arrow from an invisible node, as in  __start0 [shape=none label=""]; __start0 -> q0'
 _START_WORDS = frozenset({"", "start", "begin", "init", "initial", "entry"})
@@ -117,7 +118,7 @@ def to_dot(machine: MooreMachine) -> str:
     """
     lines = [
         "digraph {",
-        "  // letters=, output= and name= say exactly what the labels show; fsa2lrnn reads these, not the labels",
+        "  // letters=, output= and state= say exactly what the labels show; fsa2lrnn reads these, not the labels",
         f"  {_OURS}=1",
         f"  alphabet={_json([symbols.to_json(letter) for letter in machine.alphabet])}",
         "  rankdir=LR",
@@ -128,7 +129,7 @@ def to_dot(machine: MooreMachine) -> str:
         shape = "doublecircle" if machine.is_acceptor and output else "circle"
         if not machine.is_acceptor:
             shown += f" / {symbols.show(output)}"
-        name = "" if machine.labels is None else f" name={_json(label_to_json(machine.labels[q]))}"
+        name = "" if machine.labels is None else f" state={_json(label_to_json(machine.labels[q]))}"
         lines.append(f"  s{q} [shape={shape} label={_quoted(shown)} output={_json(symbols.to_json(output))}{name}]")
     lines.append(f"  __start0 -> s{machine.start}")
     for q in range(machine.n_states):
@@ -146,42 +147,34 @@ def _exact_graph(drawn: DotGraph, origin: str) -> LabelledGraph:
     """What `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
     problems: list[Problem] = []
 
-    def exact(attributes: dict[str, str], name: str, line: int | None, default: str = "missing") -> Hashable:
+    def exact(attributes: dict[str, str], name: str, line: int | None, many: bool = False) -> Any:
+        text = attributes.get(name)
         try:
-            return symbols.from_json(json.loads(attributes.get(name, default)))
-        except (ValueError, RecursionError, Fsa2LrnnError):
-            problems.append(
-                Problem(
-                    f"{name}={attributes.get(name, 'nothing')} is not a symbol in JSON as to_dot writes it: mend it, "
-                    f"or remove {_OURS}=1 from the graph to have the labels read",
-                    line,
-                )
-            )
-            return None
+            value = json.loads(text or "")
+            return [symbols.from_json(item) for item in value] if many else symbols.from_json(value)
+        except (ValueError, TypeError, RecursionError):
+            found = f"{name}= is missing" if text is None else f"{name}={text[:80]} is not JSON as to_dot writes it"
+            remedy = f"mend it, or remove {_OURS}=1 from the graph to have the labels read"
+            problems.append(Problem(f"{found}: {remedy}", line))
+            return [] if many else None
 
-    states, edges, starts = [], [], []
+    states: list[State] = []
+    edges: list[Edge] = []
+    starts: list[tuple[str, int]] = []
     for node in drawn.nodes.values():
         if node.name != "__start0":
             output = exact(node.attributes, "output", node.line)
-            name = exact(node.attributes, "name", node.line) if "name" in node.attributes else None
-            states.append((node, output, name))
+            name = exact(node.attributes, "state", node.line) if "state" in node.attributes else node.name
+            states.append(State(node.name, name, False, output, node.line))
     for edge in drawn.edges:
         if edge.tail == "__start0":
             starts.append((edge.head, edge.line))
-            continue
-        letters = exact({"letters": f'{{"tuple": {edge.attributes.get("letters")}}}'}, "letters", edge.line)
-        edges += [Edge(edge.tail, letter, edge.head, line=edge.line) for letter in letters or ()]  # type: ignore[union-attr]
-    alphabet = exact({"alphabet": f'{{"tuple": {drawn.attributes.get("alphabet")}}}'}, "alphabet", None)
+        else:
+            letters = exact(edge.attributes, "letters", edge.line, many=True)
+            edges += [Edge(edge.tail, letter, edge.head, line=edge.line) for letter in letters]
+    alphabet = exact(drawn.attributes, "alphabet", None, many=True)
     raise_problems(origin, problems)
-    return LabelledGraph(
-        "moore",
-        tuple(State(n.name, name if "name" in n.attributes else n.name, False, out, n.line) for n, out, name in states),
-        tuple(starts),
-        tuple(edges),
-        alphabet,  # type: ignore[arg-type]
-        origin,
-        _START_REMEDY,
-    )
+    return LabelledGraph("moore", tuple(states), tuple(starts), tuple(edges), tuple(alphabet), origin, _START_REMEDY)
 
 
 def _start_arrows(drawn: DotGraph) -> set[str]:
@@ -262,7 +255,7 @@ def _letters(label: str, separator: str | None) -> Iterator[str]:
         yield label
         return
     for line in label.strip("\n").split("\n"):
-        pieces = [line] if separator is None else line.split(separator)
+        pieces = [line] if separator is None else _split(line, separator)
         k = 0
         while k < len(pieces):
             if separator is not None and pieces[k : k + 2] == ["", ""]:
@@ -271,6 +264,21 @@ def _letters(label: str, separator: str | None) -> Iterator[str]:
             else:
                 yield pieces[k].strip()
             k += 1
+
+
+def _split(line: str, separator: str) -> list[str]:
+    """The pieces between separators; one that opens a bracket after other text goes on to where that is closed."""
+    groups: list[list[str]] = []
+    unclosed = 0
+    for piece in line.split(separator):
+        depth = piece.count("(") - piece.count(")")
+        if unclosed > 0:
+            groups[-1].append(piece)
+            unclosed += depth
+        else:
+            groups.append([piece])
+            unclosed = depth if len(piece.strip()) > 1 else 0
+    return [separator.join(group) for group in groups]
 
 
 def _is_accepting(node: Node) -> bool:

@@ -19,13 +19,15 @@ from fsa2lrnn.automata.formats.graph import Problem
 from fsa2lrnn.errors import InvalidMachine
 
 MAX_NESTING = 50  # subgraphs within subgraphs; drawings of automata have two or three, Python's stack a thousand
+MAX_DEFAULTS = 200  # every node or edge named later holds a copy; Graphviz itself knows some 180 attributes
 MAX_EDGES = 500_000  # `{a b …} -> {c d …}` means all pairs, so a short file can mean far too many
 
 _TOKEN = re.compile(
     r"""
-      (?P<space>   \s+ | //[^\n]* | (?<![^\n])\#[^\n]* )
+      (?P<space>   \s+ | //[^\n]* )
+    | (?P<hash>    \#[^\n]* )
     | (?P<comment> /\* )
-    | (?P<string>  "[^"\\]*(?:\\.[^"\\]*)*" )
+    | (?P<string>  "[^"\\]*+(?:\\.[^"\\]*+)*+" )
     | (?P<number>  -?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?) )
     | (?P<name>    [A-Za-z_\u0080-\U0010ffff][A-Za-z0-9_\u0080-\U0010ffff]* )
     | (?P<arrow>   -> | -- )
@@ -72,18 +74,18 @@ class Arc:
 class DotGraph:
     """All nodes in order of first mention, all edges in order, and the attributes of the graph itself."""
 
-    nodes: dict[str, Node] = field(default_factory=dict)
-    edges: list[Arc] = field(default_factory=list)
-    attributes: dict[str, str] = field(default_factory=dict)
+    nodes: dict[str, Node] = field(default_factory=dict[str, Node])
+    edges: list[Arc] = field(default_factory=list[Arc])
+    attributes: dict[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
 class _Scope:
     """Default attributes within one pair of braces, and the nodes named there."""
 
-    node: dict[str, str] = field(default_factory=dict)
-    edge: dict[str, str] = field(default_factory=dict)
-    members: dict[str, None] = field(default_factory=dict)
+    node: dict[str, str] = field(default_factory=dict[str, str])
+    edge: dict[str, str] = field(default_factory=dict[str, str])
+    members: dict[str, None] = field(default_factory=dict[str, None])
 
     def inner(self) -> _Scope:
         return _Scope(dict(self.node), dict(self.edge))
@@ -118,20 +120,20 @@ class _Parser:
         if not self._at_keyword("digraph"):
             self._fail(f"expected 'digraph', found {self._found()}: is this a Graphviz file?")
         self._advance()
-        if self.token.kind in _NAMES:
+        if self._at(*_NAMES):
             self._advance()
         self._expect("{")
         self._statements(_Scope(), 0)
-        if self.token.kind != "end":
+        if not self._at("end"):
             self._fail(f"{self._found()} follows the end of the graph: keep one graph a file")
         return self.result
 
     def _statements(self, scope: _Scope, depth: int) -> None:
         """Statements up to and including the closing brace."""
-        while self.token.kind != "}":
-            if self.token.kind == "end":
+        while not self._at("}"):
+            if self._at("end"):
                 self._fail("the text ends inside the graph: a closing } is missing, or the file is truncated")
-            if self.token.kind == ";":
+            if self._at(";"):
                 self._advance()
             else:
                 self._statement(scope, depth)
@@ -143,22 +145,26 @@ class _Parser:
                 self._advance()
                 target = self._graph_attributes(depth) if defaults is None else defaults
                 target.update(self._attribute_lists())
+                if len(target) > MAX_DEFAULTS:
+                    self._fail(
+                        f"more than {MAX_DEFAULTS} default attributes: remove those that only colour the drawing"
+                    )
                 return
-        is_name, line = self.token.kind in _NAMES and not self._at_keyword("subgraph"), self.token.line
+        is_name, line = self._at(*_NAMES) and not self._at_keyword("subgraph"), self.token.line
         if is_name:
             name = self._identifier()
-            if self.token.kind == "=":
+            if self._at("="):
                 self._advance()
                 self._graph_attributes(depth)[name] = self._identifier()
                 return
             ends = [self._mention(name, line, scope)]
         else:
             ends = [self._subgraph(scope, depth)]
-        while self.token.kind == "arrow":
+        while self._at("arrow"):
             if self.token.text == "--":
                 self._fail("'--' is an edge without direction: write ->")
             self._advance()
-            if self.token.kind in _NAMES and not self._at_keyword("subgraph"):
+            if self._at(*_NAMES) and not self._at_keyword("subgraph"):
                 head_line = self.token.line
                 ends.append(self._mention(self._identifier(), head_line, scope))
             else:
@@ -179,7 +185,7 @@ class _Parser:
             self.result.nodes[name] = Node(name, dict(scope.node), line)
         scope.members[name] = None
         for _ in range(2):
-            if self.token.kind == ":":
+            if self._at(":"):
                 self._advance()
                 self._identifier()
         return [name]
@@ -187,7 +193,7 @@ class _Parser:
     def _subgraph(self, scope: _Scope, depth: int) -> list[str]:
         if self._at_keyword("subgraph"):
             self._advance()
-            if self.token.kind in _NAMES:
+            if self._at(*_NAMES):
                 self._advance()
         if depth == MAX_NESTING:
             self._fail(f"subgraphs are nested deeper than {MAX_NESTING}: flatten them")
@@ -203,34 +209,38 @@ class _Parser:
 
     def _attribute_lists(self) -> dict[str, str]:
         attributes: dict[str, str] = {}
-        while self.token.kind == "[":
+        while self._at("["):
             self._advance()
-            while self.token.kind != "]":
+            while not self._at("]"):
                 name = self._identifier()
                 attributes[name] = "true"
-                if self.token.kind == "=":
+                if self._at("="):
                     self._advance()
                     attributes[name] = self._identifier()
-                if self.token.kind in (",", ";"):
+                if self._at(",", ";"):
                     self._advance()
             self._advance()
         return attributes
 
     def _identifier(self) -> str:
-        if self.token.kind not in _NAMES:
+        if not self._at(*_NAMES):
             self._fail(f"expected a name or value, found {self._found()}: put text with other characters in quotes")
-        text, is_string = self.token.text, self.token.kind == "string"
+        pieces, is_string = [self.token.text], self._at("string")
         self._advance()
-        while is_string and self.token.kind == "+":
+        while is_string and self._at("+"):
             self._advance()
-            text += self._identifier()
-        return text
+            pieces.append(self.token.text)
+            self._expect("string")
+        return "".join(pieces)
+
+    def _at(self, *kinds: str) -> bool:
+        return self.token.kind in kinds
 
     def _at_keyword(self, word: str) -> bool:
-        return self.token.kind == "id" and self.token.text.lower() == word
+        return self._at("id") and self.token.text.lower() == word
 
     def _expect(self, kind: str) -> None:
-        if self.token.kind != kind:
+        if not self._at(kind):
             self._fail(f"expected {kind!r}, found {self._found()}")
         self._advance()
 
@@ -238,7 +248,7 @@ class _Parser:
         self.token = next(self.tokens)
 
     def _found(self) -> str:
-        return "the end of the text" if self.token.kind == "end" else repr(self.token.text[:40])
+        return "the end of the text" if self._at("end") else repr(self.token.text[:40])
 
     def _fail(self, text: str, line: int | None = None) -> NoReturn:
         raise InvalidMachine(f"{self.origin}: {Problem(text, line or self.token.line)}")
@@ -256,6 +266,9 @@ class _Parser:
                 end = text.find("*/", end) + 2
                 if end == 1:
                     self._fail("a comment /* is not closed: add */", line)
+            elif kind == "hash":
+                if text[text.rfind("\n", 0, position) + 1 : position].strip():
+                    self._fail("'#' starts a comment only at the beginning of a line: put colours in quotes", line)
             elif kind == "html":
                 end = self._html_end(text, position, line)
                 yield Token("html", _HTML_TAG.sub("", _HTML_BREAK.sub(r"\\n", text[position + 1 : end - 1])), line)

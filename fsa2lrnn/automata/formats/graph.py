@@ -7,7 +7,7 @@ missing transition, refuse the same faults and say so in the same words, with th
 from __future__ import annotations
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -153,7 +153,7 @@ def graph_problems(graph: LabelledGraph) -> list[Problem]:
     if not alphabet and graph.states:
         faults.append(Problem("the alphabet is empty: a machine needs at least one transition or declared letter"))
     if len(set(alphabet)) != len(alphabet):
-        twice = next(letter for i, letter in enumerate(alphabet) if letter in alphabet[:i])
+        ((twice, _),) = Counter(alphabet).most_common(1)
         faults.append(Problem(f"letter {twice!r} stands twice in the alphabet: letters are distinct"))
     faults += _edge_faults(graph, set(first_line), set(alphabet))
     if graph.kind == "moore":

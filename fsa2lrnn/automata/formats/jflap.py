@@ -37,7 +37,7 @@ class _Item:
 
     attributes: dict[str, str]
     line: int
-    texts: dict[str, str] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class _Reader(ContentHandler):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, cast
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES
@@ -64,7 +64,7 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
         BudgetExceeded: if the table has more than ten million entries.
     """
     try:
-        value = json.loads(text)
+        loaded = json.loads(text)
     except json.JSONDecodeError as fault:
         raise InvalidMachine(
             f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
@@ -75,7 +75,8 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
         ) from None
     except ValueError as fault:  # an integer of more than 4,300 digits
         raise InvalidMachine(f"{origin}: {fault}: states are small numbers") from None
-    if not isinstance(value, dict) or value.get("format") != FORMAT:
+    value: dict[str, Any] = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
+    if value.get("format") != FORMAT:
         raise UnsupportedFormat(
             f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '
             "writes it"
@@ -95,9 +96,9 @@ def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
     known = {"format", "version", "labels", *_REQUIRED}
     problems += [Problem(f"{name!r} is not known: remove it") for name in value if name not in known]
     read = {name: _symbols(value, name, problems) for name in ("alphabet", "outputs", "labels")}
-    delta = value.get("delta", [])
-    if not isinstance(delta, list) or not all(isinstance(row, list) for row in delta):
-        problems.append(Problem('"delta" is not a list of lists: give one list a letter, in it one number a state'))
+    delta = cast("list[Any]", value["delta"]) if isinstance(value.get("delta"), list) else None
+    if delta is None or not all(isinstance(row, list) for row in delta):
+        problems.append(Problem('"delta" is no list of lists: give one list a letter, in it one number a state'))
     elif sum(len(row) for row in delta) > MAX_TABLE_ENTRIES:
         raise BudgetExceeded(f"{origin}: the table has more than {MAX_TABLE_ENTRIES:,} entries: minimise the machine")
     elif all(name in value for name in _REQUIRED):
@@ -113,14 +114,13 @@ def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
 
 def _symbols(value: dict[str, Any], name: str, problems: list[Problem]) -> list[Hashable]:
     """The symbols under `name`; broken ones are reported, and distinct objects stand in for them in later checks."""
-    items = value.get(name)
-    if items is None:
+    if value.get(name) is None:
         return []
-    if not isinstance(items, list):
+    if not isinstance(value[name], list):
         problems.append(Problem(f'"{name}" is not a list: give one symbol each'))
         return []
     found: list[Hashable] = []
-    for i, item in enumerate(items):
+    for i, item in enumerate(cast("list[Any]", value[name])):
         try:
             found.append(symbols.from_json(item))
         except UnsupportedFormat as fault:

@@ -23,7 +23,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 
 def from_networkx(
-    graph: nx.DiGraph,
+    graph: nx.DiGraph[Any],
     *,
     completion: Completion | None = None,
     start: Hashable = ABSENT,
@@ -48,7 +48,7 @@ def from_networkx(
     >>> from_networkx(g).transduce("aaa")
     [False, True, False]
     """
-    if not isinstance(graph, nx.DiGraph):
+    if not isinstance(graph, nx.DiGraph):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UnsupportedFormat(
             f"{type(graph).__name__} is not a directed graph of networkx: give a MultiDiGraph, or a DiGraph"
         )
@@ -78,13 +78,13 @@ def from_networkx(
     return to_machine(read, completion)
 
 
-def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph:
+def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph[Any]:
     """A graph with a node a state (its number) and an edge a transition, which `from_networkx` reads back equal.
 
     >>> sorted(to_networkx(MooreMachine([[1, 0]], "xy", alphabet="a")).edges(data="letter"))
     [(0, 1, 'a'), (1, 0, 'a')]
     """
-    graph = nx.MultiDiGraph(alphabet=machine.alphabet)
+    graph: nx.MultiDiGraph[Any] = nx.MultiDiGraph(alphabet=machine.alphabet)
     for q, output in enumerate(machine.outputs):
         label = {} if machine.labels is None else {"label": machine.labels[q]}
         graph.add_node(q, output=output, **label)

@@ -98,7 +98,13 @@ def from_openfst(
     for arc in arcs:
         output = ABSENT if is_acceptor else outputs[arc.fields[3]]
         if output is EPSILON:
-            problems.append(Problem("an arc writes no output: a Mealy machine writes one a letter, add it", arc.line))
+            problems.append(
+                Problem(
+                    "an arc writes no output (0 is epsilon unless a table names it): a Mealy machine writes one a "
+                    "letter, add it",
+                    arc.line,
+                )
+            )
         edges.append(Edge(arc.fields[0], letters[arc.fields[2]], arc.fields[1], output, arc.line))
     if not is_acceptor and finals and len(finals) < len(seen):
         left = next(state for state in seen if state not in finals)

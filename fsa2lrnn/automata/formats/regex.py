@@ -39,6 +39,8 @@ MAX_LETTERS = 10_000  # over all classes such as [a-z]; one range can span all o
 MAX_NFA_STATES = 20_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
 MAX_NFA_COPIES = 200_000  # states copied on the way; the parser copies the whole operand of each repetition
 
+_untyped: Any = parser  # its lexer is generic without arguments
+
 _NOT_LETTERS = {
     "$": "words are matched whole, so no anchor is needed; write \\$ for the letter",
     "ε": "write () for the empty word, \\ε for the letter",
@@ -150,7 +152,7 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
 
 
 def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
-    lexer = parser.get_regex_lexer(frozenset(letters), count())
+    lexer: Any = _untyped.get_regex_lexer(frozenset(letters), count())
     pieces: list[_Piece] = []
     position, named = 0, 0
     while position < len(regex):
@@ -221,7 +223,7 @@ def _piece_faults(piece: _Piece, letters: frozenset[str], declared: bool) -> lis
 
 def _check_size(pieces: list[_Piece], origin: str) -> None:
     """Raises `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes it is known to make."""
-    tokens = parser.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
+    tokens: list[Any] = _untyped.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
     sizes: list[int] = []
     copies = 0
     for token in postfix.tokens_to_postfix(tokens):

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
 from itertools import chain
-from typing import Any
+from typing import Any, cast
 
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
@@ -80,7 +80,7 @@ def group(spec: str, generators: str = "standard") -> MooreMachine:
 
 
 def _letter(label: Any) -> str:
-    return "|".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return "|".join(map(str, cast("tuple[Any, ...]", label))) if isinstance(label, tuple) else str(label)
 
 
 def _elements(whole: _Group) -> tuple[Any, ...]:
@@ -119,7 +119,7 @@ def _symmetric(n: int) -> _Group:
 
 def _alternating(n: int) -> _Group:
     identity = tuple(range(min(n, 20)))
-    three_cycles = []
+    three_cycles: list[tuple[int, ...]] = []
     for k in range(2, len(identity)):
         images = list(identity)
         images[0], images[1], images[k] = 1, k, 0
@@ -133,9 +133,11 @@ def _compose(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _cycles(p: tuple[int, ...]) -> str:
-    text, seen = "", set()
+    text = ""
+    seen: set[int] = set()
     for first in range(len(p)):
-        cycle, point = [], first
+        cycle: list[str] = []
+        point = first
         while point not in seen:
             seen.add(point)
             cycle.append(str(point + 1))

@@ -3,6 +3,9 @@
 The digits are the letters "0" … "M−1", so that a word can be written as one string while M ≤ 10.
 """
 
+# M is the paper's name, not a constant.
+# pyright: reportConstantRedefinition=false
+
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-
-import numpy as np
+from numbers import Integral
 
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
@@ -13,7 +12,7 @@ MAX_TRANSITIONS = 2_000_000  # a few seconds of exploring; larger tables go stra
 
 def at_least(least: int, task: str, name: str, value: object, why: str = "") -> int:
     """`value` as an int; raises `InvalidMachine` unless it is a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         reason = f" ({why})" if why else ""
         raise InvalidMachine(f"{task}({name}={value!r}): {name} must be a whole number of at least {least}{reason}")
     return int(value)

@@ -66,7 +66,7 @@ def with_entry(a: int, q: int, value: int) -> np.ndarray:
         ),
         (
             {"delta": [[0], [0]], "outputs": "x", "alphabet": [1, True]},
-            "letter True stands twice in the alphabet: letters are distinct",
+            "letter 1 stands twice in the alphabet: letters are distinct",
         ),
         (
             {"delta": [[0], [0]], "outputs": "x", "alphabet": ["a", ["b"]]},

@@ -2,7 +2,6 @@
 
 import json
 import os
-import stat
 
 import pytest
 import torch
@@ -130,12 +129,6 @@ def test_a_failed_write_leaves_the_old_file_whole_and_no_rubbish(saved, monkeypa
         save(compile_machine(zoo.sum_mod(2)), saved)
     assert saved.read_bytes() == before
     assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
-
-
-def test_a_saved_file_has_ordinary_permissions(saved):
-    umask = os.umask(0)
-    os.umask(umask)
-    assert stat.S_IMODE(saved.stat().st_mode) == 0o666 & ~umask
 
 
 def test_symbols_that_json_cannot_hold_are_refused_before_anything_is_written(tmp_path):

@@ -68,19 +68,6 @@ def test_residual_streams_add_all_layers_but_the_last():
     assert torch.equal(model(tokens), model.readout(above))
 
 
-def test_unequal_blocks_are_padded_and_their_padding_neither_computes_nor_learns():
-    model = random_model(sizes=((3, 1, 2),))
-    layer = model.layers[0]
-    assert (layer.block_sizes, layer.n_heads) == ((3, 1, 2), 3)
-    A, v = layer.tables(model.embedding.weight)
-    outside = ~(layer.mask[:, :, None] & layer.mask[:, None, :])
-    assert not A[:, outside].any()
-    assert not v[:, ~layer.mask].any()
-    model(torch.zeros(1, 5, dtype=torch.int64)).square().sum().backward()
-    assert not layer.x0.grad[~layer.mask].any()
-    assert not layer.transition[2].bias.grad.reshape(3, 3, 3)[outside].any()
-
-
 def test_a_random_model_learns_parity():
     torch.manual_seed(0)
     config = LRNNConfig((0, 1), (0, 1), (BlockLayerConfig((2,), 8, 8),), embedding_dim=8, readout_hidden=8)

@@ -1,0 +1,61 @@
+"""The table of measurements in the README, made from the results: `python -m experiments.readme`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from experiments import results_io
+from fsa2lrnn.files import write_atomically
+
+README = Path(__file__).parent.parent / "README.md"
+BEGIN, END = "<!-- results: python -m experiments.readme -->\n", "<!-- end of results -->"
+
+
+def measurements() -> str:
+    """The lines between the marks: one table from bench_machines.json, one sentence from bench_scans.json."""
+    machines = results_io.read("bench_machines")["results"]
+    document = results_io.read("bench_scans")
+    large, stream = machines["compile_10000_by_256"], machines["stream_100_million_letters"]
+    ratios = [row["pscan_over_sequential"] for row in document["results"] if row["block"] > 1]
+    lanes = [row["pscan_over_sequential"] for row in document["results"] if row["block"] == 1]
+    million, chain = machines["minimise_a_million_transitions"], machines["minimise_a_long_chain"]
+    rows = [
+        ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
+        ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
+        (
+            "compile 10,000 states × 256 letters",
+            f"{large['seconds']:.1f} s, {large['peak_MiB_after_compiling']:,.0f} MiB at the peak, torch included",
+        ),
+        (
+            f"prove it: {large['transitions_proved']:,} transitions",
+            f"{large['prove_seconds']:.1f} s",
+        ),
+        (
+            f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters",
+            f"{stream['seconds']:.1f} s, {stream['peak_MiB']:,.0f} MiB at the peak",
+        ),
+    ]
+    lines = ["| job | one run |", "|---|---|", *(f"| {job} | {cost} |" for job, cost in rows)]
+    lines += [
+        "",
+        f"On the CPU ({document['torch_threads']} thread) the parallel scan takes {min(ratios):.1f} to "
+        f"{max(ratios):.1f} times as long as the sequential one for blocks of 8 and 51, forward and backward, and "
+        f"{min(lanes):.1f} to {max(lanes):.1f} times for b = 1 (`experiments/results/bench_scans.json`).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def regenerated(text: str) -> str:
+    """The README with its measurements made anew."""
+    before, rest = text.split(BEGIN)
+    return before + BEGIN + measurements() + rest[rest.index(END) :]
+
+
+def main() -> None:
+    """Rewrite the README in place."""
+    write_atomically(README, regenerated(README.read_text(encoding="utf-8")).encode())
+
+
+if __name__ == "__main__":
+    main()

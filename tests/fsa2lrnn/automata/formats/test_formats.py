@@ -1,0 +1,136 @@
+"""The one door: which format a source is, and every way in which it can't be opened."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn import MooreMachine
+from fsa2lrnn.automata import equivalent, formats
+from fsa2lrnn.automata.formats import FORMATS, read_source, write_file
+from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
+from verify.strategies import dfas
+
+PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
+DATA = Path(__file__).parent / "data"
+FIXTURES = sorted(path for path in DATA.iterdir() if path.name.endswith((".dot", ".jff", ".fst.txt")))
+KNOWN = r"understood are regex:, task:, \.dot, \.gv, \.jff, \.fst\.txt, \.json"
+
+
+@pytest.mark.parametrize("name", ["m.dot", "m.GV", "m.jff", "m.fst.txt", "m.json"])
+def test_every_writer_has_its_reader(name, tmp_path):
+    write_file(PARITY, tmp_path / name)
+    assert equivalent(read_source(tmp_path / name), PARITY) is None
+    assert equivalent(MooreMachine.from_source(str(tmp_path / name)), PARITY) is None
+
+
+@given(dfas())
+def test_the_doors_on_the_machine_lead_here(machine):
+    assert MooreMachine.from_networkx(machine.to_networkx()) == machine
+    assert machine.to_dot().startswith("digraph {")
+    assert '"fsa2lrnn-machine"' in machine.to_json()
+    assert len(machine.to_automata().states) == machine.n_states
+
+
+def test_expressions_and_tasks():
+    assert read_source("regex:a.", alphabet="ab").accepts("ab")
+    assert read_source("task:parity").alphabet == ("0", "1")
+
+
+def test_formats_say_what_they_do():
+    assert [f.name for f in FORMATS if f.reads and not f.writes] == ["regex", "task"]
+    assert {f.name: f.options for f in FORMATS} == {
+        "regex": ("alphabet",),
+        "task": (),
+        "DOT": ("completion", "kind", "separator"),
+        "JFLAP": ("completion",),
+        "OpenFst": ("completion", "isymbols", "osymbols", "acceptor"),
+        "JSON": (),
+    }
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "message"),
+    [
+        ("(ab)*", {}, rf"'\(ab\)\*' can't be read, its kind is not known: {KNOWN}"),
+        ("nowhere.dot", {}, "no such file: nowhere.dot"),
+        ("x" * 5000 + ".dot", {}, "can't be read .*: check the path"),
+        ("\0.dot", {}, "no such file|can't be read"),
+        ("regex:a", {"completion": "sink"}, "completion='sink': no transition can be missing in regex, leave it out"),
+        ("regex:a", {"alphabt": "a"}, "option 'alphabt' is not known to the reader of regex: it takes alphabet"),
+        ("m.json", {"kind": "moore"}, "option 'kind' is not known to the reader of JSON: it takes no options"),
+        ("task:nothing_like_it", {}, "nothing_like_it"),
+    ],
+)
+def test_sources_that_are_not_understood(source, options, message):
+    with pytest.raises(Fsa2LrnnError, match=message):
+        read_source(source, **options)
+
+
+def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+    for name, data, message in [
+        ("empty.jff", b" \n", "empty.jff is empty: was it written to the end"),
+        ("latin.dot", 'digraph {\n"é"}'.encode("latin-1"), r"latin.dot is not UTF-8 \(line 2, byte 0xe9\): save it in"),
+    ]:
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UnsupportedFormat, match=message):
+            read_source(tmp_path / name)
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(UnsupportedFormat, match=r"folder.json is a directory: name one of its files"):
+        read_source(tmp_path / "folder.json")
+    with pytest.raises(UnsupportedFormat, match=f"can't be read, its kind is not known: {KNOWN}"):
+        read_source(tmp_path)
+    (tmp_path / "large.dot").write_text("digraph { }")
+    monkeypatch.setattr(formats, "MAX_FILE_BYTES", 10)
+    with pytest.raises(BudgetExceeded, match=r"large.dot has 11 bytes, the limit is 10: minimise"):
+        read_source(tmp_path / "large.dot")
+
+
+def test_a_byte_order_mark_is_passed_over(tmp_path):
+    (tmp_path / "m.json").write_text(PARITY.to_json(), encoding="utf-8-sig")
+    assert read_source(tmp_path / "m.json") == PARITY
+
+
+def test_messages_name_the_file(tmp_path):
+    path = tmp_path / "m.dot"
+    path.write_text("digraph { p -> p [label=a] }")
+    with pytest.raises(InvalidMachine, match=r"m\.dot: no state is marked as start"):
+        read_source(path, completion="sink")
+
+
+@given(data=st.data())
+def test_damaged_files_end_with_a_machine_or_a_message(data, tmp_path_factory):
+    path = data.draw(st.sampled_from(FIXTURES))
+    text = path.read_text()
+    for _ in range(data.draw(st.integers(1, 3))):
+        begin = data.draw(st.integers(0, len(text)))
+        end = min(begin + data.draw(st.integers(0, 12)), len(text))
+        text = text[:begin] + data.draw(st.text('<>"\\{}[]/=-,;& \n0a\x00', max_size=4)) + text[end:]
+    damaged = tmp_path_factory.mktemp("damaged") / path.name
+    damaged.write_text(text)
+    try:
+        message = f"{damaged} is read as {read_source(damaged)}"
+    except Fsa2LrnnError as fault:
+        message = str(fault)
+    assert str(damaged) in message
+
+
+def test_files_that_cannot_be_written(tmp_path):
+    with pytest.raises(
+        UnsupportedFormat, match=r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"
+    ):
+        write_file(PARITY, tmp_path / "m.png")
+    with pytest.raises(UnsupportedFormat, match=r"can't be written \(No such file or directory\): choose another path"):
+        write_file(PARITY, tmp_path / "none" / "m.json")
+
+
+def test_no_format_needs_torch():
+    code = (
+        "import sys; from importlib import import_module as load; import fsa2lrnn.automata.formats as f;"
+        "[load('fsa2lrnn.automata.' + x.reader.split(':')[0]) for x in f.FORMATS];"
+        "import fsa2lrnn.automata.formats.networkx_graph; assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,60 @@
+"""The trainable layer: its tables, its padding, its state."""
+
+import pytest
+import torch
+
+from fsa2lrnn.lrnn import BlockLayerConfig
+from fsa2lrnn.lrnn.block import BlockLayer
+
+
+def layer(sizes, rule="clip"):
+    torch.manual_seed(0)
+    return BlockLayer(5, BlockLayerConfig(sizes, 7, 6), rule, 1.2).double()
+
+
+@pytest.mark.parametrize("rule", ["clip", "none", "released"])
+def test_tables_are_the_gates_reshaped_and_normalised(rule):
+    block, u = layer((3, 3), rule), torch.randn(4, 2, 5, dtype=torch.float64)
+    A, v = block.tables(u)
+    assert A.shape == (4, 2, 2, 3, 3)
+    assert torch.equal(v, block.value(u).reshape(4, 2, 2, 3))
+    raw = block.transition(u).reshape(4, 2, 2, 3, 3)
+    assert torch.equal(A, raw) == (rule == "none")
+    if rule == "clip":
+        norms = torch.linalg.vector_norm(raw, ord=1.2, dim=-2, keepdim=True)
+        torch.testing.assert_close(A * norms.clamp(min=1), raw)
+
+
+def test_unequal_blocks_are_padded_and_their_padding_neither_computes_nor_learns():
+    block = layer((3, 1, 2))
+    assert (block.block_sizes, block.n_heads) == ((3, 1, 2), 3)
+    u = torch.randn(2, 5, 5, dtype=torch.float64)
+    A, v = block.tables(u)
+    outside = ~(block.mask[:, :, None] & block.mask[:, None, :])
+    assert not A[..., outside].any()
+    assert not v[..., ~block.mask].any()
+    x, _ = block(u, block.initial_state(2))
+    assert not x.unflatten(-1, (3, 3))[..., ~block.mask].any()
+    x.square().sum().backward()
+    assert not block.x0.grad[~block.mask].any()
+    assert block.x0.grad[block.mask].all()
+    assert not block.transition[2].bias.grad.reshape(3, 3, 3)[outside].any()
+
+
+def test_padding_does_not_count_in_the_column_norm():
+    """A block of size 1 beside one of size 3 is clipped by its own single entry."""
+    block = layer((3, 1))
+    with torch.no_grad():
+        block.transition[2].bias[9:] = 5
+    A, _ = block.tables(torch.zeros(5, dtype=torch.float64))
+    assert A[1, 0, 0] == 1
+
+
+def test_the_state_is_the_last_output():
+    block, u = layer((2, 2)), torch.randn(3, 4, 5, dtype=torch.float64)
+    start = block.initial_state(3)
+    assert torch.equal(start, block.x0.expand(3, 2, 2))
+    x, last = block(u, start)
+    assert torch.equal(block.emit(last), x[:, -1])
+    _, unmoved = block(u[:, :0], start)
+    assert torch.equal(unmoved, start)

@@ -1,0 +1,18 @@
+"""One base for everything that input can cause, and the built-in kinds that callers may already catch."""
+
+import inspect
+
+import pytest
+
+from fsa2lrnn import errors
+
+
+@pytest.mark.parametrize("kind", [k for _, k in inspect.getmembers(errors, inspect.isclass)])
+def test_every_kind_has_the_base_and_says_what_it_is(kind):
+    assert issubclass(kind, errors.Fsa2LrnnError)
+    assert kind.__doc__
+
+
+def test_bad_values_are_value_errors():
+    for kind in (errors.InvalidMachine, errors.InvalidWord, errors.UnsupportedFormat, errors.CheckpointError):
+        assert issubclass(kind, ValueError)

@@ -1,0 +1,69 @@
+"""The README does what it says: its code runs, its commands work, its tree and its dependencies are the real ones."""
+
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language):
+    fenced = re.findall(r"^```(\w*)\n(.*?)^```", README, flags=re.DOTALL | re.MULTILINE)
+    return [text for name, text in fenced if name == language]
+
+
+def test_the_python_example_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
+    (code,) = blocks("python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 15
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "[1, None, 3, None, 0, None, 1]" in printed
+    assert "Proved(pairs=51, " in printed
+
+
+def test_the_commands_work_in_turn(tmp_path):
+    (text,) = blocks("console")
+    commands = [line.removeprefix("$ fsa2lrnn ") for line in text.splitlines() if line.startswith("$ fsa2lrnn ")]
+    assert len(commands) >= 5
+    for command in commands:
+        arguments = [sys.executable, "-m", "fsa2lrnn", *shlex.split(command)]
+        result = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, f"{command}: {result.stdout}{result.stderr}"
+
+
+def test_the_make_targets_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"make ([a-z-]+)", README):
+        assert f"\n{target}:" in makefile
+
+
+def test_the_tree_is_the_real_one():
+    (tree,) = blocks("")
+    folders = []
+    for line in tree.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        names = re.split(r"\s{2,}", line.strip())[0].split()
+        for name in names:
+            path = ROOT.joinpath(*folders[:depth], name)
+            assert path.exists(), f"the README names {path.relative_to(ROOT)}"
+            if name.endswith("/"):
+                folders[depth:] = [name]
+
+
+def test_every_dependency_has_its_reason():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wanted = {re.split(r"[<>=]", name)[0] for name in project["dependencies"]}
+    section = README.split("## Dependencies")[1].split("##")[0]
+    given = {
+        name.strip()
+        for row in re.findall(r"^\| ([a-z][a-z, -]*) \| ", section, re.MULTILINE)
+        for name in row.split(",")
+    } - {"package"}
+    assert given == wanted
+    for name in project["optional-dependencies"]["dev"]:
+        assert re.split(r"[<>=]", name)[0] in section
