@@ -24,7 +24,7 @@ from fsa2lrnn.automata import MooreMachine, minimise
 T = TypeVar("T")
 
 SEED = 0
-STREAM_LETTERS = 10**8
+STREAM_LETTERS = 10**8 + 1  # the expression of `letters` ends in a digit here, so that its value can be checked
 
 
 def random_machine(n_states: int, n_letters: int) -> MooreMachine:
@@ -84,8 +84,8 @@ def stream_100_million_letters() -> dict:
         process.stdin.close()
         answer = json.loads(process.stdout.read())
     seconds = time.perf_counter() - start
-    if process.returncode or answer["length"] != STREAM_LETTERS:
-        raise SystemExit("the stream was not read whole")
+    if process.returncode or answer["length"] != STREAM_LETTERS or answer["output"] != value_of_letters(STREAM_LETTERS):
+        raise SystemExit(f"the stream was not read whole, or wrongly: {answer}")
     memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     return {"seconds": seconds, "peak_MiB": memory, "letters": answer["length"], "method": answer["method"]}
 
@@ -95,6 +95,11 @@ def letters(total: int) -> Iterator[bytes]:
     piece = b"1+2-3*4+" * (1 << 17)
     for start in range(0, total, len(piece)):
         yield piece[: total - start]
+
+
+def value_of_letters(total: int) -> int:
+    """The value modulo 5 of the expression of `letters`, whose length is 8k + 1: k times 1 + 2 − 12, and a 1."""
+    return (total // 8 * (1 + 2 - 12) + 1) % 5
 
 
 JOBS: dict[str, Callable[[], dict]] = {
