@@ -71,6 +71,16 @@ def equivalent(a: MooreMachine, b: MooreMachine) -> tuple[Hashable, ...] | None:
     return tuple(a.alphabet[i] for i in tokens) if found else None
 
 
+def distinguish(machine: MooreMachine, p: int, q: int) -> tuple[int, ...] | None:
+    """A shortest word, as letter numbers, after which states p and q have unlike outputs; None if they are equivalent.
+
+    >>> distinguish(MooreMachine([[1, 2, 2]], "xxy"), 0, 1)
+    (0,)
+    """
+    found, tokens = tables.distinguish(machine.delta, _classes(machine.outputs), p, q)
+    return tuple(tokens.tolist()) if found else None
+
+
 def product(
     a: MooreMachine,
     b: MooreMachine,

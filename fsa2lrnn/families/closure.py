@@ -1,0 +1,147 @@
+"""The obstruction space W of a family, exactly (T3 of docs/theory.md).
+
+W is the smallest subspace of Z = span{e_p − e_q} that holds what the family's identities force to be zero,
+(M_u − M_u')(e_s − e_t), and is closed under every letter. Its vectors are found by spinning modulo a prime, which keeps
+them small integers with a known origin; that they span all of W is then checked over the rationals, by their
+annihilator: the functions f of the state with f·w = 0 for every w in W.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from flint import fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
+
+_PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 products of residues stay inside 63 bits
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a vector of W comes from: (M_u − M_u')(e_s − e_t), then the letters of `then`."""
+
+    source: int
+    target: int
+    words: tuple[RunLengthWord, RunLengthWord]
+    then: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Obstruction:
+    """W by a basis, with its annihilator.
+
+    Args:
+        basis: integers, shape (r, n), independent vectors that span W.
+        origins: where each comes from.
+        functions: integers (Python's, of any size), shape (n − r, n), a basis of the f with f·w = 0 on W; constants
+            are among their combinations.
+    """
+
+    basis: np.ndarray
+    origins: tuple[Origin, ...]
+    functions: np.ndarray
+
+    def merged(self) -> tuple[np.ndarray, int]:
+        """States that no function tells apart share a number: (number of each state, how many numbers)."""
+        number: dict[tuple[int, ...], int] = {}
+        columns = [tuple(column) for column in self.functions.T.tolist()]
+        return np.array([number.setdefault(column, len(number)) for column in columns]), len(number)
+
+
+def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
+    """W for a table `delta` (|Σ|, n) whose states are all reachable and pairwise inequivalent."""
+    forced = list(identities(family, delta))
+    for prime in _PRIMES:
+        basis, origins = _spin(forced, delta, prime)
+        functions = _annihilator(basis, delta.shape[1])
+        if _is_closed(functions, basis, forced, delta):
+            return Obstruction(basis, origins, functions)
+    raise NotExact(f"the obstruction space came out too small modulo each of the primes {_PRIMES}")
+
+
+def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
+    """Generators, then images under letters, of which the independent ones modulo `prime` are kept."""
+    n = delta.shape[1]
+    echelon = _Echelon(n, prime)
+    basis: list[np.ndarray] = []
+    origins: list[Origin] = []
+    for identity in forced:
+        vectors = _forced_zero(identity, n)
+        for s in echelon.independent(vectors):
+            basis.append(vectors[s])
+            origins.append(Origin(int(s) + 1, 0, identity.words, ()))
+    k = 0
+    while k < len(basis) and len(basis) < n - 1:
+        images = np.zeros((len(delta), n), np.int64)
+        for a, step in enumerate(delta):
+            np.add.at(images[a], step, basis[k])
+        origin = origins[k]
+        for a in echelon.independent(images):
+            basis.append(images[a])
+            origins.append(Origin(origin.source, origin.target, origin.words, (*origin.then, int(a))))
+        k += 1
+    return np.array(basis, np.int64).reshape(len(basis), n), tuple(origins)
+
+
+def _forced_zero(identity: Identity, n: int) -> np.ndarray:
+    """(M_u − M_u')(e_s − e_0) for s = 1 … n−1: int64, shape (n−1, n)."""
+    vectors, rows = np.zeros((n - 1, n), np.int64), np.arange(n - 1)
+    for image, sign in zip(identity.maps, (1, -1), strict=True):
+        np.add.at(vectors, (rows, image[1:]), sign)
+        vectors[:, image[0]] -= sign
+    return vectors
+
+
+class _Echelon:
+    """Row-reduced vectors modulo a prime: which of new ones are independent of all before."""
+
+    def __init__(self, n: int, prime: int) -> None:
+        self._prime, self._rows = prime, np.zeros((0, n), np.int64)
+        self._pivots = np.zeros(0, np.int64)
+
+    def independent(self, vectors: np.ndarray) -> list[int]:
+        """Indices of the vectors that are independent of those kept and of each other; they are kept."""
+        prime, found = self._prime, list[int]()
+        rest = vectors % prime
+        if len(self._rows):
+            rest = (rest - rest[:, self._pivots] @ self._rows) % prime
+        for i in range(len(rest)):
+            row = rest[i]
+            nonzero = np.flatnonzero(row)
+            if not len(nonzero):
+                continue
+            pivot = int(nonzero[0])
+            row = row * pow(int(row[pivot]), -1, prime) % prime
+            self._rows = (self._rows - np.outer(self._rows[:, pivot], row)) % prime
+            rest = (rest - np.outer(rest[:, pivot], row)) % prime
+            self._rows = np.vstack([self._rows, row])
+            self._pivots = np.append(self._pivots, pivot)
+            found.append(i)
+        return found
+
+
+def _annihilator(basis: np.ndarray, n: int) -> np.ndarray:
+    if not len(basis):
+        return np.eye(n, dtype=int).astype(object)
+    kernel, nullity = fmpz_mat(basis.tolist()).nullspace()
+    rows = [[int(kernel[q, i]) for q in range(n)] for i in range(nullity)]
+    return primitive(np.array(rows, dtype=object).reshape(nullity, n))
+
+
+def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
+    """Whether W is all there: every function is constant on what is forced to be zero, and f ∘ δ_a is one of them."""
+    for identity in forced:
+        difference = functions[:, identity.maps[0]] - functions[:, identity.maps[1]]
+        if (difference != difference[:, :1]).any():
+            return False
+    columns = basis.T.astype(object)
+    return not len(basis) or all(not (functions[:, step] @ columns).any() for step in delta)
+
+
+def primitive(rows: np.ndarray) -> np.ndarray:
+    """Integer rows, each divided by the greatest common divisor of its entries."""
+    divisors = np.gcd.reduce(rows, axis=1, keepdims=True) if rows.size else rows
+    return rows // np.where(divisors == 0, 1, divisors) if rows.size else rows

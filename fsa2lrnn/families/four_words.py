@@ -1,0 +1,129 @@
+"""Four words that refute a family by themselves: the form of the paper's Propositions 1 and 2 (T4 of docs/theory.md).
+
+If A_u = A_u' then x_{pu} − x_{pu'} = x_u − x_u' for every prefix p. So no layer of the family represents a machine in
+which u and u' lead to one state from the start and to two after p, or the reverse. Such words need not exist where T3
+refutes; where they do, people can read them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.families.identities import Family
+
+MAX_NODES = 300_000  # of the search over four states at once
+MAX_ENTRIES = 400_000  # words × states of the search over rearrangements, and at most 20,000 words
+
+
+@dataclass(frozen=True)
+class FourWords:
+    """Letter numbers of p, u and u'; `differ_at_start` says which of the two pairs must differ."""
+
+    prefix: tuple[int, ...]
+    u: tuple[int, ...]
+    other: tuple[int, ...]
+    differ_at_start: bool
+
+
+def four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
+    """The shortest such words by |u|, then |p|; None if there are none within the budgets above."""
+    _, kept = np.unique(delta, axis=0, return_index=True)
+    letters = sorted(int(a) for a in kept)
+    reached = _shortest_words(delta, start)
+    if family.same_length:
+        return _of_equal_length(delta, start, letters, reached)
+    return _rearranged(delta, start, letters, reached)
+
+
+def _of_equal_length(
+    delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
+) -> FourWords | None:
+    """Breadth first over (q₀u, q₀u', su, su') for all states s = q₀p at once."""
+    table = delta.tolist()
+    origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]] = {}
+    queue: deque[tuple[int, int, int, int]] = deque()
+    for s in sorted(reached, key=lambda s: len(reached[s])):
+        node = (start, start, s, s)
+        origin[node] = (None, -1, -1)
+        queue.append(node)
+    while queue:
+        node = queue.popleft()
+        for a in letters:
+            for b in letters:
+                child = (table[a][node[0]], table[b][node[1]], table[a][node[2]], table[b][node[3]])
+                if child in origin:
+                    continue
+                origin[child] = (node, a, b)
+                if (child[0] == child[1]) != (child[2] == child[3]):
+                    return _traced(child, origin, reached)
+                if len(origin) > MAX_NODES:
+                    return None
+                queue.append(child)
+    return None
+
+
+def _traced(
+    node: tuple[int, int, int, int],
+    origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]],
+    reached: dict[int, tuple[int, ...]],
+) -> FourWords:
+    differ_at_start, pairs = node[0] != node[1], list[tuple[int, int]]()
+    while (step := origin[node])[0] is not None:
+        pairs.append(step[1:])
+        node = step[0]
+    u, other = zip(*reversed(pairs), strict=True)
+    return FourWords(reached[node[2]], u, other, differ_at_start)
+
+
+def _rearranged(
+    delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
+) -> FourWords | None:
+    """All words of each length, those with the same letters compared with one another."""
+    n = delta.shape[1]
+    words, images = np.zeros((1, 0), np.int64), np.arange(n)[None]  # (words, length), (words, n)
+    while len(letters) > 1 and len(words) * len(letters) * max(n, 20) <= MAX_ENTRIES:
+        images = np.concatenate([delta[a][images] for a in letters])
+        words = np.concatenate([np.append(words, np.full((len(words), 1), a), axis=1) for a in letters])
+        _, group_of = np.unique(np.sort(words, axis=1), axis=0, return_inverse=True)
+        order = np.argsort(group_of.reshape(-1), kind="stable")
+        best: FourWords | None = None
+        for group in np.split(order, np.flatnonzero(np.diff(group_of.reshape(-1)[order])) + 1):
+            found = _disagreement(images[group], start, reached)
+            if found is not None and (best is None or len(reached[found[2]]) < len(best.prefix)):
+                u, other = (tuple(words[group[i]].tolist()) for i in found[:2])
+                differ_at_start = images[group[found[0]], start] != images[group[found[1]], start]
+                best = FourWords(reached[found[2]], u, other, bool(differ_at_start))
+        if best is not None:
+            return best
+    return None
+
+
+def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, ...]]) -> tuple[int, int, int] | None:
+    """Two rows of `images` (words, n) and a state s: equal at the start and unlike at s, or the reverse."""
+    first = images[:, start]
+    for s in sorted(reached, key=lambda s: len(reached[s])):
+        here = images[:, s]
+        for given, asked in ((first, here), (here, first)):
+            order = np.lexsort((asked, given))
+            split = (np.diff(given[order]) == 0) & (np.diff(asked[order]) != 0)
+            if split.any():
+                i = int(np.flatnonzero(split)[0])
+                return int(order[i]), int(order[i + 1]), s
+    return None
+
+
+def _shortest_words(delta: np.ndarray, start: int) -> dict[int, tuple[int, ...]]:
+    """A shortest word to each reachable state."""
+    words: dict[int, tuple[int, ...]] = {start: ()}
+    queue = deque([start])
+    while queue:
+        q = queue.popleft()
+        for a, row in enumerate(delta):
+            target = int(row[q])
+            if target not in words:
+                words[target] = (*words[q], a)
+                queue.append(target)
+    return words

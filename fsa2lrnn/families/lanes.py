@@ -1,0 +1,211 @@
+"""Coordinates for a representation: functions of the state that each letter moves affinely (T3 of docs/theory.md).
+
+The functions that vanish on W move under f ↦ f ∘ δ_a by commuting, diagonalisable maps. Their common eigenvectors are
+*lanes*, f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity: one coordinate of a diagonal layer each.
+Everything is exact: integers, or integer polynomials in ζ = exp(2πi/m) modulo the m-th cyclotomic polynomial.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from flint import fmpz_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.families.closure import primitive
+from fsa2lrnn.families.identities import Family, cycle_lengths
+
+MAX_ORDER = 5_000  # of a root of unity; polynomials in it have up to as many coefficients
+
+
+@dataclass(frozen=True)
+class Lane:
+    """One complex coordinate of a diagonal layer; a rational one where `order` is 1 or 2.
+
+    Args:
+        order: m, the order of the root of unity ζ that the numbers are written in.
+        exponents: for each letter the k with χ(a) = ζ^k, None for χ(a) = 0.
+        values: f(q) for each state, as φ(m) integer coefficients of 1, ζ, ζ² …; f(start) = 0.
+        shifts: v(a) for each letter, likewise.
+    """
+
+    order: int
+    exponents: tuple[int | None, ...]
+    values: tuple[tuple[int, ...], ...]
+    shifts: tuple[tuple[int, ...], ...]
+
+    @property
+    def dimension(self) -> int:
+        """Real dimensions: 1, or 2 for a rotation."""
+        return 1 if self.order <= 2 else 2
+
+    def multiplier(self, a: int) -> complex:
+        """χ(a) as a floating-point number; exact for 0, 1 and −1."""
+        k = self.exponents[a]
+        if k is None:
+            return 0
+        k = k * 4 % (4 * self.order)
+        if k % self.order == 0:
+            return (1, 1j, -1, -1j)[k // self.order]
+        angle = 2 * math.pi * k / (4 * self.order)
+        return complex(math.cos(angle), math.sin(angle))
+
+    def number(self, coefficients: tuple[int, ...]) -> complex:
+        """A number of this lane in floating point; exact for order 1 and 2."""
+        if self.order <= 2:
+            return coefficients[0]
+        angles = 2 * math.pi * np.arange(len(coefficients)) / self.order
+        parts = np.array([float(c) for c in coefficients])
+        return complex(parts @ np.cos(angles), parts @ np.sin(angles))
+
+
+def separating_lanes(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> tuple[Lane, ...]:
+    """Lanes that tell all states apart, simple ones first and none superfluous in that order.
+
+    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and do tell all states apart.
+
+    Raises `BudgetExceeded` for roots of unity beyond `MAX_ORDER`.
+    """
+    kept: list[Lane] = []
+    pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
+    n = delta.shape[1]
+    for lane in (lane for piece in pieces for lane in _lanes_of(piece, delta, start)):
+        if _classes([*kept, lane], n) > _classes(kept, n):
+            kept.append(lane)
+        if _classes(kept, n) == n:
+            break
+    if _classes(kept, n) != n:
+        raise NotExact("the lanes do not tell all states apart, though the functions do: please report this machine")
+    for lane in list(kept):  # a later lane may tell all that an earlier one does
+        rest = [other for other in kept if other is not lane]
+        if _classes(rest, n) == n:
+            kept = rest
+    return tuple(kept)
+
+
+def _classes(lanes: list[Lane], n: int) -> int:
+    """How many of the n states the lanes tell apart."""
+    return len(set(zip(*(lane.values for lane in lanes), strict=True))) if lanes else min(n, 1)
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """Functions on which every letter has eigenvalues of one order: orders[a], None where it acts as zero."""
+
+    functions: np.ndarray
+    orders: tuple[int | None, ...]
+
+    @property
+    def order(self) -> int:
+        return math.lcm(*(order for order in self.orders if order is not None))
+
+
+def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_Piece]:
+    """Split by the factors x and Φ_m(x) of each letter's minimal polynomial."""
+    pieces = [_Piece(functions, ())]
+    for step in delta:
+        orders = {"square": [1], "cube": [1, 2]}.get(str(family.power)) or _possible_orders(step)
+        pieces = [part for piece in pieces for part in _split(piece, step, start, orders)]
+    for piece in pieces:
+        if piece.order > MAX_ORDER:
+            raise BudgetExceeded(
+                f"the witness needs a root of unity of order {piece.order:,}, more than {MAX_ORDER:,}: "
+                "the family does represent the machine, but its weights are not written out"
+            )
+    return pieces
+
+
+def _possible_orders(step: np.ndarray) -> list[int]:
+    return sorted({m for length in cycle_lengths(step) for m in range(1, length + 1) if length % m == 0})
+
+
+def _split(piece: _Piece, step: np.ndarray, start: int, orders: list[int]) -> Iterator[_Piece]:
+    left = len(piece.functions)
+    for order in (None, *orders):
+        if not left:
+            return
+        polynomial = [0, 1] if order is None else [int(c) for c in fmpz_poly.cyclotomic(order)]
+        image, power = np.zeros_like(piece.functions), piece.functions
+        for coefficient in polynomial:
+            image = image + coefficient * power
+            power = _moved(power, step, start)
+        combinations = _left_kernel(image)
+        if len(combinations):
+            left -= len(combinations)
+            yield _Piece(primitive(combinations @ piece.functions), (*piece.orders, order))
+    if left:
+        raise NotExact("a letter is not diagonalisable on the quotient, though the identities force it to be")
+
+
+def _lanes_of(piece: _Piece, delta: np.ndarray, start: int) -> Iterator[Lane]:
+    """The lanes of a piece: each function itself, or its projections to the characters of the letters."""
+    m = piece.order
+    for function in piece.functions:
+        ring = np.zeros((len(function), m), dtype=object)  # polynomials in ζ modulo ζ^m − 1
+        ring[:, 0] = function
+        for exponents, values in _characters(ring, piece.orders, delta, start, m):
+            reduced = _reduced(values, m)
+            moved = [reduced[step[start]] for step in delta]
+            yield Lane(m, exponents, tuple(map(tuple, reduced.tolist())), tuple(tuple(v.tolist()) for v in moved))
+
+
+def _characters(
+    values: np.ndarray, orders: tuple[int | None, ...], delta: np.ndarray, start: int, m: int
+) -> Iterator[tuple[tuple[int | None, ...], np.ndarray]]:
+    if not orders:
+        yield (), values
+        return
+    order, step = orders[0], delta[len(delta) - len(orders)]
+    if order is None or order <= 2:
+        exponent = None if order is None else (0 if order == 1 else m // 2)
+        for rest, found in _characters(values, orders[1:], delta, start, m):
+            yield (exponent, *rest), found
+        return
+    for j in range(1, order):
+        if math.gcd(j, order) > 1:
+            continue
+        exponent = j * (m // order)
+        projected, power = np.zeros_like(values), values
+        for i in range(order):
+            projected = projected + np.roll(power, -i * exponent, axis=1)
+            power = power[step] - power[step[start]]
+        if _reduced(projected, m).any():
+            shrunk = projected // max(1, int(np.gcd.reduce(projected, axis=None)))
+            for rest, found in _characters(shrunk, orders[1:], delta, start, m):
+                yield (exponent, *rest), found
+
+
+def _reduced(values: np.ndarray, m: int) -> np.ndarray:
+    """Polynomials in ζ modulo the m-th cyclotomic polynomial: (n, m) -> (n, φ(m))."""
+    monic = [int(c) for c in fmpz_poly.cyclotomic(m)]
+    degree, rest = len(monic) - 1, values.copy()
+    for i in range(m - 1, degree - 1, -1):
+        top = rest[:, i].copy()
+        if top.any():
+            for k, coefficient in enumerate(monic):
+                rest[:, i - degree + k] -= coefficient * top
+    return rest[:, :degree]
+
+
+def _moved(functions: np.ndarray, step: np.ndarray, start: int) -> np.ndarray:
+    """f ∘ δ_a up to a constant: zero at the start."""
+    return functions[:, step] - functions[:, [step[start]]]
+
+
+def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
+    """A basis of the functions that are zero at the start."""
+    shifted = functions - functions[:, [start]]
+    reduced, _, rank = fmpz_mat(shifted.tolist()).rref() if shifted.size else (None, 1, 0)
+    rows = [[int(reduced[i, q]) for q in range(shifted.shape[1])] for i in range(rank)] if reduced is not None else []
+    return primitive(np.array(rows, dtype=object).reshape(rank, shifted.shape[1]))
+
+
+def _left_kernel(matrix: np.ndarray) -> np.ndarray:
+    """Integer rows c with c · matrix = 0."""
+    k = len(matrix)
+    kernel, nullity = fmpz_mat(matrix.T.tolist()).nullspace()
+    rows = [[int(kernel[i, j]) for i in range(k)] for j in range(nullity)]
+    return primitive(np.array(rows, dtype=object).reshape(nullity, k))

@@ -1,0 +1,251 @@
+"""The answers to "can this family represent this machine?": each carries its evidence and checks it.
+
+All are about *representation*: one vector a state of the minimal machine, exact arithmetic, any read-out (T5 of
+docs/theory.md says what other notions there are).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.language import distinguish
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.four_words import FourWords
+from fsa2lrnn.families.identities import FAMILIES, RunLengthWord
+from fsa2lrnn.families.lanes import Lane
+from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.recheck import recheck
+
+if TYPE_CHECKING:
+    from fsa2lrnn.lrnn.model import LRNN
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Term:
+    """coefficient × the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, after the word `then`."""
+
+    coefficient: Fraction
+    source: int
+    target: int
+    words: tuple[RunLengthWord, RunLengthWord]
+    then: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Impossibility:
+    """No layer of the family represents the machine, with the reason.
+
+    Args:
+        machine: the minimal machine.
+        family: its name in `FAMILIES`.
+        states: two states that would have to share one vector.
+        separator: a word that tells them apart, as letter numbers.
+        terms: equations forced by the family that add up to x_p − x_q = 0.
+        words: the shortest four-word certificate, where one was found; None says nothing.
+        obstruction: dimension of W, and of the space of all differences.
+    """
+
+    machine: MooreMachine
+    family: str
+    states: tuple[int, int]
+    separator: tuple[int, ...]
+    terms: tuple[Term, ...]
+    words: FourWords | None
+    obstruction: tuple[int, int]
+
+    @property
+    def four_words(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], tuple[Hashable, ...]] | None:
+        """(p, u, u') in letters: u and u' force x_{pu} − x_{pu'} = x_u − x_u', and the machine has it otherwise."""
+        if self.words is None:
+            return None
+        prefix, u, other = (
+            tuple(self.machine.alphabet[a] for a in word)
+            for word in (self.words.prefix, self.words.u, self.words.other)
+        )
+        return prefix, u, other
+
+    def check(self) -> str:
+        """Re-verify the combination, and the four words, by `recheck`, which shares no code with the search.
+
+        Returns what is proved, in one line. Raises `recheck.Rejected` if the certificate is wrong.
+        """
+        if self.words is not None:
+            recheck(self._four_word_json(self.words))
+        return recheck(self.to_json())
+
+    def explain(self) -> str:
+        """The contradiction in words that name real strings."""
+        p, q = self.states
+        told = f'"{self._text(self.separator)}" tells them apart' if self.separator else "their outputs differ"
+        lines = [f"States {self._name(p)} and {self._name(q)} would have to share one vector, though {told}."]
+        if self.words is not None:
+            prefix, u, other = self.words.prefix, self.words.u, self.words.other
+            must, may_not = ((u, other), ((*prefix, *u), (*prefix, *other)))
+            if not self.words.differ_at_start:
+                must, may_not = may_not, must
+            (a, b), (c, d) = [[self._text(word) for word in pair] for pair in (must, may_not)]
+            relation = "equal length" if FAMILIES[self.family].same_length else "the same letters"
+            lines.append(
+                f'"{a}" and "{b}" must differ, "{c}" and "{d}" must agree; yet "{self._text(u)}" and '
+                f'"{self._text(other)}" have {relation}, so in this family '
+                f"x({self._text((*prefix, *u))}) − x({self._text((*prefix, *other))}) = "
+                f"x({self._text(u)}) − x({self._text(other)}): a contradiction in four words."
+            )
+        else:
+            lines.append(
+                f"{len(self.terms)} equations that the family forces add up to it; no four words were found that do "
+                "so by themselves."
+            )
+        return " ".join(lines)
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts."""
+        return {
+            **_header(self.machine, self.family, "impossible"),
+            "states": list(self.states),
+            "separator": [[a, 1] for a in self.separator],
+            "terms": [
+                {
+                    "coefficient": str(term.coefficient),
+                    "from": term.source,
+                    "to": term.target,
+                    "words": [[list(run) for run in word] for word in term.words],
+                    "then": [[a, 1] for a in term.then],
+                }
+                for term in self.terms
+            ],
+        }
+
+    def _four_word_json(self, words: FourWords) -> dict[str, Any]:
+        """The four words as a certificate of one term: two of its four vectors are one state's and cancel."""
+        start = self.machine.start
+        after = _run(self.machine, start, words.prefix)
+        (a, b), (c, d) = ([_run(self.machine, s, word) for word in (words.u, words.other)] for s in (after, start))
+        sign, states = (-1, (c, d)) if words.differ_at_start else (1, (a, b))
+        runs = [[[letter, 1] for letter in word] for word in (words.u, words.other)]
+        return {
+            **_header(self.machine, self.family, "impossible"),
+            "states": list(states),
+            "separator": [[letter, 1] for letter in distinguish(self.machine, *states) or ()],
+            "terms": [{"coefficient": str(sign), "from": after, "to": start, "words": runs, "then": []}],
+        }
+
+    def _name(self, q: int) -> str:
+        labels = self.machine.labels
+        return f"{q}" if labels is None else f"{q} ({labels[q]})"
+
+    def _text(self, word: tuple[int, ...]) -> str:
+        texts = [str(self.machine.alphabet[a]) for a in word]
+        return ("" if all(len(text) == 1 for text in texts) else " ").join(texts)
+
+
+@dataclass(frozen=True)
+class Witness:
+    """Weights of a layer of the family that represents the machine, exact.
+
+    Args:
+        machine: the minimal machine.
+        family: its name in `FAMILIES`.
+        form: lanes of a diagonal layer (a complex lane is a rotation in two real dimensions), or the integer matrix and
+            vectors of an input-independent one.
+        obstruction: dimension of W, and of the space of all differences.
+    """
+
+    machine: MooreMachine
+    family: str
+    form: tuple[Lane, ...] | Affine
+    obstruction: tuple[int, int]
+
+    @property
+    def dimension(self) -> int:
+        """Real dimensions of the state."""
+        return self.form.dimension if isinstance(self.form, Affine) else sum(lane.dimension for lane in self.form)
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether the weights are integers, so that the running module is exact; else it has rotations."""
+        return isinstance(self.form, Affine) or all(lane.order <= 2 for lane in self.form)
+
+    def check(self) -> str:
+        """Replay δ exactly on every state and letter, by `recheck`, which shares no code with the construction.
+
+        Returns what is proved, in one line. Raises `recheck.Rejected` if the witness is wrong.
+        """
+        return recheck(self.to_json())
+
+    def lower(self) -> LRNN:
+        """A running module with these weights, in float64 (`lower_affine`, which says how the read-out is built).
+
+        Integer weights compute without rounding, as `verify.prove_equivalent` confirms for all lengths. Rotations
+        round; `safe_length` bounds the words on which the module's outputs are still right.
+        """
+        from fsa2lrnn.lower_affine import lower_witness
+
+        return lower_witness(self)
+
+    def explain(self) -> str:
+        """What the layer looks like, in a sentence."""
+        if isinstance(self.form, Affine):
+            return f"An integer matrix of {self.form.dimension} dimensions, the same for every letter."
+        orders = sorted(lane.order for lane in self.form)
+        rotations = [f"1/{order} turn" for order in orders if order > 2]
+        parts = [f"{real} real lane{'s' if real > 1 else ''}"] if (real := len(orders) - len(rotations)) else []
+        parts += [f"{len(rotations)} rotating by multiples of {', '.join(rotations)}"] if rotations else []
+        return f"{self.dimension} real dimensions: {' and '.join(parts) or 'a single state needs none'}."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts."""
+        header = _header(self.machine, self.family, "representable")
+        if isinstance(self.form, Affine):
+            parts = {"matrix": self.form.A, "vectors": self.form.vectors, "shifts": self.form.shifts}
+            return {**header, **{name: [[str(x) for x in row] for row in rows] for name, rows in parts.items()}}
+        lanes = [
+            {
+                "order": lane.order,
+                "exponents": list(lane.exponents),
+                "values": [[str(c) for c in value] for value in lane.values],
+                "shifts": [[str(c) for c in shift] for shift in lane.shifts],
+            }
+            for lane in self.form
+        ]
+        return {**header, "lanes": lanes}
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Neither a witness nor a certificate: what was tried, and what would settle it."""
+
+    machine: MooreMachine
+    family: str
+    reason: str
+
+    def explain(self) -> str:
+        """The reason, in a sentence."""
+        return self.reason
+
+
+def _header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
+    return {
+        "format": "fsa2lrnn-certificate",
+        "version": VERSION,
+        "family": family,
+        "verdict": verdict,
+        "machine": {
+            "alphabet": [symbols.to_json(letter) for letter in machine.alphabet],
+            "delta": machine.delta.tolist(),
+            "outputs": [symbols.to_json(output) for output in machine.outputs],
+            "start": machine.start,
+        },
+    }
+
+
+def _run(machine: MooreMachine, q: int, word: tuple[int, ...]) -> int:
+    for a in word:
+        q = int(machine.delta[a, q])
+    return q
