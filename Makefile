@@ -3,7 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test test-all lint coverage bench clean
+# `verify` is a folder too.
+.PHONY: help demo test test-all verify lint coverage bench clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -19,7 +20,11 @@ demo: $(READY)   ## the main job: compile ModArith(5), prove it, use it
 test: $(READY)   ## style and tests, a few minutes on two cores
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
+	$(BIN)/python -m verify
 	$(BIN)/pytest -q -n auto -m "not slow"
+
+verify: $(READY) ## the propositions, the paper's and ours: thousands of cases each
+	$(BIN)/python -m verify --deep
 
 test-all: $(READY) ## the long checks too, with 2,000 examples a property
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q -n auto

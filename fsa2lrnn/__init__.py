@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata import zoo
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.compile import compile_recurrence
+    from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
     from fsa2lrnn.lrnn.checkpoint import load, save
     from fsa2lrnn.lrnn.model import LRNN
@@ -27,26 +29,32 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.lrnn.model",
     "MooreMachine": "fsa2lrnn.automata.machine",
     "Recurrence": "fsa2lrnn.recurrence",
+    "classify": "fsa2lrnn.automata.monoid",
     "compile_machine": "fsa2lrnn.lower",
     "compile_recurrence": "fsa2lrnn.compile",
     "equivalent": "fsa2lrnn.automata.language",
     "load": "fsa2lrnn.lrnn.checkpoint",
+    "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
 }
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
+    "FAMILIES",
     "LRNN",
     "MooreMachine",
     "Recurrence",
+    "classify",
     "compile_machine",
     "compile_recurrence",
     "equivalent",
     "load",
     "lrnn",
+    "represent",
     "save",
     "zoo",
 ]

@@ -149,6 +149,6 @@ def _why_not_released(layer: DenseTables, p: float) -> str:
     return (
         "the released normalisation (centre each column, divide the block by its largest column "
         f"{p}-norm) can't hold one-hot columns: at block size {b} a permutation is scaled by "
-        f"{released_scale(b, p):.4f} a step, so states fade or grow with time, and equal columns (a reset) give 0/0: "
+        f"{released_scale(b, p):.4f} a step, so states fade or grow with time, and a block of zeros gives 0/0: "
         "compile with normalisation='clip' (the paper's Eq. 6) or 'none'"
     )

@@ -29,7 +29,7 @@ BUDGET = 1_000_000  # pairs of states
 _NO_OUTPUT = -2  # the number of a machine output that the model cannot give
 
 
-class _Verdict:
+class Verdict:
     """A verdict is looked at with isinstance or match: as a truth value it would be read wrongly sooner or later."""
 
     def __bool__(self) -> NoReturn:
@@ -37,7 +37,7 @@ class _Verdict:
 
 
 @dataclass(frozen=True)
-class Proved(_Verdict):
+class Proved(Verdict):
     """Equal on every word of every length.
 
     Args:
@@ -57,7 +57,7 @@ class Proved(_Verdict):
 
 
 @dataclass(frozen=True)
-class Refuted(_Verdict):
+class Refuted(Verdict):
     """Different, with a shortest word that shows it.
 
     Args:
@@ -72,7 +72,7 @@ class Refuted(_Verdict):
 
 
 @dataclass(frozen=True)
-class Undecided(_Verdict):
+class Undecided(Verdict):
     """The budget ran out before the graph closed.
 
     Args:

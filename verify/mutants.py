@@ -1,19 +1,24 @@
-"""Broken models: what a judge must be able to reject (every check has a mutant).
+"""Broken models, tables, scans and rules: what a judge must be able to reject (every check has a mutant).
 
-Each function returns a copy of a compiled model with one fault. Letters that act alike share their weights, so a fault
-in a letter's weights is a fault for all letters of its cell.
+A function that takes a model returns a copy of it with one fault. Letters that act alike share their weights, so a
+fault in a letter's weights is a fault for all letters of its cell. A function that takes a scan, a schedule or a rule
+returns one of the same signature that is wrong; broken scans run on ring tensors too (`verify.free`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.recurrence import DenseTables, Recurrence
 from fsa2lrnn.symbols import encode
 
 
@@ -63,6 +68,84 @@ def swap_outputs(model: LRNN, first: int, second: int) -> LRNN:
         for part in (weights["readout.2.weight"], weights["readout.2.bias"]):
             part[[first, second]] = part[[second, first]].clone()
     return broken
+
+
+def reset_for_map(recurrence: Recurrence) -> Recurrence:
+    """The first cell of the first head forgets: A = 0 and v one-hot in place of a map. Dense tables only."""
+    layer = recurrence.layer
+    if not isinstance(layer, DenseTables):
+        raise UnsupportedFormat("an index table holds maps only, no place for a reset: use a dense layout")
+    A, v = layer.A.copy(), layer.v.copy()
+    A[0, 0], v[0, 0] = 0, layer.x0[0]
+    return replace(recurrence, layer=replace(layer, A=A, v=v))
+
+
+Scan = Callable[[Any, Any, Any], Any]
+
+
+def early_transitions(scan: Scan) -> Scan:
+    """A_{k+1} takes the place of A_k, and A_1 that of A_T."""
+    return lambda A, v, x0: scan(torch.cat([A[:, 1:], A[:, :1]], dim=1), v, x0)
+
+
+def forgetful(scan: Scan) -> Scan:
+    """The first input takes the place of the initial state."""
+    return lambda A, v, x0: scan(A, v, v[:, 0] if v.shape[1] else x0)
+
+
+def wrong_at(scan: Scan, length: int) -> Scan:
+    """Right at every length but one, where the last state is the one before it."""
+
+    def broken(A: Any, v: Any, x0: Any) -> Any:
+        x = scan(A, v, x0)
+        return x if v.shape[1] != length else torch.cat([x[:, :-1], x[:, -2:-1]], dim=1)
+
+    return broken
+
+
+def twice(scan: Scan) -> Scan:
+    """Right, at double the work."""
+
+    def wasteful(A: Any, v: Any, x0: Any) -> Any:
+        scan(A, v, x0)
+        return scan(A, v, x0)
+
+    return wasteful
+
+
+def idle(scan: Scan) -> Scan:  # noqa: ARG001 - broken so far that nothing of it is left
+    """No work at all: the inputs come back as states."""
+    return lambda A, v, x0: v  # noqa: ARG005 - the signature of a scan
+
+
+def swapped_products(products: Any) -> tuple[Any, Any]:
+    """`spt` with the factors of each product in the wrong order."""
+    used, kept = products[:, ::2], products[:, 1::2]
+    return used, torch.cat([kept, kept[:, :, -1:] @ used[:, 1:]], dim=2)
+
+
+def swapped_names(schedule: Callable[[int], list[list[list[str]]]]) -> Callable[[int], list[list[list[str]]]]:
+    """A schedule that names each product's factors from the earliest to the latest."""
+
+    def turned(name: str) -> str:
+        return "".join(f"A{k}" for k in reversed(name.split("A")[1:]))
+
+    return lambda length: [[[turned(name) for name in group] for group in used] for used in schedule(length)]
+
+
+def shrinking_rule(A: Tensor, rule: str, p: float) -> Tensor:
+    """`normalise`, and a little more: every column ends 1 % too short."""
+    return 0.99 * normalise(A, rule, p)
+
+
+def unclipped_rule(A: Tensor, rule: str, p: float) -> Tensor:
+    """`normalise` without the clip: long columns stay long."""
+    return A if rule == "clip" else normalise(A, rule, p)
+
+
+def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
+    """`normalise` with a released rule that forgets to centre."""
+    return normalise(A, "clip" if rule == "released" else rule, p)
 
 
 def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, dict[str, Tensor], int]:

@@ -1,19 +1,30 @@
-"""Hypothesis strategies for machines and words: for our tests and for the checks that users run on their own.
+"""Hypothesis strategies for machines, words, transitions and recurrences: for our tests and for the users' own.
 
 Every strategy builds valid values directly and filters nothing, so that it stays fast and shrinks well: towards one
-state, one letter, the first output, and the shortest word.
+state, one letter, the first output, the shortest word, one head and zeros.
+
+>>> from hypothesis import find
+>>> find(machines(), lambda m: m.run("a") != m.run("aa")).delta.tolist()
+[[1, 0]]
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+import itertools
+from collections.abc import Hashable, Iterator, Sequence
 
+import numpy as np
+import torch
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
+from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
+_ROOM = 1 + 2.0**-48  # what a column is divided by beyond its norm, so that rounding can't lift it above 1
 
 
 @st.composite
@@ -58,6 +69,127 @@ def permutation_machines(
     return MooreMachine(delta, omega, draw(st.integers(0, n - 1)), alphabet)
 
 
+@st.composite
+def aperiodic_machines(
+    draw: DrawFn, max_states: int = 8, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
+) -> MooreMachine:
+    """Machines on which no word moves states round a cycle (their transition monoid has only trivial groups).
+
+    Of two kinds. *Monotone*: the states stand in a row and every letter keeps their order (q ≤ r gives q·a ≤ r·a), as
+    in a counter that saturates. *Cascades of resets*: the state is a tuple; each letter leaves each coordinate as it is
+    or sets it, and which of the two depends on the coordinates before it. Every aperiodic machine is the minimal
+    machine of some cascade of two-valued resets (Krohn & Rhodes 1965), of a small one if not of one drawn here.
+    Shrinks towards one state, then towards the monotone kind and maps to state 0.
+    """
+    alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
+    if draw(st.booleans()):
+        delta = _cascade_of_resets(draw, max_states, len(alphabet))
+    else:
+        n = draw(st.integers(1, max_states))
+        row = st.lists(st.integers(0, n - 1), min_size=n, max_size=n).map(sorted)
+        delta = [draw(row) for _ in alphabet]
+    n = len(delta[0])
+    omega = draw(st.lists(st.sampled_from(outputs), min_size=n, max_size=n))
+    return MooreMachine(delta, omega, draw(st.integers(0, n - 1)), alphabet)
+
+
+def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[list[int]]:
+    sizes: list[int] = []
+    room = max_states
+    while room > 1 and draw(st.booleans()):
+        sizes.append(draw(st.integers(2, room)))
+        room //= sizes[-1]
+    delta: list[list[int]] = []
+    for _ in range(n_letters):
+        targets: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
+        for size in sizes:
+            longer: dict[tuple[int, ...], tuple[int, ...]] = {}
+            for before, after in targets.items():
+                value = draw(st.integers(0, size))  # `size` stands for "as it is"
+                longer |= {(*before, x): (*after, x if value == size else value) for x in range(size)}
+            targets = longer
+        number = {state: q for q, state in enumerate(targets)}
+        delta.append([number[target] for target in targets.values()])
+    return delta
+
+
 def words(machine: MooreMachine, max_size: int = 20) -> SearchStrategy[list[Hashable]]:
     """Words over the machine's alphabet, as lists of letters. Shrinks towards the empty word and the first letters."""
     return st.lists(st.sampled_from(machine.alphabet), max_size=max_size)
+
+
+@st.composite
+def block_transitions(
+    draw: DrawFn, p: float = 1.2, b: int | None = None, heads: int | None = None, length: int | None = None
+) -> Tensor:
+    """Blocks whose columns have p-norm at most 1, in float64 too (the paper's Eq. 6): shape (T, H, b, b), float64.
+
+    Sizes that are not given are drawn: b and H from 1 … 4, T from 0 … 8. Entries start as multiples of ¼ in [−2, 2];
+    a column that is too long is divided by its norm, so norms of exactly 1, between 0 and 1, and 0 all come up.
+    Shrinks towards T = 0, one head, b = 1 and zeros.
+    """
+    length = draw(st.integers(0, 8)) if length is None else length
+    heads = draw(st.integers(1, 4)) if heads is None else heads
+    b = draw(st.integers(1, 4)) if b is None else b
+    count = length * heads * b * b
+    quarters = draw(st.lists(st.integers(-8, 8), min_size=count, max_size=count))
+    A = torch.tensor(quarters, dtype=torch.float64).reshape(length, heads, b, b) / 4
+    clipped = normalise(A, "clip", p)
+    return torch.where(clipped == A, A, clipped / _ROOM)
+
+
+@st.composite
+def recurrences(
+    draw: DrawFn, max_heads: int = 3, max_block: int = 4, max_letters: int = 3, n_outputs: int = 3
+) -> Recurrence:
+    """Exact tables of one layer: blocks of unlike sizes, each letter a map or a reset in each of them, any read-out.
+
+    Every `DenseTables` within the bounds can come up, letters that share a cell among them; the read-out takes the
+    state as it is to `n_outputs` sums with weights −1, 0 or 1. Shrinks towards one head of size 1, one letter and
+    constant maps.
+    """
+    sizes = tuple(draw(st.lists(st.integers(1, max_block), min_size=1, max_size=max_heads)))
+    n_letters = draw(st.integers(1, max_letters))
+    cell = _cells(draw, n_letters)
+    n_cells, n_heads, b = int(cell.max()) + 1, len(sizes), max(sizes)
+    A = np.zeros((n_cells, n_heads, b, b), np.int8)
+    v = np.zeros((n_cells, n_heads, b), np.int8)
+    x0 = np.zeros((n_heads, b), np.int8)
+    for h, size in enumerate(sizes):
+        state = st.integers(0, size - 1)
+        x0[h, draw(state)] = 1
+        for c in range(n_cells):
+            if draw(st.booleans()):
+                v[c, h, draw(state)] = 1
+            else:
+                A[c, h, draw(st.lists(state, min_size=size, max_size=size)), np.arange(size)] = 1
+    width = n_heads * b
+    weights = draw(st.lists(st.integers(-1, 1), min_size=n_outputs * width, max_size=n_outputs * width))
+    readout = DenseReadout(
+        np.eye(width, dtype=np.int8),
+        np.zeros(width, np.int8),
+        np.array(weights, np.int8).reshape(n_outputs, width),
+        np.zeros(n_outputs, np.int8),
+    )
+    return Recurrence(tuple(_LETTERS[:n_letters]), tuple(range(n_outputs)), DenseTables(A, v, x0, cell, sizes), readout)
+
+
+def _cells(draw: DrawFn, n_letters: int) -> np.ndarray:
+    """The cell of each letter, cells numbered as they first occur."""
+    cell = [0]
+    while len(cell) < n_letters:
+        cell.append(draw(st.integers(0, max(cell) + 1)))
+    return np.array(cell)
+
+
+def every_machine(n_states: int, n_letters: int, outputs: Sequence[Hashable] = (False, True)) -> Iterator[MooreMachine]:
+    """Not drawn but listed: all n^(n·|Σ|)·|Γ|^n machines with start 0, reachable or not, for proofs by exhaustion.
+
+    >>> sum(1 for _ in every_machine(2, 2))
+    64
+    """
+    states = range(n_states)
+    for entries in itertools.product(states, repeat=n_letters * n_states):
+        delta = np.reshape(entries, (n_letters, n_states))
+        for omega in itertools.product(outputs, repeat=n_states):
+            yield MooreMachine(delta, omega, 0, _LETTERS[:n_letters])

@@ -22,6 +22,8 @@ from fsa2lrnn.cli.options import (
     Layout,
     ModelOrSource,
     Normalisation,
+    OptionalModel,
+    OptionalSource,
     Scan,
     Source,
 )
@@ -107,10 +109,29 @@ def run(
         console.out.print(streaming.result_text(network, result))
 
 
+@app.command("explain")
+def explain_(
+    source: Source,
+    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this family; repeatable")] = None,
+    certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
+    completion: CompletionOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is known of an automaton: its algebra, which LRNN families can represent it, what a network costs."""
+    from fsa2lrnn.cli import explain as explanation
+
+    explanation.main(_read(source, completion), family or [], certificates, as_json)
+
+
 @app.command()
 def verify(
-    model: ModelOrSource,
-    source: Source,
+    model: OptionalModel = None,
+    source: OptionalSource = None,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="check the propositions instead, the paper's and ours")
+    ] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="with --paper: thousands of cases each")] = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="with --paper: this one; repeatable")] = None,
     budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
     dtype: DtypeOption = "float32",
@@ -121,6 +142,16 @@ def verify(
     from fsa2lrnn.cli import console
     from verify.equivalence import Proved, prove_equivalent
 
+    if paper != (model is None) or paper != (source is None) or (not paper and (deep or only)):
+        given = " ".join(filter(None, [model, source, "--paper" * paper, "--deep" * deep, "--only" * bool(only)]))
+        raise UnsupportedFormat(
+            f"verify was given {given or 'nothing'}: it takes a MODEL and a SOURCE, or --paper alone (--deep, --only)"
+        )
+    if model is None or source is None:
+        from fsa2lrnn.cli import paper as propositions
+
+        propositions.main(deep, only or [], as_json)
+        return
     machine = _read(source, completion)
     verdict = prove_equivalent(_model(model, dtype, completion), machine, budget, empty_word)
     if as_json:
@@ -165,14 +196,14 @@ def demo_(as_json: JsonOption = False) -> None:
     demonstration.main(as_json)
 
 
-def main() -> NoReturn:
+def main(arguments: list[str] | None = None) -> NoReturn:
     """The console script: runs the app and turns errors that input can cause into one line and an exit code."""
     from rich.markup import escape
 
     from fsa2lrnn.cli import console
 
     try:
-        app()
+        app(arguments)
     except NotExpressible as error:
         console.err.print(f"[red bold]no:[/] {escape(str(error))}")
         sys.exit(NO)

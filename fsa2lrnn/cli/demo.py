@@ -13,7 +13,7 @@ from fsa2lrnn.lower import DTYPES, compile_machine
 from verify.equivalence import Proved, prove_equivalent
 
 MODULUS = 5
-SHORT = "1+2-3*4"  # the paper's own example, §5.1
+SHORT = "1+2-3*4"  # the paper's own example, §4.1
 DIGITS = 10_000
 SEED = 0
 

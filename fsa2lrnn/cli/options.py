@@ -16,8 +16,13 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none"]
 Scan = Literal["auto", "sequential", "pscan"]
 
-Source = Annotated[str, typer.Argument(help="regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)")]
-ModelOrSource = Annotated[str, typer.Argument(help=f"a model ({MODEL_SUFFIX}), or a source to compile on the spot")]
+_SOURCE = "regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)"
+_MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
+
+Source = Annotated[str, typer.Argument(help=_SOURCE)]
+ModelOrSource = Annotated[str, typer.Argument(help=_MODEL)]
+OptionalSource = Annotated[str | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
+OptionalModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODEL, show_default=False)]
 CompletionOption = Annotated[
     Completion | None,
     typer.Option(help="where missing transitions lead; by default acceptors reject, others are refused"),

@@ -13,6 +13,8 @@ e_p − e_q lies in W, and then the quotient by W is one.
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -20,30 +22,64 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.families.blocks import BlockWitness, one_hot_blocks
 from fsa2lrnn.families.closure import Obstruction, obstruction
 from fsa2lrnn.families.four_words import four_words
-from fsa2lrnn.families.identities import FAMILIES, Family, family_of
+from fsa2lrnn.families.householder import HouseholderWitness, householder
+from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
-from fsa2lrnn.families.lattice import integer_affine
+from fsa2lrnn.families.lattice import Affine, integer_affine
+from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.recheck import Rejected, recheck
 from fsa2lrnn.families.verdicts import Impossibility, Term, Unknown, Witness
+
+Verdict = Witness | LiquidWitness | HouseholderWitness | BlockWitness | Impossibility | Unknown
+
+FAMILIES: dict[str, str] = {
+    **{name: family.description for name, family in FORCED.items()},
+    "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
+    "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
+    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct",
+    "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer, one-hot",
+}
+_BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
 
-def represent(machine: MooreMachine, family: str, short_words: bool = True) -> Witness | Impossibility:
-    """Whether a layer of the family can represent the machine, decided exactly over the rationals.
+def represent(machine: MooreMachine, family: str, short_words: bool = True) -> Verdict:
+    """Whether a layer of the family can represent the machine, exactly.
 
     Args:
         machine: any machine; its minimal machine is what gets represented, one vector a state.
-        family: a name in `FAMILIES`.
+        family: a name in `FAMILIES`. The input-independent and diagonal ones are decided by T3; Liquid-S4, Householder
+            products and one-hot blocks have sufficient conditions, and `Unknown` where these do not hold.
         short_words: whether to look for a four-word certificate beside an impossibility.
 
     Raises:
         UnsupportedFormat: for an unknown family.
         BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
     """
-    form, minimal = family_of(family), minimise(machine)
+    if block := _BLOCK.fullmatch(family):
+        return one_hot_blocks(minimise(machine), int(block[1]))
+    description_of(family)
+    minimal = minimise(machine)
+    if family == "householder":
+        return householder(minimal)
+    if family == "liquid-s4":
+        return dense_liquid(minimal)
+    if family == "liquid-s4-diagonal":
+        diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
+        if isinstance(diagonal, Witness) and not isinstance(diagonal.form, Affine):
+            return tie_lanes(diagonal.form, minimal)
+        return replace(diagonal, family=family)
+    return _decide(minimal, FORCED[family], short_words)
+
+
+def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Witness | Impossibility:
+    """T3: W, and then a combination that merges two states or coordinates that tell all apart."""
+    family = form.name
     found = obstruction(form, minimal.delta)
     numbers, n_classes = found.merged()
     sizes = (len(found.basis), minimal.n_states - 1)
@@ -54,6 +90,13 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> W
     if family == "lti":
         return Witness(minimal, family, integer_affine(found.functions, minimal.delta, minimal.start), sizes)
     return Witness(minimal, family, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+
+
+def description_of(family: str) -> str:
+    """What a family is. Raises `UnsupportedFormat` for an unknown name."""
+    if family not in FAMILIES and not _BLOCK.fullmatch(family):
+        raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
+    return FAMILIES.get(family, FAMILIES["block(8)"])
 
 
 def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
@@ -81,12 +124,16 @@ def _pivot_columns(basis: np.ndarray) -> list[int]:
 
 __all__ = [
     "FAMILIES",
-    "Family",
+    "BlockWitness",
+    "HouseholderWitness",
     "Impossibility",
+    "LiquidWitness",
     "Rejected",
     "Term",
     "Unknown",
+    "Verdict",
     "Witness",
+    "description_of",
     "recheck",
     "represent",
 ]

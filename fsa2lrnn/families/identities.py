@@ -13,8 +13,6 @@ from typing import Literal
 
 import numpy as np
 
-from fsa2lrnn.errors import UnsupportedFormat
-
 Power = Literal["square", "cube", "cycle"]
 RunLengthWord = tuple[tuple[int, int], ...]  # (letter number, repetitions)
 
@@ -24,7 +22,7 @@ class Family:
     """A family of linear recurrent layers, by the form of A.
 
     Args:
-        name: as `represent` takes it.
+        name: as `families.represent` takes it.
         description: the form of A, and published layers that have it.
         same_length: words of equal length have equal linear parts (A does not depend on the input); otherwise
             rearrangements of a word do (the A commute).
@@ -37,7 +35,7 @@ class Family:
     power: Power | None
 
 
-FAMILIES: dict[str, Family] = {
+FORCED: dict[str, Family] = {
     family.name: family
     for family in (
         Family("lti", "input-independent, dense A: S4 and any linear time-invariant layer", True, None),
@@ -55,13 +53,6 @@ class Identity:
 
     words: tuple[RunLengthWord, RunLengthWord]
     maps: tuple[np.ndarray, np.ndarray]
-
-
-def family_of(name: str) -> Family:
-    """The family of a name. Raises `UnsupportedFormat`."""
-    if name not in FAMILIES:
-        raise UnsupportedFormat(f"family {name!r} is not known: choose one of {', '.join(FAMILIES)}")
-    return FAMILIES[name]
 
 
 def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:

@@ -42,6 +42,11 @@ class Lane:
         """Real dimensions: 1, or 2 for a rotation."""
         return 1 if self.order <= 2 else 2
 
+    @property
+    def is_integer(self) -> bool:
+        """Whether real and imaginary parts are integers: ζ is 1, −1 or i."""
+        return self.order in (1, 2, 4)
+
     def multiplier(self, a: int) -> complex:
         """χ(a) as a floating-point number; exact for 0, 1 and −1."""
         k = self.exponents[a]
@@ -54,9 +59,11 @@ class Lane:
         return complex(math.cos(angle), math.sin(angle))
 
     def number(self, coefficients: tuple[int, ...]) -> complex:
-        """A number of this lane in floating point; exact for order 1 and 2."""
+        """A number of this lane in floating point; exact where `is_integer`."""
         if self.order <= 2:
             return coefficients[0]
+        if self.order == 4:
+            return complex(coefficients[0], coefficients[1])
         angles = 2 * math.pi * np.arange(len(coefficients)) / self.order
         parts = np.array([float(c) for c in coefficients])
         return complex(parts @ np.cos(angles), parts @ np.sin(angles))
@@ -132,7 +139,7 @@ def _split(piece: _Piece, step: np.ndarray, start: int, orders: list[int]) -> It
         for coefficient in polynomial:
             image = image + coefficient * power
             power = _moved(power, step, start)
-        combinations = _left_kernel(image)
+        combinations = left_kernel(image)
         if len(combinations):
             left -= len(combinations)
             yield _Piece(primitive(combinations @ piece.functions), (*piece.orders, order))
@@ -203,7 +210,7 @@ def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
     return primitive(np.array(rows, dtype=object).reshape(rank, shifted.shape[1]))
 
 
-def _left_kernel(matrix: np.ndarray) -> np.ndarray:
+def left_kernel(matrix: np.ndarray) -> np.ndarray:
     """Integer rows c with c · matrix = 0."""
     k = len(matrix)
     kernel, nullity = fmpz_mat(matrix.T.tolist()).nullspace()

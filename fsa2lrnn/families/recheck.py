@@ -10,6 +10,9 @@ it relies on is docs/theory.md §4:
     x_{δ(q,a)} = A x_q + v(a); together they tell all states apart. χ(a) is 0 or a root of unity, a power of
     ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
 
+    Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
+    their factors I − k kᵀ, applied in order to unit vectors.
+
 Words are lists of [letter number, repetitions].
 """
 
@@ -23,6 +26,9 @@ from typing import Any
 
 Word = Sequence[Sequence[int]]
 
+FORM = ("fsa2lrnn-certificate", 1)
+MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and this file is quick
+
 # Which words must have equal linear parts, and which multipliers a lane may have: (rearranged letters or only equal
 # length, power k with A_a^k = A_a for a letter or "cycle", largest order of χ(a), one χ for all letters).
 FAMILIES: dict[str, tuple[str, int | str | None, int | None, bool]] = {
@@ -32,6 +38,9 @@ FAMILIES: dict[str, tuple[str, int | str | None, int | None, bool]] = {
     "diagonal[-1,1]": ("letters", 3, 2, False),
     "diagonal-complex": ("letters", "cycle", None, False),
 }
+# Families that have witnesses, and no certificates of impossibility of their own.
+LIQUID = ("liquid-s4-diagonal", "liquid-s4")
+HOUSEHOLDER = "householder"
 
 
 class Rejected(ValueError):
@@ -49,14 +58,20 @@ def recheck(certificate: dict[str, Any]) -> str:
 
 
 def _recheck(certificate: dict[str, Any]) -> str:
+    form = certificate["format"], certificate["version"]
+    _require(form == FORM, f"{form[0]!r}, version {form[1]!r}, is no certificate that this file can read")
     machine, family = certificate["machine"], certificate["family"]
     delta, outputs = machine["delta"], machine["outputs"]
     n = len(outputs)
     _require(n > 0 and len(delta) == len(machine["alphabet"]) > 0, "the machine has no states or no letters")
     _require(all(len(row) == n and all(0 <= q < n for q in row) for row in delta), "delta is no complete table")
+    _require(json.loads(json.dumps(outputs)) == outputs, "an output is not equal to itself")
+    _require(0 <= machine["start"] < n, "the start is no state")
     _require(_all_reachable(delta, machine["start"]), "some state can't be reached, so it need not have a vector")
-    _require(family in FAMILIES, f"family {family!r} is not known")
+    _require(family in (*FAMILIES, *LIQUID, HOUSEHOLDER), f"family {family!r} is not known")
     if certificate["verdict"] == "impossible":
+        family = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
+        _require(family in FAMILIES, f"no certificate of impossibility is known for {family}")
         _check_impossible(certificate, delta, outputs, family)
         p, q = certificate["states"]
         return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
@@ -75,7 +90,7 @@ def _check_impossible(certificate: dict[str, Any], delta: list[list[int]], outpu
         u, other = term["words"]
         _require(_must_agree(u, other, delta, family), f"the words {u} and {other} may differ in the family {family}")
         _require(min(term["from"], term["to"]) >= 0, "a state is negative")
-        after, coefficient = _map(term["then"], delta), Fraction(term["coefficient"])
+        after, coefficient = _map(term["then"], delta), _numbers([term["coefficient"]])[0]
         for word, sign in ((u, 1), (other, -1)):
             image = _map(word, delta)
             total[after[image[term["from"]]]] += sign * coefficient
@@ -103,6 +118,10 @@ def _must_agree(u: Word, other: Word, delta: list[list[int]], family: str) -> bo
 
 
 def _check_representable(certificate: dict[str, Any], delta: list[list[int]], n: int, family: str) -> int:
+    if family in LIQUID:
+        return _check_liquid(certificate, delta, n, family)
+    if family == HOUSEHOLDER:
+        return _check_householder(certificate, delta, n)
     if "matrix" in certificate:
         _require(family == "lti", "a matrix is a witness for the family lti only")
         return _check_matrix(certificate, delta, n)
@@ -140,6 +159,36 @@ def _check_matrix(certificate: dict[str, Any], delta: list[list[int]], n: int) -
     return len(A)
 
 
+def _check_liquid(certificate: dict[str, Any], delta: list[list[int]], n: int, family: str) -> int:
+    A = [_numbers(row) for row in certificate["A"]]
+    x = [_numbers(row) for row in certificate["vectors"]]
+    d = len(A)
+    is_diagonal = all(not A[i][j] for i in range(d) for j in range(d) if i != j)
+    _require(is_diagonal or family == "liquid-s4", "A is not diagonal")
+    _require(len(x) == n and len({tuple(vector) for vector in x}) == n, "two states have the same vector")
+    for a, row in enumerate(delta):
+        b = _numbers(certificate["B"][a])
+        for q, target in enumerate(row):
+            moved = [sum((c * y for c, y in zip(A[i], x[q], strict=True)), b[i] * x[q][i] + b[i]) for i in range(d)]
+            _require(moved == x[target], f"the layer does not lead from state {q} under letter {a} to state {target}")
+    return d
+
+
+def _check_householder(certificate: dict[str, Any], delta: list[list[int]], n: int) -> int:
+    for a, row in enumerate(delta):
+        shift = _numbers(certificate["shifts"][a])
+        for q, target in enumerate(row):
+            x = [int(i == q) for i in range(n)]
+            for key in map(_numbers, certificate["keys"][a]):
+                _require(sum(k * k for k in key) <= 2, "a key is longer than √2: its factor would expand")
+                along = sum(k * y for k, y in zip(key, x, strict=True))
+                x = [y - along * k for k, y in zip(key, x, strict=True)]
+            reached = [y + v for y, v in zip(x, shift, strict=True)]
+            wanted = [int(i == target) for i in range(n)]
+            _require(reached == wanted, f"the factors of letter {a} do not lead from state {q} to state {target}")
+    return n
+
+
 def _map(word: Word, delta: list[list[int]]) -> list[int]:
     """δ(·, word) as a list; repetitions by squaring, since they can be astronomical."""
     image = list(range(len(delta[0])))
@@ -172,7 +221,7 @@ def _all_reachable(delta: list[list[int]], start: int) -> bool:
 
 def _cyclotomic(m: int) -> list[int]:
     """The m-th cyclotomic polynomial, constant term first: x^m − 1 divided by those of the proper divisors of m."""
-    _require(m >= 1, f"{m} is no order of a root of unity")
+    _require(1 <= m <= MAX_ORDER, f"{m} is no order of a root of unity, or beyond {MAX_ORDER}")
     polynomial = [-1] + [0] * (m - 1) + [1]
     for d in range(1, m):
         if m % d == 0:
@@ -208,6 +257,7 @@ def _sum(a: list[Fraction], b: list[Fraction]) -> list[Fraction]:
 
 def _numbers(texts: Sequence[str | int]) -> list[Fraction]:
     """Rationals; integers stay int, whose arithmetic is a hundred times faster and the same."""
+    _require(all(type(text) in (int, str) for text in texts), "a number is neither an integer nor a text such as 2/3")
     return [Fraction(text) if "/" in str(text) else int(text) for text in texts]  # type: ignore[misc]
 
 
@@ -220,5 +270,5 @@ if __name__ == "__main__":
     with open(sys.argv[1], encoding="utf-8") as file:  # noqa: PTH123 - this file stands alone
         try:
             print(recheck(json.load(file)))
-        except Rejected as fault:
+        except ValueError as fault:  # of the check, or of JSON
             sys.exit(f"rejected: {fault}")

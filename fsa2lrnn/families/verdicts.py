@@ -15,7 +15,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.four_words import FourWords
-from fsa2lrnn.families.identities import FAMILIES, RunLengthWord
+from fsa2lrnn.families.identities import RunLengthWord
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.recheck import recheck
@@ -43,7 +43,7 @@ class Impossibility:
 
     Args:
         machine: the minimal machine.
-        family: its name in `FAMILIES`.
+        family: its name in `families.FAMILIES`.
         states: two states that would have to share one vector.
         separator: a word that tells them apart, as letter numbers.
         terms: equations forced by the family that add up to x_p − x_q = 0.
@@ -90,7 +90,7 @@ class Impossibility:
             if not self.words.differ_at_start:
                 must, may_not = may_not, must
             (a, b), (c, d) = [[self._text(word) for word in pair] for pair in (must, may_not)]
-            relation = "equal length" if FAMILIES[self.family].same_length else "the same letters"
+            relation = "equal length" if self.family.startswith("lti") else "the same letters"
             lines.append(
                 f'"{a}" and "{b}" must differ, "{c}" and "{d}" must agree; yet "{self._text(u)}" and '
                 f'"{self._text(other)}" have {relation}, so in this family '
@@ -107,7 +107,7 @@ class Impossibility:
     def to_json(self) -> dict[str, Any]:
         """A certificate that `recheck` accepts."""
         return {
-            **_header(self.machine, self.family, "impossible"),
+            **certificate_header(self.machine, self.family, "impossible"),
             "states": list(self.states),
             "separator": [[a, 1] for a in self.separator],
             "terms": [
@@ -130,7 +130,7 @@ class Impossibility:
         sign, states = (-1, (c, d)) if words.differ_at_start else (1, (a, b))
         runs = [[[letter, 1] for letter in word] for word in (words.u, words.other)]
         return {
-            **_header(self.machine, self.family, "impossible"),
+            **certificate_header(self.machine, self.family, "impossible"),
             "states": list(states),
             "separator": [[letter, 1] for letter in distinguish(self.machine, *states) or ()],
             "terms": [{"coefficient": str(sign), "from": after, "to": start, "words": runs, "then": []}],
@@ -151,7 +151,7 @@ class Witness:
 
     Args:
         machine: the minimal machine.
-        family: its name in `FAMILIES`.
+        family: its name in `families.FAMILIES`.
         form: lanes of a diagonal layer (a complex lane is a rotation in two real dimensions), or the integer matrix and
             vectors of an input-independent one.
         obstruction: dimension of W, and of the space of all differences.
@@ -168,9 +168,9 @@ class Witness:
         return self.form.dimension if isinstance(self.form, Affine) else sum(lane.dimension for lane in self.form)
 
     @property
-    def is_rational(self) -> bool:
-        """Whether the weights are integers, so that the running module is exact; else it has rotations."""
-        return isinstance(self.form, Affine) or all(lane.order <= 2 for lane in self.form)
+    def is_exact(self) -> bool:
+        """Whether the weights are integers, so that the running module never rounds; else it has rotations."""
+        return isinstance(self.form, Affine) or all(lane.is_integer for lane in self.form)
 
     def check(self) -> str:
         """Replay δ exactly on every state and letter, by `recheck`, which shares no code with the construction.
@@ -201,7 +201,7 @@ class Witness:
 
     def to_json(self) -> dict[str, Any]:
         """A certificate that `recheck` accepts."""
-        header = _header(self.machine, self.family, "representable")
+        header = certificate_header(self.machine, self.family, "representable")
         if isinstance(self.form, Affine):
             parts = {"matrix": self.form.A, "vectors": self.form.vectors, "shifts": self.form.shifts}
             return {**header, **{name: [[str(x) for x in row] for row in rows] for name, rows in parts.items()}}
@@ -230,7 +230,8 @@ class Unknown:
         return self.reason
 
 
-def _header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
+def certificate_header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
+    """What every certificate begins with: the claim, and the machine it is about."""
     return {
         "format": "fsa2lrnn-certificate",
         "version": VERSION,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.lrnn.config import BlockLayerConfig
+from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.scans import scan
 
@@ -19,13 +19,13 @@ class BlockLayer(nn.Module):
 
     mask: Tensor
 
-    def __init__(self, width_in: int, config: BlockLayerConfig, rule: str, p: float) -> None:
+    def __init__(self, width_in: int, config: BlockLayerConfig | HouseholderLayerConfig, rule: str, p: float) -> None:
         super().__init__()
         self.block_sizes = config.block_sizes
         n_heads, b = len(config.block_sizes), max(config.block_sizes)
         self.rule, self.p = rule, p
-        self.transition = _gate(width_in, config.transition_hidden, n_heads * b * b)
-        self.value = _gate(width_in, config.value_hidden, n_heads * b)
+        self.transition = self.gate(width_in, config.transition_hidden, self._transition_width())
+        self.value = self.gate(width_in, config.value_hidden, n_heads * b)
         self.x0 = nn.Parameter(torch.randn(n_heads, b))
         sizes = torch.tensor(config.block_sizes)
         self.register_buffer("mask", torch.arange(b) < sizes[:, None], persistent=False)  # (H, b)
@@ -34,6 +34,14 @@ class BlockLayer(nn.Module):
     def n_heads(self) -> int:
         """H, the number of blocks."""
         return len(self.block_sizes)
+
+    def _transition_width(self) -> int:
+        return self.n_heads * max(self.block_sizes) ** 2
+
+    @staticmethod
+    def gate(width_in: int, hidden: int, width_out: int) -> nn.Sequential:
+        """Linear–ReLU–Linear."""
+        return nn.Sequential(nn.Linear(width_in, hidden), nn.ReLU(), nn.Linear(hidden, width_out))
 
     def tables(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
@@ -57,7 +65,3 @@ class BlockLayer(nn.Module):
     def emit(self, state: Tensor) -> Tensor:
         """What the layer gives out in a state: (B, H, b) -> (B, H·b)."""
         return state.flatten(-2)
-
-
-def _gate(width_in: int, hidden: int, width_out: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(width_in, hidden), nn.ReLU(), nn.Linear(hidden, width_out))

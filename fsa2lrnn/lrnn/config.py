@@ -40,11 +40,40 @@ class BlockLayerConfig:
 
 
 @dataclass(frozen=True)
+class HouseholderLayerConfig:
+    """A layer of one block of size `size` whose transition is a product of `n_factors` factors I − β k kᵀ."""
+
+    size: int
+    n_factors: int
+    transition_hidden: int
+    value_hidden: int
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value < 1:
+                raise UnsupportedFormat(f"{name} = {value}: a Householder layer needs a positive one")
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """(size,)."""
+        return (self.size,)
+
+    @property
+    def width(self) -> int:
+        """Width of the layer's output: the size of its block."""
+        return self.size
+
+
+@dataclass(frozen=True)
 class IndexLayerConfig:
     """A layer of one one-hot block of `n_states`, kept as a table of `n_maps` maps. It holds no parameters."""
 
     n_states: int
     n_maps: int
+
+
+LayerConfig = BlockLayerConfig | HouseholderLayerConfig | IndexLayerConfig
+_KINDS: dict[str, type] = {"block": BlockLayerConfig, "householder": HouseholderLayerConfig, "index": IndexLayerConfig}
 
 
 @dataclass(frozen=True)
@@ -54,7 +83,7 @@ class LRNNConfig:
     Args:
         alphabet: Σ; token i is letter i.
         outputs: Γ; logit j is output symbol j.
-        layers: from input to output, all `BlockLayerConfig`, or a single `IndexLayerConfig`.
+        layers: from input to output, `BlockLayerConfig` or `HouseholderLayerConfig`, or a single `IndexLayerConfig`.
         embedding_dim: width of the token embedding (unused by an index layer).
         readout_hidden: hidden width of the read-out MLP (unused by an index layer).
         normalisation: "clip", "released" or "none" (`normalise.normalise`).
@@ -70,7 +99,7 @@ class LRNNConfig:
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
-    layers: tuple[BlockLayerConfig | IndexLayerConfig, ...]
+    layers: tuple[LayerConfig, ...]
     embedding_dim: int = 64
     readout_hidden: int = 64
     normalisation: str = "clip"
@@ -113,9 +142,9 @@ class LRNNConfig:
         return next((layer for layer in self.layers if isinstance(layer, IndexLayerConfig)), None)
 
     @property
-    def block_layers(self) -> tuple[BlockLayerConfig, ...]:
-        """The dense layers, none for an index table."""
-        return tuple(layer for layer in self.layers if isinstance(layer, BlockLayerConfig))
+    def block_layers(self) -> tuple[BlockLayerConfig | HouseholderLayerConfig, ...]:
+        """The layers with parameters, none for an index table."""
+        return tuple(layer for layer in self.layers if not isinstance(layer, IndexLayerConfig))
 
     @property
     def entries_per_token(self) -> int:
@@ -137,30 +166,22 @@ class LRNNConfig:
             "alphabet": [symbols.to_json(letter) for letter in self.alphabet],
             "outputs": [symbols.to_json(output) for output in self.outputs],
             "layers": [
-                {"kind": "index", "n_states": layer.n_states, "n_maps": layer.n_maps}
-                if isinstance(layer, IndexLayerConfig)
-                else {
-                    "kind": "block",
-                    "block_sizes": list(layer.block_sizes),
-                    "transition_hidden": layer.transition_hidden,
-                    "value_hidden": layer.value_hidden,
-                }
+                {"kind": kind, **vars(layer)}
                 for layer in self.layers
+                for kind, cls in _KINDS.items()
+                if type(layer) is cls
             ],
         }
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> LRNNConfig:
         """Inverse of `to_json`. Raises `UnsupportedFormat`, `KeyError` or `TypeError` on anything else."""
-        layers = []
+        layers: list[LayerConfig] = []
         for layer in value["layers"]:
-            rest = {name: item for name, item in layer.items() if name != "kind"}
-            if layer["kind"] == "index":
-                layers.append(IndexLayerConfig(**rest))
-            elif layer["kind"] == "block":
-                layers.append(BlockLayerConfig(**{**rest, "block_sizes": tuple(rest["block_sizes"])}))
-            else:
-                raise UnsupportedFormat(f"layer kind {layer['kind']!r} is not known: block or index")
+            if layer["kind"] not in _KINDS:
+                raise UnsupportedFormat(f"layer kind {layer['kind']!r} is not known: one of {', '.join(_KINDS)}")
+            rest = {name: tuple(x) if isinstance(x, list) else x for name, x in layer.items() if name != "kind"}
+            layers.append(_KINDS[layer["kind"]](**rest))
         return cls(
             alphabet=tuple(symbols.from_json(letter) for letter in value["alphabet"]),
             outputs=tuple(symbols.from_json(output) for output in value["outputs"]),

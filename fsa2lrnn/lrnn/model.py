@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lrnn.block import BlockLayer
-from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.config import HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.householder import HouseholderLayer
 from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
 from fsa2lrnn.symbols import Word, encode
 
@@ -49,7 +50,9 @@ class LRNN(nn.Module):
             widths = _input_widths(config)
             shift = 2 if config.token_shift else 1
             self.layers = nn.ModuleList(
-                BlockLayer(shift * width, layer, config.normalisation, config.p)
+                HouseholderLayer(shift * width, layer)
+                if isinstance(layer, HouseholderLayerConfig)
+                else BlockLayer(shift * width, layer, config.normalisation, config.p)
                 for width, layer in zip(widths[:-1], config.block_layers, strict=True)
             )
             norms = widths if config.layer_norm else []

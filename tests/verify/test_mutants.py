@@ -4,10 +4,13 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extract import extract
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.scans.pscan import pscan, schedule, spt
 from verify import mutants
 
 SHIFT = MooreMachine([[1, 2, 2], [0, 0, 1]], "xyz", alphabet="ab")
@@ -53,3 +56,47 @@ def test_what_cannot_be_broken_is_said():
     trained = LRNN(LRNNConfig("ab", (0, 1), (BlockLayerConfig((2,), 2, 2),), 2, 2))
     with pytest.raises(UnsupportedFormat, match="no compiled one-layer model"):
         mutants.drop_letter(trained, "a")
+
+
+def test_a_reset_in_place_of_a_map():
+    machine = zoo.sum_mod(3)
+    broken = mutants.reset_for_map(compile_recurrence(machine))
+    assert broken.transduce("1021") == [1, 0, 2, 0]
+    assert machine.transduce("1021") == [1, 1, 0, 1]
+    with pytest.raises(UnsupportedFormat, match="no place for a reset: use a dense layout"):
+        mutants.reset_for_map(compile_recurrence(machine, layout="index"))
+
+
+def scan_inputs(length):
+    generator = torch.Generator().manual_seed(length)
+    shapes = [(2, length, 1, 3, 3), (2, length, 1, 3), (2, 1, 3)]
+    return [torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes]
+
+
+def test_a_broken_scan_is_wrong_where_it_says():
+    for length in (2, 7, 8):
+        A, v, x0 = scan_inputs(length)
+        right = pscan(A, v, x0)
+        assert torch.equal(mutants.twice(pscan)(A, v, x0), right)
+        assert torch.equal(mutants.wrong_at(pscan, 7)(A, v, x0), right) == (length != 7)
+        for broken in (mutants.early_transitions(pscan), mutants.forgetful(pscan), mutants.idle(pscan)):
+            assert broken(A, v, x0).shape == right.shape
+            assert not torch.allclose(broken(A, v, x0), right)
+
+
+def test_a_broken_schedule_has_the_right_products_in_the_wrong_order():
+    assert mutants.swapped_names(schedule)(7)[1] == [["A2", "A2A3"], ["A6", "A6A7"]]
+    A = scan_inputs(7)[0].unsqueeze(2)
+    (_, right), (_, wrong) = spt(A), mutants.swapped_products(A)
+    assert torch.equal(right[:, :, 0], wrong[:, :, 0])
+    torch.testing.assert_close(right[:, 0, 1], A[:, 2, 0] @ A[:, 1, 0])
+    torch.testing.assert_close(wrong[:, 0, 1], A[:, 1, 0] @ A[:, 2, 0])
+
+
+def test_broken_rules_break_one_thing_each():
+    A = 2 * torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    for rule in ("clip", "released", "none"):
+        right = normalise(A, rule, 1.2)
+        assert not torch.equal(mutants.shrinking_rule(A, rule, 1.2), right)
+        assert torch.equal(mutants.unclipped_rule(A, rule, 1.2), right) == (rule != "clip")
+        assert torch.equal(mutants.uncentred_rule(A, rule, 1.2), right) == (rule != "released")

@@ -1,11 +1,24 @@
 """The strategies generate what they say and shrink to the simplest counterexample."""
 
+import itertools
+
 import pytest
+import torch
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn import MooreMachine
-from verify.strategies import dfas, machines, permutation_machines, words
+from fsa2lrnn import MooreMachine, equivalent, zoo
+from fsa2lrnn.recurrence import DenseTables
+from verify.strategies import (
+    aperiodic_machines,
+    block_transitions,
+    dfas,
+    every_machine,
+    machines,
+    permutation_machines,
+    recurrences,
+    words,
+)
 
 quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
 
@@ -78,3 +91,122 @@ def test_words_shrink_to_the_empty_word():
     m = MooreMachine([[0], [0]], [0], alphabet="ab")
     assert find(words(m), lambda _: True, settings=quiet) == []
     assert find(words(m), lambda w: len(w) == 2, settings=quiet) == ["a", "a"]
+
+
+def is_aperiodic(machine):
+    """By the definition: no word of the transition monoid turns states round a cycle."""
+    letters = {tuple(row) for row in machine.delta.tolist()}
+    monoid, waiting = set(letters), list(letters)
+    while waiting:
+        word = waiting.pop()
+        if turns(list(word)):
+            return False
+        for row in letters:
+            longer = tuple(row[q] for q in word)
+            if longer not in monoid:
+                monoid.add(longer)
+                waiting.append(longer)
+    return True
+
+
+@given(aperiodic_machines(max_states=6))
+def test_aperiodic_machines_are_aperiodic(m):
+    assert m.n_states <= 6
+    assert is_aperiodic(m)
+
+
+def test_the_judge_of_aperiodicity_knows_both_kinds():
+    assert not is_aperiodic(zoo.parity())
+    assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
+    assert is_aperiodic(zoo.dyck(1, 4))
+
+
+def test_the_smallest_aperiodic_machine_has_one_state():
+    assert find(aperiodic_machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
+
+
+def test_a_counterexample_to_all_aperiodic_machines_are_monotone_is_a_small_cascade():
+    """A bit that a letter sets, and another that a letter sets only if the first is 0."""
+
+    def monotone(m):
+        orders = itertools.permutations(range(m.n_states))
+        return any(
+            all(order[row[p]] <= order[row[q]] for row in m.delta for p in order for q in order if order[p] <= order[q])
+            for order in orders
+        )
+
+    found = find(aperiodic_machines(max_states=4), lambda m: not monotone(m), settings=quiet)
+    assert found.n_states <= 4
+    assert len(found.alphabet) <= 2
+    assert is_aperiodic(found)
+
+
+@pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
+def test_small_aperiodic_machines_of_the_zoo_come_up(name):
+    wanted = zoo.from_task(name)
+    strategy = aperiodic_machines(2, len(wanted.alphabet), tuple(dict.fromkeys(wanted.outputs)))
+
+    def same(m):
+        if len(m.alphabet) < len(wanted.alphabet):
+            return False
+        return equivalent(MooreMachine(m.delta, m.outputs, m.start, wanted.alphabet), wanted) is None
+
+    assert find(strategy, same, settings=quiet).n_states == 2
+
+
+@given(st.data())
+def test_block_transitions_keep_to_the_unit_ball_and_the_shape(data):
+    p = data.draw(st.sampled_from([1.0, 1.2, 2.0]))
+    A = data.draw(block_transitions(p, b=3, heads=2, length=2))
+    assert (A.shape, A.dtype) == ((2, 2, 3, 3), torch.float64)
+    assert (torch.linalg.vector_norm(A, ord=p, dim=-2) <= 1).all()
+
+
+def test_block_transitions_shrink_to_zeros():
+    assert find(block_transitions(), lambda _: True, settings=quiet).shape == (0, 1, 1, 1)
+    assert not find(block_transitions(), lambda A: A.numel() > 3, settings=quiet).any()
+
+
+def test_a_counterexample_to_eq_7_for_p_2_is_two_by_two():
+    """‖AB‖ > 1 in the 2-norm of a column takes b = 2 and p > 1: found, and found small."""
+
+    def grows(A):
+        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
+
+    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
+    assert (found != 0).sum() <= 6
+
+
+@given(block_transitions(1.0, length=2))
+def test_eq_7_holds_for_p_1(A):
+    assert ((A[0] @ A[1]).abs().sum(-2) <= 1 + 1e-12).all()
+
+
+@given(recurrences(max_heads=2, max_block=3, max_letters=2))
+def test_recurrences_keep_to_the_bounds(r):
+    assert isinstance(r.layer, DenseTables)
+    assert 1 <= len(r.layer.block_sizes) <= 2
+    assert max(r.layer.block_sizes) <= 3
+    assert r.alphabet in [("a",), ("a", "b")]
+    assert len(r.transduce("aa")) == 2
+
+
+def test_the_smallest_recurrence():
+    found = find(recurrences(), lambda _: True, settings=quiet)
+    assert (found.layer.block_sizes, found.alphabet, found.layer.A.tolist()) == ((1,), ("a",), [[[[1]]]])
+
+
+@pytest.mark.parametrize("kind", ["a reset", "two heads", "a shared cell"])
+def test_every_kind_of_recurrence_comes_up(kind):
+    has = {
+        "a reset": lambda r: bool(r.layer.v.any()),
+        "two heads": lambda r: len(r.layer.block_sizes) == 2,
+        "a shared cell": lambda r: len(r.layer.A) < len(r.alphabet),
+    }[kind]
+    assert len(find(recurrences(), has, settings=quiet).alphabet) == 1 + (kind == "a shared cell")
+
+
+def test_every_machine_is_listed_once():
+    listed = list(every_machine(2, 2))
+    assert len(set(listed)) == len(listed) == 2**4 * 2**2
+    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27

@@ -1,4 +1,4 @@
-"""The paper's parallel scan (PScan) and its matrix schedule (Fan, Chi & Rudnicky, §4.5 and Appendix B).
+"""The paper's parallel scan (PScan) and its matrix schedule (Fan, Chi & Rudnicky, §3.4 and Appendix A.2).
 
 x_0, v_1, … v_T stand in L = 2^k places, k = ⌈log₂(T+1)⌉. In round r the places are taken in groups of 2^(r+1); the last
 state of each left half, carried by the products of transitions in between, is added to every place of its right half.
@@ -42,7 +42,7 @@ def spt(products: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def schedule(length: int) -> list[list[list[str]]]:
-    """The products that each round of `pscan` uses, by name: the illustration in the paper's Appendix B.1.
+    """The products that each round of `pscan` uses, by name: the illustration in the paper's Appendix A.2.1.
 
     `length` is T = 2^k − 1, the lengths that need no padding; raises `ValueError` for others.
 

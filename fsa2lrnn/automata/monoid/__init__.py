@@ -1,0 +1,16 @@
+"""The transition monoid of a machine, and what it says of the machine (`classify`)."""
+
+from fsa2lrnn.automata.monoid.classification import MAX_MONOID, Classification, classify
+from fsa2lrnn.automata.monoid.elements import TransitionMonoid, enumerate_monoid
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+
+__all__ = [
+    "classify",
+    "Classification",
+    "Fact",
+    "Witness",
+    "MAX_MONOID",
+    "Action",
+    "TransitionMonoid",
+    "enumerate_monoid",
+]

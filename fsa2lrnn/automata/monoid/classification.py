@@ -1,0 +1,144 @@
+"""What kind of machine this is: the algebra of its transition monoid, each fact with its guarantee.
+
+The facts are those of the minimal machine, so they belong to the transduction and not to how it was written down; for
+an acceptor the monoid is the syntactic monoid of its language.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid.elements import enumerate_monoid
+from fsa2lrnn.automata.monoid.facts import Action, Fact
+from fsa2lrnn.automata.monoid.greens import is_l_trivial
+from fsa2lrnn.automata.monoid.images import Images
+from fsa2lrnn.automata.monoid.letters import is_commutative, is_group
+from fsa2lrnn.automata.monoid.local import is_locally_testable
+from fsa2lrnn.automata.monoid.order import is_definite, is_j_trivial, is_r_trivial, is_reverse_definite
+from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
+
+MAX_MONOID = 100_000
+
+_TITLES = {
+    "monoid_size": "elements of the monoid",
+    "group": "group",
+    "commutative": "commutative",
+    "aperiodic": "aperiodic (star-free)",
+    "solvable": "every group in it solvable",
+    "r_trivial": "R-trivial",
+    "l_trivial": "L-trivial",
+    "j_trivial": "J-trivial (piecewise testable)",
+    "definite": "definite (the last letters decide)",
+    "reverse_definite": "reverse definite (the first letters decide)",
+    "locally_testable": "locally testable",
+}
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What is known of a machine; a `Fact` that is undecided has the value None and names the limit.
+
+    Args:
+        machine: the minimal machine, to whose states witnesses refer.
+        monoid_size: maps of states that words make, the identity among them.
+        group: every word permutes the states.
+        commutative: the order of letters does not matter.
+        aperiodic: no word moves states round a cycle; for an acceptor, the language is star-free.
+        solvable: every group in the monoid is solvable.
+        r_trivial, l_trivial, j_trivial: Green's relations are equality; J-trivial acceptors are piecewise testable.
+        definite, definite_order: the state after k letters or more depends on the last k only; the least k, or None.
+        reverse_definite, reverse_definite_order: it depends on the first k only; the least k, or None.
+        locally_testable: the factors of some length and the ends of the word determine the state.
+    """
+
+    machine: MooreMachine
+    monoid_size: Fact
+    group: Fact
+    commutative: Fact
+    aperiodic: Fact
+    solvable: Fact
+    r_trivial: Fact
+    l_trivial: Fact
+    j_trivial: Fact
+    definite: Fact
+    definite_order: int | None
+    reverse_definite: Fact
+    reverse_definite_order: int | None
+    locally_testable: Fact
+
+    @property
+    def kind(self) -> Literal["group", "aperiodic", "mixed"] | None:
+        """ "group", "aperiodic" or "mixed", which is neither; None where that is undecided. One state is a group."""
+        if self.group.value:
+            return "group"
+        return None if self.aperiodic.value is None else "aperiodic" if self.aperiodic.value else "mixed"
+
+    @property
+    def facts(self) -> dict[str, Fact]:
+        """The facts by name."""
+        return {name: getattr(self, name) for name in _TITLES}
+
+    def explain(self) -> list[tuple[str, str]]:
+        """Rows of a table for people: what, and the answer with its reason and method."""
+        orders = {"definite": self.definite_order, "reverse_definite": self.reverse_definite_order}
+        rows = [("states", f"{self.machine.n_states:,} of the minimal machine")]
+        for name, fact in self.facts.items():
+            order = orders.get(name)
+            letters = "" if order is None else f", {order} letter{'' if order == 1 else 's'}"
+            rows.append((_TITLES[name], fact.explain(letters)))
+        return rows
+
+    def to_json(self) -> dict[str, Any]:
+        """The classification for `json.dumps`; raises `UnsupportedFormat` for letters that JSON can't hold."""
+        facts: dict[str, Any] = {name: fact.to_json() for name, fact in self.facts.items()}
+        facts["definite"]["order"] = self.definite_order
+        facts["reverse_definite"]["order"] = self.reverse_definite_order
+        return {"n_states": self.machine.n_states, "kind": self.kind, "facts": facts}
+
+
+def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classification:
+    """What kind of machine this is, each fact with the method that guarantees it, and with a witness where it is false.
+
+    Args:
+        machine: any machine; it is minimised first.
+        max_monoid: after how many elements to stop enumerating the monoid, which may have nⁿ, and its images and
+            groups. What needs none of these is decided all the same.
+
+    Raises:
+        UnsupportedFormat: unless `max_monoid` is a whole number of at least 1.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> facts = classify(zoo.ab_star())
+    >>> facts.kind, facts.monoid_size.value, facts.locally_testable.value, facts.j_trivial.value
+    ('aperiodic', 6, True, False)
+    >>> facts.j_trivial.witness.says
+    "'ab' leads from state 0 over 1 back to 0"
+    """
+    minimal = minimise(machine)
+    action = Action.of(minimal)
+    monoid, images = enumerate_monoid(action, max_monoid), Images(action, max_monoid)
+    commutative, r_trivial = is_commutative(action), is_r_trivial(action)
+    j_trivial = is_j_trivial(action, r_trivial)
+    definite, definite_order = is_definite(action)
+    reverse_definite, reverse_definite_order = is_reverse_definite(action)
+    locally_testable = is_locally_testable(action, definite, reverse_definite)
+    aperiodic = is_aperiodic(monoid, images, r_trivial, locally_testable)
+    return Classification(
+        machine=minimal,
+        monoid_size=Fact(monoid.size if monoid.whole else None, monoid.method),
+        group=is_group(action),
+        commutative=commutative,
+        aperiodic=aperiodic,
+        solvable=is_solvable(monoid, images, commutative, aperiodic),
+        r_trivial=r_trivial,
+        l_trivial=is_l_trivial(monoid, aperiodic, r_trivial, j_trivial),
+        j_trivial=j_trivial,
+        definite=definite,
+        definite_order=definite_order,
+        reverse_definite=reverse_definite,
+        reverse_definite_order=reverse_definite_order,
+        locally_testable=locally_testable,
+    )

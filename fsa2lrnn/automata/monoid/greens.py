@@ -1,0 +1,46 @@
+"""L-triviality, the one of Green's relations that the graph of states does not show."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid.elements import TransitionMonoid
+from fsa2lrnn.automata.monoid.facts import Fact, Witness, spell
+
+
+def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
+    """Whether the monoid is L-trivial: elements that are each the other's suffix are equal.
+
+    A finite monoid is J-trivial when it is R-trivial and L-trivial, and aperiodic if it is L-trivial, so that often
+    another fact decides; else by the L-classes of the whole monoid.
+
+    Witness: that of the fact that decides; or words (u, v, x, y): u ≠ v, while v = xu and u = yv; states (q, r, s): u
+    leads q to r, v leads q to s ≠ r.
+    """
+    if j_trivial.value:
+        return Fact(True, "polynomial: since the monoid is J-trivial")
+    if r_trivial.value and j_trivial.value is False:
+        return Fact(False, "polynomial: the monoid is R-trivial but not J-trivial", j_trivial.witness)
+    if aperiodic.value is False:
+        return Fact(False, "since the monoid is not aperiodic", aperiodic.witness)
+    if not monoid.whole:
+        return Fact(None, monoid.method)
+    order = np.argsort(monoid.l_classes, kind="stable")
+    together = np.flatnonzero(np.diff(monoid.l_classes[order]) == 0)
+    if not len(together):
+        return Fact(True, monoid.method)
+    i, j = int(order[together[0]]), int(order[together[0] + 1])
+    q = int(np.flatnonzero(monoid.elements[i] != monoid.elements[j])[0])
+    r, s = int(monoid.elements[i, q]), int(monoid.elements[j, q])
+    u, v, x, y = monoid.word(i), monoid.word(j), _put_before(monoid, i, j), _put_before(monoid, j, i)
+    says = (
+        f"{spell(u)} and {spell(v)} act unlike on state {q}, though {spell(x + u)} acts as the latter "
+        f"and {spell(y + v)} as the former"
+    )
+    return Fact(False, monoid.method, Witness(says, (u, v, x, y), (q, r, s)))
+
+
+def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:
+    """A word x with x·i = j: a path in the left Cayley graph, whose last letter comes first."""
+    return monoid.action.word(reversed(kernels.path(monoid.left, i, j).tolist()))

@@ -1,0 +1,81 @@
+"""Local testability: whether the factors of some length k, and the two ends, determine the state.
+
+With S the semigroup of the non-empty words, a machine is locally testable when eSe is a semilattice, idempotent and
+commutative, for every idempotent e of S (Brzozowski & Simon 1973, McNaughton 1974). As Kim, McNaughton & McCloskey
+(1991) saw, that is a matter of few states at a time; here is what this module looks for, and why it suffices. A word u
+that fixes some states may be taken for an idempotent, its power that is one, and states fixed by e lie in the image
+of e. Write x, y for elements of eSe.
+
+- xx ≠ x for some x if and only if a word leads some p to q, and q to r ≠ q, all three fixed by e: pattern 1.
+- Else eSe is a band, and a band commutes unless it has x ≠ y with xy = y, yx = x, or with xy = x, yx = y.
+- The former: if p·x = q and p·y = r ≠ q, then y leads q to r and x leads r to q, so that q and r lie in one component,
+  both fixed by e: pattern 0. Conversely, let s lead such a q to r and t lead r to q. With x = ese and y = ete,
+  q·xy = q and q·xyx = r; in a semilattice xyx = xy.
+- The latter: if p·x = q and p·y = r ≠ q, then y fixes q and x fixes r, so that x takes (p, r) to (q, r) and y takes
+  (p, q) to (r, q): pattern 2. Conversely, in a band p·xy = q·y = q and p·yx = r.
+
+Where pattern 0 is absent, the p, q, r of the others are distinct.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
+
+MAX_TUPLES = 30_000_000  # edges of the graph of triples: 120 MB
+MAX_STEPS = 2_000_000_000  # steps of the search from every pair: some seconds
+
+
+def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) -> Fact:
+    """Whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
+
+    Polynomial, by pairs and triples of states: O(n⁴ k) at worst, undecided beyond `MAX_TUPLES` and `MAX_STEPS`.
+
+    Witness: u fixes each of the states, which are distinct, and
+    words (u, x, y), states (q, r): x leads q to r, y leads r to q; or
+    words (u, x), states (p, q, r): x leads p to q and q to r; or
+    words (u, x, y), states (p, q, r): x leads p to q and fixes r, y leads p to r and fixes q.
+    """
+    if definite.value or reverse_definite.value:
+        kind = "definite" if definite.value else "reverse definite"
+        return Fact(True, f"since the machine is {kind}")
+    k, n = action.letters.shape
+    if n**2 * k > MAX_TUPLES:
+        return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_TUPLES:,} edges")
+    letters = action.letters.astype(np.int64)
+    pairs = kernels.tuple_graph(letters, 2)
+    component = kernels.components(action.successors)
+    together = kernels.on_cycle(pairs).reshape(n, n) & (component[:, None] == component)
+    if together.any():
+        q, r = (int(i) for i in np.argwhere(together)[0])
+        return _two_in_a_component(action, pairs, q, r)
+    if n**3 * k > MAX_TUPLES or n**4 * k > MAX_STEPS:
+        return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
+    triples = kernels.tuple_graph(letters, 3)
+    pattern, p, q, r = kernels.not_semilattice(pairs, kernels.on_cycle(triples), n)
+    if pattern == 0:
+        return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
+    loop = action.word(kernels.path(triples, (p * n + q) * n + r, (p * n + q) * n + r).tolist())
+    if pattern == 1:
+        word = action.word(kernels.path(pairs, p * n + q, q * n + r).tolist())
+        says = f"{spell(loop)} fixes states {p}, {q} and {r}, yet {spell(word)} leads {p} to {q} and {q} on to {r}"
+        return Fact(False, "polynomial: by triples of states that a word fixes", Witness(says, (loop, word), (p, q, r)))
+    x = action.word(kernels.path(pairs, p * n + r, q * n + r).tolist())
+    y = action.word(kernels.path(pairs, p * n + q, r * n + q).tolist())
+    says = (
+        f"{spell(loop)} fixes states {p}, {q} and {r}, yet {spell(x)} leads {p} to {q} and fixes {r}, "
+        f"while {spell(y)} leads {p} to {r} and fixes {q}"
+    )
+    return Fact(False, "polynomial: by triples of states that a word fixes", Witness(says, (loop, x, y), (p, q, r)))
+
+
+def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
+    graph, n = action.successors, action.n_states
+    loop = action.word(kernels.path(pairs, q * n + r, q * n + r).tolist())
+    x, y = action.word(kernels.path(graph, q, r).tolist()), action.word(kernels.path(graph, r, q).tolist())
+    says = (
+        f"{spell(loop)} fixes states {q} and {r}, yet {spell(x)} leads from {q} to {r} and {spell(y)} from {r} to {q}"
+    )
+    return Fact(False, "polynomial: by pairs of states that a word fixes", Witness(says, (loop, x, y), (q, r)))

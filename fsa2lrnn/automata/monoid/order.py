@@ -1,0 +1,134 @@
+"""What the graph of states decides: the partial orders of R- and J-trivial monoids, and how far a machine looks.
+
+All of it is polynomial in the automaton, whatever the size of its monoid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
+
+
+def is_r_trivial(action: Action) -> Fact:
+    """Whether the monoid is R-trivial: the graph of states has no cycles but loops (Brzozowski & Fich 1980).
+
+    If q·uxy = q·u, then an acyclic graph has q·ux = q·u. If p·x = q ≠ p and q·y = p, then u = (xy)^ω and ux are
+    R-equivalent, and unlike at p.
+
+    Witness: words (w,), states those that w passes from a state p through another back to p.
+    """
+    method = "polynomial: whether the graph of states has no cycles but loops"
+    graph = action.successors
+    component = kernels.components(graph)
+    order = np.argsort(component, kind="stable")
+    together = np.flatnonzero(np.diff(component[order]) == 0)
+    if not len(together):
+        return Fact(True, method)
+    p, q = int(order[together[0]]), int(order[together[0] + 1])
+    numbers = [*kernels.path(graph, p, q).tolist(), *kernels.path(graph, q, p).tolist()]
+    states = tuple(action.follow(p, numbers))
+    word = action.word(numbers)
+    return Fact(False, method, Witness(f"{spell(word)} leads from state {p} over {q} back to {p}", (word,), states))
+
+
+def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
+    """Whether the monoid is J-trivial: for an acceptor, whether its language is piecewise testable (Simon 1975).
+
+    The test is that of Klíma & Polák (2013) for acyclic automata: for letters a, b, the states q·a and q·b lead to the
+    same state under (ab)^n. Such a state p = q·a(ab)^n and r = q·b(ab)^n is fixed by both letters; u = a(ab)^n and
+    v = b(ab)^n then have uv = u and vu = v, so they are J-equivalent, and a J-trivial monoid has p = r. The converse
+    is theirs.
+
+    Witness: that of `is_r_trivial`; or words (u, v), states (q, p, r): p = q·u ≠ r = q·v, while uv = u and vu = v.
+    """
+    method = "polynomial: no cycles but loops, and any two letters confluent"
+    if r_trivial.value is False:
+        return Fact(False, method, r_trivial.witness)
+    letters = action.letters.astype(np.int64)
+    for b, second in enumerate(letters):
+        for a, first in enumerate(letters[:b]):
+            ends = _power(second[first], action.n_states)
+            if (ends[first] != ends[second]).any():
+                q = int(np.flatnonzero(ends[first] != ends[second])[0])
+                return Fact(False, method, _not_confluent(action, a, b, q))
+    return Fact(True, method)
+
+
+def _not_confluent(action: Action, a: int, b: int, q: int) -> Witness:
+    both = action.letters[b][action.letters[a]].astype(np.int64)
+    times, power = 0, np.arange(action.n_states)
+    while not (power == both[power]).all():
+        times, power = times + 1, both[power]
+    u, v = [a, *[a, b] * times], [b, *[a, b] * times]
+    p, r = action.follow(q, u)[-1], action.follow(q, v)[-1]
+    words = action.word(u), action.word(v)
+    says = (
+        f"from state {q}, {spell(words[0])} leads to {p} and {spell(words[1])} to {r}, "
+        f"though each equals itself followed by the other"
+    )
+    return Witness(says, words, (q, p, r))
+
+
+def _power(f: np.ndarray, n: int) -> np.ndarray:
+    """A power of f at least the n-th."""
+    while n > 1:
+        f, n = f[f], (n + 1) // 2
+    return f
+
+
+def is_definite(action: Action) -> tuple[Fact, int | None]:
+    """Whether, for some k, the last k letters determine the state; and the least k.
+
+    States are k-equivalent if every word of k letters leads them to one state. This gets coarser with k until one step
+    changes nothing: then all states are equivalent, at k ≤ n − 1, or the machine is not definite.
+
+    Witness: words (w,), states (p, q), each led back to itself by w, p ≠ q.
+    """
+    method = "polynomial: by merging the states that k letters bring together"
+    classes, k = np.arange(action.n_states), 0
+    while classes.max() > 0:
+        _, coarser = np.unique(classes[action.letters.T], axis=0, return_inverse=True)
+        coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
+        if coarser.max() == classes.max():
+            return Fact(False, method, _kept_apart(action, classes)), None
+        classes, k = coarser, k + 1
+    return Fact(True, method), k
+
+
+def _kept_apart(action: Action, classes: np.ndarray) -> Witness:
+    """From two states in unlike classes some letter leads to unlike classes again: follow until a pair returns."""
+    p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
+    met: dict[tuple[int, int], int] = {}
+    numbers: list[int] = []
+    while (p, q) not in met:
+        met[p, q] = len(numbers)
+        a = int(np.flatnonzero(classes[action.letters[:, p]] != classes[action.letters[:, q]])[0])
+        numbers.append(a)
+        p, q = int(action.letters[a, p]), int(action.letters[a, q])
+    word = action.word(numbers[met[p, q] :])
+    return Witness(f"{spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q))
+
+
+def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
+    """Whether, for some k, the first k letters determine the state for ever after; and the least k.
+
+    It is so when every state on a cycle absorbs: no letter leaves it. Then k is the longest way to such a state, which
+    begins at the start, all states being reachable.
+
+    Witness: words (w, a), states (q, r): w, not empty, leads from q back to q, the letter a to r ≠ q.
+    """
+    method = "polynomial: whether every state on a cycle is absorbing"
+    graph = action.successors
+    absorbing = (graph == np.arange(action.n_states)[:, None]).all(axis=1)
+    for q in np.flatnonzero(kernels.on_cycle(graph) & ~absorbing).tolist():
+        word = action.word(kernels.path(graph, q, q).tolist())
+        a = int(np.flatnonzero(graph[q] != q)[0])
+        letter, r = action.word([a]), int(graph[q, a])
+        says = f"{spell(word)} leads from state {q} back to it, so that {spell(letter)} may still come and lead to {r}"
+        return Fact(False, method, Witness(says, (word, letter), (q, r))), None
+    reached, k = np.arange(action.n_states), 0
+    while not absorbing[reached].all():
+        reached, k = np.unique(graph[reached]), k + 1
+    return Fact(True, method), k

@@ -1,0 +1,114 @@
+"""What is known of a machine, on one screen: its algebra, which families can represent it, and what a network costs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.markup import escape
+from rich.progress import track
+from rich.table import Table
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid import classify
+from fsa2lrnn.cli import console
+from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
+from fsa2lrnn.files import write_atomically
+
+_ANSWERS = {
+    "no": "[red]no[/]",
+    "unknown": "[yellow]unknown[/]",
+    "yes": "[green]yes[/]",
+    "undecided": "[yellow]undecided[/]",
+}
+_LARGE = 40  # states from which the explanation names how many families are left to do
+
+
+def main(machine: MooreMachine, families: list[str], folder: Path | None, as_json: bool) -> None:
+    """Classify, represent in each family, re-check every answer, and print or return it all."""
+    names = families or list(FAMILIES)
+    for name in names:
+        description_of(name)
+    classification = classify(machine)
+    busy = machine.n_states >= _LARGE and console.err.is_terminal
+    turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
+    verdicts = {name: _answer(machine, name) for name in turns}
+    costs = _costs(machine)
+    if folder is not None:
+        _write_certificates(verdicts, folder)
+    if as_json:
+        console.emit_json(
+            {
+                "machine": console.machine_json(machine),
+                "monoid": classification.to_json(),
+                "families": {name: _json(verdict) for name, verdict in verdicts.items()},
+                "costs": costs,
+            }
+        )
+        return
+    console.facts("machine", console.machine_rows(machine))
+    console.facts("\nalgebra", classification.explain()[1:])
+    table = Table(
+        title="\nwhich layer can represent it", title_justify="left", title_style="bold", box=None, pad_edge=False
+    )
+    for heading in ("family", "answer", "evidence, re-checked independently"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "answer")
+    for name, verdict in verdicts.items():
+        table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
+    console.out.print(table)
+    console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
+    if folder is not None:
+        console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
+
+
+def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
+    """The verdict of a family, its certificate re-checked."""
+    try:
+        verdict = represent(machine, family)
+    except BudgetExceeded as fault:
+        return fault
+    if not isinstance(verdict, Unknown):
+        verdict.check()
+    return verdict
+
+
+def _kind(verdict: Verdict | BudgetExceeded) -> str:
+    if isinstance(verdict, BudgetExceeded):
+        return "undecided"
+    return "no" if isinstance(verdict, Impossibility) else "unknown" if isinstance(verdict, Unknown) else "yes"
+
+
+def _evidence(verdict: Verdict | BudgetExceeded) -> str:
+    return str(verdict) if isinstance(verdict, BudgetExceeded) else verdict.explain()
+
+
+def _json(verdict: Verdict | BudgetExceeded) -> dict[str, Any]:
+    value: dict[str, Any] = {"answer": _kind(verdict), "evidence": _evidence(verdict)}
+    if isinstance(verdict, Impossibility) and (words := verdict.four_words) is not None:
+        value["four_words"] = dict(zip(("prefix", "u", "other"), (console.show_word(w) for w in words), strict=True))
+    if to_json := getattr(verdict, "to_json", None):
+        value["certificate"] = to_json()
+    return value
+
+
+def _costs(machine: MooreMachine) -> dict[str, Any]:
+    layer = compile_recurrence(machine).layer
+    b = layer.block_sizes
+    return {
+        "layers": 1,
+        "block_sizes": list(b),
+        "multiplications_a_step_sequential": sum(size**2 for size in b),
+        "multiplications_a_product_parallel": sum(size**3 for size in b),
+        "layout": "dense" if max(b) <= 64 else "index table: a look-up a step",
+    }
+
+
+def _write_certificates(verdicts: dict[str, Verdict | BudgetExceeded], folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, verdict in verdicts.items():
+        if to_json := getattr(verdict, "to_json", None):
+            safe = "".join(c if c.isalnum() else "_" for c in name).strip("_")
+            write_atomically(folder / f"{safe}.json", (json.dumps(to_json(), indent=1) + "\n").encode())

@@ -1,0 +1,177 @@
+"""Liquid-S4: x_k = (A + diag(Bu)) x_{k−1} + Bu, the additive term tied to the multiplicative one (the paper's Eq. 4).
+
+With A diagonal this is a diagonal input-dependent layer, so what such a layer can't represent, it can't either
+(Proposition 2). With A dense, T6 of docs/theory.md gives a sufficient condition and the weights; where neither settles
+the matter the answer is *unknown*, and says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.lanes import Lane, left_kernel
+from fsa2lrnn.families.recheck import recheck
+from fsa2lrnn.families.verdicts import Unknown, certificate_header
+
+if TYPE_CHECKING:
+    from fsa2lrnn.lrnn.model import LRNN
+
+_EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
+
+Vector = tuple[Fraction, ...]
+
+
+@dataclass(frozen=True)
+class LiquidWitness:
+    """Rational weights of a Liquid-S4 layer: A, Bu for each letter, and the vector of each state.
+
+    Args:
+        machine: the minimal machine.
+        family: "liquid-s4-diagonal" or "liquid-s4".
+        A: d rows of d numbers.
+        B: for each letter d numbers.
+        vectors: for each state d numbers; the start state's is x₀.
+    """
+
+    machine: MooreMachine
+    family: str
+    A: tuple[Vector, ...]
+    B: tuple[Vector, ...]
+    vectors: tuple[Vector, ...]
+
+    @property
+    def dimension(self) -> int:
+        """d."""
+        return len(self.A)
+
+    def check(self) -> str:
+        """Replay δ exactly with `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
+        return recheck(self.to_json())
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all weights are dyadic fractions, which floats hold."""
+        numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
+        return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
+
+    def lower(self) -> LRNN:
+        """A running module with the tables A + diag(Bu) and Bu in float64, rounded where not `is_exact`."""
+        from fsa2lrnn.lower_affine import lower_liquid
+
+        return lower_liquid(self)
+
+    def explain(self) -> str:
+        """The weights in a sentence."""
+        kind = "diagonal" if self.family == "liquid-s4-diagonal" else "dense"
+        return f"A {kind} A of {self.dimension} dimensions with rational weights, Bu tied."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts."""
+        parts = {"A": self.A, "B": self.B, "vectors": self.vectors}
+        tables = {name: [[str(x) for x in row] for row in rows] for name, rows in parts.items()}
+        return {**certificate_header(self.machine, self.family, "representable"), **tables}
+
+
+def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness | Unknown:
+    """A diagonal Liquid-S4 layer from the lanes of a diagonal one, if each lane can be tied.
+
+    A lane f with multiplier χ and shift v, moved to f + t, has shift v(a) + t (1 − χ(a)); it is tied when that equals
+    χ(a) − α for some α, so v must be a combination c₁ χ + c₀ over the letters; then t = c₁ − 1 and α = 1 − c₁ − c₀.
+    """
+    family = "liquid-s4-diagonal"
+    tied: list[tuple[Fraction, list[Fraction], list[Fraction]]] = []
+    for lane in lanes:
+        if lane.order > 2:
+            reason = (
+                "the diagonal witness has rotations, and whether a lane of another field can be tied was not decided"
+            )
+            return Unknown(machine, family, reason)
+        chi = [Fraction(int(lane.multiplier(a).real)) for a in range(len(machine.alphabet))]
+        v = [Fraction(shift[0]) for shift in lane.shifts]
+        line = _line_through(chi, v)
+        if line is None:
+            reason = "a lane of the diagonal witness has letters of one multiplier and unlike shifts: it can't be tied"
+            return Unknown(machine, family, reason)
+        c1, c0 = line
+        alpha = 1 - c1 - c0
+        tied.append((alpha, [x - alpha for x in chi], [value[0] + c1 - 1 for value in lane.values]))
+    if not tied:  # a single state needs no lane, and a layer needs one
+        zeros = [Fraction(0)] * len(machine.alphabet)
+        tied.append((Fraction(0), zeros, [Fraction(0)]))
+    d = len(tied)
+    return LiquidWitness(
+        machine,
+        family,
+        tuple(tuple(tied[i][0] if i == j else Fraction(0) for j in range(d)) for i in range(d)),
+        tuple(tuple(lane[1][a] for lane in tied) for a in range(len(machine.alphabet))),
+        tuple(tuple(Fraction(lane[2][q]) for lane in tied) for q in range(machine.n_states)),
+    )
+
+
+def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
+    """T6: if the differences M_a − M_b commute and are diagonalisable, in their eigenbasis P the layer is
+
+    N_a = P⁻¹ M_a P,  Bu = N_a 1 − 1,  A = N_{a₀} − diag(N_{a₀} 1 − 1),  x_q = P⁻¹ e_q − 1.
+    """
+    family, n = "liquid-s4", machine.n_states
+    letters = [_matrix(row) for row in machine.delta]
+    differences = [matrix - letters[0] for matrix in letters[1:]]
+    if any((x @ y != y @ x).any() for i, x in enumerate(differences) for y in differences[:i]):
+        return Unknown(machine, family, "the differences M_a − M_b do not commute, and T6 says nothing then")
+    basis = _eigenbasis(differences, n)
+    if basis is None:
+        reason = "the differences M_a − M_b have no rational eigenbasis, and T6 is used over the rationals"
+        return Unknown(machine, family, reason)
+    P = fmpq_mat(fmpz_mat(basis.T.tolist()))
+    inverse = P.inv()
+    N = [_fractions(inverse * fmpq_mat(fmpz_mat(matrix.tolist())) * P) for matrix in letters]
+    shifts = [[sum(row, Fraction(-1)) for row in matrix] for matrix in N]
+    A = [[x - (shifts[0][i] if i == j else Fraction(0)) for j, x in enumerate(row)] for i, row in enumerate(N[0])]
+    columns = _fractions(inverse)
+    vectors = [[columns[i][q] - 1 for i in range(n)] for q in range(n)]
+    return LiquidWitness(machine, family, *(tuple(map(tuple, rows)) for rows in (A, shifts, vectors)))
+
+
+def _matrix(row: np.ndarray) -> np.ndarray:
+    """M_a with the 1 of column q in row δ(q, a)."""
+    matrix = np.zeros((len(row), len(row)), np.int64)
+    matrix[row, np.arange(len(row))] = 1
+    return matrix
+
+
+def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
+    """Rows that are common eigenvectors of all differences, with integer eigenvalues; None if they don't span."""
+    spaces = [np.eye(n, dtype=int).astype(object)]
+    for matrix in differences:
+        parts: list[np.ndarray] = []
+        for space in spaces:
+            image = space @ matrix.T.astype(object)
+            for value in _EIGENVALUES:
+                combinations = left_kernel(image - value * space)
+                if len(combinations):
+                    parts.append(combinations @ space)
+        if sum(map(len, parts)) < n:
+            return None
+        spaces = parts
+    return np.concatenate(spaces)
+
+
+def _line_through(chi: list[Fraction], v: list[Fraction]) -> tuple[Fraction, Fraction] | None:
+    """c₁, c₀ with v = c₁ χ + c₀, if there are such."""
+    other = next((i for i, x in enumerate(chi) if x != chi[0]), None)
+    c1 = Fraction(0) if other is None else (v[other] - v[0]) / (chi[other] - chi[0])
+    c0 = v[0] - c1 * chi[0]
+    return (c1, c0) if all(y == c1 * x + c0 for x, y in zip(chi, v, strict=True)) else None
+
+
+def _fractions(matrix: fmpq_mat) -> list[list[Fraction]]:
+    return [
+        [Fraction(int(matrix[i, j].p), int(matrix[i, j].q)) for j in range(matrix.ncols())]
+        for i in range(matrix.nrows())
+    ]

@@ -1,0 +1,221 @@
+"""From affine tables and one vector a state to a running network: any `Witness` of `families` as an `LRNN`.
+
+The layer's gates look A(a) and v(a) up by letter; an input-independent A stands in the gate's bias, so that no letter
+can change it. The read-out MLP projects the state to a line, t = c·x, on which all x_q lie apart, and puts a hat on
+each: with gap g between neighbours, relu(s + 1) − 2 relu(s) + relu(s − 1), s = (t − t_q)/g, is 1 at t_q, 0 at others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.families.lanes import Lane
+from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.liquid import LiquidWitness
+from fsa2lrnn.families.verdicts import Witness
+from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.model import LRNN
+
+_EXACT = 2.0**53  # integers up to here are float64 numbers
+_UNIT = 2.0**-53  # largest relative error of one float64 operation
+_PROJECTIONS = 200  # tried for a projection that keeps the states far apart
+
+
+@dataclass(frozen=True)
+class AffineTables:
+    """A layer by letter, and the vector of each state, in float64.
+
+    Args:
+        A: shape (|Σ|, H, b, b), blocks padded with zeros to the largest.
+        v: shape (|Σ|, H, b).
+        x: shape (n, H, b); the start state's is x₀.
+        block_sizes: H sizes.
+    """
+
+    A: np.ndarray
+    v: np.ndarray
+    x: np.ndarray
+    block_sizes: tuple[int, ...]
+
+
+def lower_witness(witness: Witness) -> LRNN:
+    """The witness as a module in float64. Raises `NotExact` if integers are too large for float64 to hold."""
+    form, machine = witness.form, witness.machine
+    tables = _affine_tables(form, machine) if isinstance(form, Affine) else _lane_tables(form, machine)
+    if witness.is_exact:
+        _check_exact(tables, machine.n_states)
+    return lower_affine(tables, machine, witness.is_exact)
+
+
+def lower_liquid(witness: LiquidWitness) -> LRNN:
+    """A Liquid-S4 layer as one block with A(a) = A + diag(B_a), v(a) = B_a, in float64."""
+    A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in (witness.A, witness.B, witness.vectors))
+    d, n_letters = witness.dimension, len(witness.machine.alphabet)
+    transitions = (A + np.eye(d) * B[:, None, :]).reshape(n_letters, 1, d, d)
+    tables = AffineTables(transitions, B[:, None], x[:, None], (d,))
+    return lower_affine(tables, witness.machine, is_integer=not (x % 1).any())
+
+
+def lower_householder(witness: HouseholderWitness) -> LRNN:
+    """The factors as the keys of a Householder layer, all rates 1, in float64; exact, since all is integer."""
+    machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
+    n_factors = max(1, witness.n_factors)  # a machine of identities needs none, a layer has at least one
+    keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
+    for a, factors in enumerate(witness.keys):
+        keys[a, : len(factors)] = np.array(factors, dtype=float).reshape(-1, n)
+        rates[a, : len(factors)] = 1
+    layer = HouseholderLayerConfig(n, n_factors, transition_hidden=n_letters, value_hidden=n_letters)
+    identity = np.eye(n_letters)
+    weights = {
+        "layers.0.transition.0.weight": identity,
+        "layers.0.transition.2.weight": keys.reshape(n_letters, -1).T,
+        "layers.0.rate.0.weight": identity,
+        "layers.0.rate.2.weight": rates.T,
+    }
+    return _model(layer, weights, np.array(witness.shifts, dtype=float), np.eye(n), machine, is_integer=True)
+
+
+def safe_length(witness: Witness) -> int | None:
+    """A number of letters up to which the module of `lower_witness` is right on every word; None for every length.
+
+    Integer weights are exact. A rotation by a rounded angle moves a state of norm at most R by at most R·√2·u beyond
+    its true place in one step, u = 2⁻⁵³, and the arithmetic of the step adds at most 8 u (R + |v|); errors carry over
+    with a factor of at most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N · 16 u (R + |v|). The read-out keeps
+    the right state as long as c·error, with the roundings of the projection and of the hats, stays below half a gap.
+    """
+    if witness.is_exact or isinstance(witness.form, Affine):
+        return None
+    tables = _lane_tables(witness.form, witness.machine)
+    points = tables.x.reshape(len(tables.x), -1)
+    c, gap = _projection(points, is_integer=False)
+    reach = float(np.linalg.norm(tables.x, axis=-1).max() + np.linalg.norm(tables.v, axis=-1).max())
+    weight = float(np.abs(c).sum())
+    width = float(np.ptp(points @ c)) + gap
+    reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
+    step = 3 * 16 * _UNIT * reach * weight
+    return int(min(max(0.0, gap / 2 - reading) / step, 1 / (4 * _UNIT)))
+
+
+def lower_affine(tables: AffineTables, machine: MooreMachine, is_integer: bool) -> LRNN:
+    """An LRNN in float64 whose layer has these tables and whose read-out gives the machine's output of each vector."""
+    n_letters = len(machine.alphabet)
+    flat = tables.A.reshape(n_letters, -1)
+    if not (flat - flat[0]).any():
+        layer = BlockLayerConfig(tables.block_sizes, transition_hidden=1, value_hidden=n_letters)
+        weights = {"layers.0.transition.2.bias": flat[0]}
+    else:
+        layer = BlockLayerConfig(tables.block_sizes, transition_hidden=n_letters, value_hidden=n_letters)
+        weights = {"layers.0.transition.0.weight": np.eye(n_letters), "layers.0.transition.2.weight": flat.T}
+    return _model(layer, weights, tables.v.reshape(n_letters, -1), tables.x, machine, is_integer)
+
+
+def _model(
+    layer: BlockLayerConfig | HouseholderLayerConfig,
+    transition: dict[str, np.ndarray],
+    v: np.ndarray,
+    x: np.ndarray,
+    machine: MooreMachine,
+    is_integer: bool,
+) -> LRNN:
+    """The module of one layer: transition weights as given, v (|Σ|, ·) by letter, x (n, …) the vector of each state."""
+    n_letters = len(machine.alphabet)
+    outputs = tuple(dict.fromkeys(machine.outputs))
+    number = np.array([outputs.index(output) for output in machine.outputs])
+    points = x.reshape(machine.n_states, -1)
+    c, gap = _projection(points, is_integer)
+    centres = np.concatenate([points @ c / gap + shift for shift in (-1, 0, 1)])
+    is_output = (number == np.arange(len(outputs))[:, None]).astype(float)  # (|Γ|, n)
+    config = LRNNConfig(
+        machine.alphabet,
+        outputs,
+        (layer,),
+        embedding_dim=n_letters,
+        readout_hidden=3 * machine.n_states,
+        normalisation="none",
+    )
+    weights = {
+        "embedding.weight": np.eye(n_letters),
+        **transition,
+        "layers.0.value.0.weight": np.eye(n_letters),
+        "layers.0.value.2.weight": v.T,
+        "layers.0.x0": x[machine.start],
+        "readout.0.weight": np.tile(c / gap, (len(centres), 1)),
+        "readout.0.bias": -centres,
+        "readout.2.weight": np.concatenate([is_output, -2 * is_output, is_output], axis=1),
+    }
+    model = LRNN(config).double()
+    with torch.no_grad():
+        state = model.state_dict()
+        for tensor in state.values():
+            tensor.zero_()
+        for name, value in weights.items():
+            state[name].copy_(torch.tensor(value).reshape(state[name].shape))
+    return model
+
+
+def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
+    """One block of all dimensions; a machine of one state gets a block that stays at zero."""
+    d, n_letters = max(1, form.dimension), len(machine.alphabet)
+    A = np.array(form.A, dtype=float).reshape(form.dimension, form.dimension)
+    A = np.pad(A, (0, d - form.dimension))
+    v = np.array(form.shifts, dtype=float).reshape(n_letters, 1, -1)
+    x = np.array(form.vectors, dtype=float).reshape(machine.n_states, 1, -1)
+    fill = ((0, 0), (0, 0), (0, d - form.dimension))
+    return AffineTables(np.tile(A, (n_letters, 1, 1, 1)), np.pad(v, fill), np.pad(x, fill), (d,))
+
+
+def _lane_tables(lanes: Sequence[Lane], machine: MooreMachine) -> AffineTables:
+    """A block of size 1 for a real lane, a rotation of size 2 for a complex one."""
+    sizes = tuple(lane.dimension for lane in lanes) or (1,)
+    n_letters, b = len(machine.alphabet), max(sizes)
+    A = np.zeros((n_letters, len(sizes), b, b))
+    v, x = np.zeros((n_letters, len(sizes), b)), np.zeros((machine.n_states, len(sizes), b))
+    for h, lane in enumerate(lanes):
+        for a in range(n_letters):
+            turn, shift = lane.multiplier(a), lane.number(lane.shifts[a])
+            rotation = np.array([[turn.real, -turn.imag], [turn.imag, turn.real]])
+            A[a, h, : sizes[h], : sizes[h]] = rotation[: sizes[h], : sizes[h]]
+            v[a, h, : sizes[h]] = [shift.real, shift.imag][: sizes[h]]
+        for q, value in enumerate(lane.values):
+            point = lane.number(value)
+            x[q, h, : sizes[h]] = [point.real, point.imag][: sizes[h]]
+    return AffineTables(A, v, x, sizes)
+
+
+def _projection(points: np.ndarray, is_integer: bool) -> tuple[np.ndarray, float]:
+    """A direction c on which the points (n, d) keep apart, and the smallest gap there; the same on every run.
+
+    For integer points c is integer and the gap taken as 1, so that the read-out computes in integers.
+    """
+    rng, best = np.random.default_rng(0), (np.ones(points.shape[1]), 0.0)
+    for k in range(_PROJECTIONS):
+        reach = 1 + k * len(points) // 8
+        c = rng.integers(-reach, reach + 1, points.shape[1]).astype(float) if is_integer else rng.normal(
+            size=points.shape[1]
+        )  # fmt: skip
+        line = np.sort(points @ c)
+        gap = float(np.diff(line).min()) if len(line) > 1 else 1.0
+        relative = gap / (1 + float(np.abs(line).max()))
+        if relative > best[1]:
+            best = (c, relative)
+        if is_integer and gap >= 1:
+            return c, 1.0
+    if best[1] == 0:
+        raise NotExact(f"none of {_PROJECTIONS} projections tells the {len(points)} states apart")
+    line = np.sort(points @ best[0])
+    return best[0], float(np.diff(line).min()) if len(line) > 1 else 1.0
+
+
+def _check_exact(tables: AffineTables, n_states: int) -> None:
+    points = tables.x.reshape(n_states, -1)
+    c, _ = _projection(points, is_integer=True)
+    largest = 4 * n_states * (float(np.abs(points).max(initial=0)) + 1) * (float(np.abs(c).sum()) + 1)
+    if max(largest, float(np.abs(tables.A).max(initial=0)) * largest) >= _EXACT:
+        raise NotExact(f"the witness needs integers of about {largest:.1e}, more than float64 holds exactly (2^53)")

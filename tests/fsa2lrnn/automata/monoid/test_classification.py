@@ -1,0 +1,244 @@
+"""Every fact against its definition, every refutation against its witness, and what is known of the zoo."""
+
+import json
+from collections import Counter
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsa2lrnn import MooreMachine
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.monoid import Classification, classify
+from fsa2lrnn.errors import UnsupportedFormat
+from verify.strategies import dfas, machines, permutation_machines
+
+FACTS = (
+    "group", "commutative", "aperiodic", "solvable", "r_trivial", "l_trivial", "j_trivial", "definite",
+    "reverse_definite", "locally_testable",
+)  # fmt: skip
+compiling = settings(deadline=None)
+
+
+@st.composite
+def ordered_machines(draw, max_states: int = 5, max_letters: int = 2) -> MooreMachine:
+    """Machines whose letters lead to states of at least the same number: R-trivial ones."""
+    n = draw(st.integers(1, max_states))
+    rows = [[draw(st.integers(q, n - 1)) for q in range(n)] for _ in range(draw(st.integers(1, max_letters)))]
+    return MooreMachine(rows, range(n))
+
+
+@st.composite
+def shifting_machines(draw) -> MooreMachine:
+    """Machines that hold the last two letters, some states merged or redirected: near to definite ones."""
+    table = np.array([[0, 2, 0, 2], [1, 3, 1, 3]])
+    for _ in range(draw(st.integers(0, 2))):
+        table[draw(st.integers(0, 1)), draw(st.integers(0, 3))] = draw(st.integers(0, 3))
+    return MooreMachine(table, draw(st.lists(st.integers(0, 3), min_size=4, max_size=4)))
+
+
+def agree(machine: MooreMachine, brute, check_witness) -> Classification:
+    c, by_definition = classify(machine), brute(machine)
+    assert c.monoid_size.value == len(by_definition.monoid)
+    for name in FACTS:
+        expected = getattr(by_definition, name)()
+        if name in ("definite", "reverse_definite"):
+            assert getattr(c, f"{name}_order") == expected, name
+            expected = expected is not None
+        assert getattr(c, name).value is expected, name
+        assert (getattr(c, name).witness is None) == expected, name
+        if not expected:
+            check_witness(c, name)
+    return c
+
+
+def test_every_fact_of_every_machine_with_three_states_and_two_letters(brute, check_witness):
+    rows = list(product(range(3), repeat=3))
+    counts: Counter = Counter()
+    for first, second in product(rows, rows):
+        if first <= second:
+            c = agree(MooreMachine([first, second], range(3)), brute, check_witness)
+            counts.update(name for name in FACTS if c.facts[name].value)
+            counts["all"] += 1
+    assert counts["all"] == 378
+    assert all(10 < counts[name] < 370 for name in FACTS if name != "solvable"), counts
+
+
+@compiling
+@given(machines(max_states=4, max_letters=2) | dfas(max_states=4, max_letters=2))
+def test_every_fact_of_machines(brute, check_witness, m):
+    agree(m, brute, check_witness)
+
+
+@compiling
+@given(ordered_machines() | shifting_machines())
+def test_every_fact_of_machines_with_structure(brute, check_witness, m):
+    agree(m, brute, check_witness)
+
+
+@compiling
+@given(permutation_machines(max_states=4, max_letters=2))
+def test_every_fact_of_groups(brute, check_witness, m):
+    agree(m, brute, check_witness)
+
+
+@pytest.mark.parametrize("source", zoo.ZOO)
+def test_the_kinds_of_the_zoo(source, check_witness):
+    c = classify(zoo.from_task(source))
+    assert c.kind == zoo.ZOO[source].kind
+    assert c.machine.n_states == zoo.ZOO[source].n_states
+    for name in FACTS:
+        fact = c.facts[name]
+        assert fact.value is not None
+        assert (fact.witness is None) == fact.value
+        if not fact.value and name != "solvable":
+            check_witness(c, name)
+    assert json.loads(json.dumps(c.to_json())) == c.to_json()
+
+
+def test_what_is_implied_holds_throughout_the_zoo():
+    for source in zoo.ZOO:
+        value = {name: fact.value for name, fact in classify(zoo.from_task(source)).facts.items()}
+        assert value["j_trivial"] == (value["r_trivial"] and value["l_trivial"])
+        assert value["aperiodic"] or not (value["r_trivial"] or value["l_trivial"] or value["locally_testable"])
+        assert value["locally_testable"] or not (value["definite"] or value["reverse_definite"])
+        assert value["solvable"] or not value["aperiodic"]
+
+
+TRUE_OF = {
+    "parity": "group commutative solvable",
+    "length_mod(3)": "group commutative solvable",
+    "group(S3)": "group solvable",
+    "group(S4)": "group solvable",
+    "group(A5)": "group",
+    "group(S5)": "group",
+    "all_maps(4)": "solvable",
+    "all_maps(5)": "",
+    "resettable_counter(3)": "solvable",
+    "flip_flop": "aperiodic solvable l_trivial",
+    "shift_register(3)": "aperiodic solvable l_trivial definite locally_testable",
+    "ab_star": "aperiodic solvable locally_testable",
+    "elevator(3)": "aperiodic solvable",
+    "dyck(1, 4)": "aperiodic solvable",
+    "contains(abaab)": "aperiodic solvable locally_testable",
+    "tomita(1)": "commutative aperiodic solvable r_trivial l_trivial j_trivial locally_testable",
+    "tomita(2)": "aperiodic solvable locally_testable",
+    "tomita(3)": "solvable",
+    "tomita(4)": "aperiodic solvable locally_testable",
+    "tomita(5)": "group commutative solvable",
+    "tomita(6)": "group commutative solvable",
+    "tomita(7)": "aperiodic solvable r_trivial l_trivial j_trivial",
+}
+
+
+@pytest.mark.parametrize("source", TRUE_OF)
+def test_what_is_known_of_named_machines(source):
+    c = classify(zoo.from_task(source))
+    assert {name for name in FACTS if c.facts[name].value} == set(TRUE_OF[source].split())
+
+
+@pytest.mark.parametrize(
+    ("regex", "alphabet", "true"),
+    [
+        (".*a.*b.*a.*", "ab", "aperiodic solvable r_trivial l_trivial j_trivial"),  # aba as a scattered subword
+        ("b*ab*", "ab", "commutative aperiodic solvable r_trivial l_trivial j_trivial"),  # exactly one a
+        ("(ab)*", "ab", "aperiodic solvable locally_testable"),
+        ("ab.*", "ab", "aperiodic solvable r_trivial reverse_definite locally_testable"),
+        (".*ab", "ab", "aperiodic solvable l_trivial definite locally_testable"),
+        ("a.*a|a", "ab", "aperiodic solvable locally_testable"),  # first and last letter
+        ("(aa)*", "a", "group commutative solvable"),
+        ("a*b.*", "abc", "aperiodic solvable r_trivial"),  # b comes before c
+        ("ab", "ab", "aperiodic solvable r_trivial l_trivial j_trivial definite reverse_definite locally_testable"),
+    ],
+)
+def test_what_is_known_of_languages(regex, alphabet, true):
+    c = classify(MooreMachine.from_source(f"regex:{regex}", alphabet=alphabet))
+    assert {name for name in FACTS if c.facts[name].value} == set(true.split())
+
+
+@pytest.mark.parametrize(
+    ("source", "size"),
+    [("parity", 2), ("ab_star", 6), ("group(S4)", 24), ("flip_flop", 3), ("shift_register(3)", 15), ("all_maps(2)", 4),
+     ("all_maps(3)", 27), ("all_maps(4)", 256), ("all_maps(5)", 3125), ("resettable_counter(5)", 10),
+     ("tomita(2)", 6), ("tomita(7)", 9), ("elevator(3)", 8)],
+)  # fmt: skip
+def test_sizes_of_monoids(source, size):
+    assert classify(zoo.from_task(source)).monoid_size.value == size
+
+
+def test_orders_of_definiteness():
+    assert [classify(zoo.shift_register(n)).definite_order for n in range(1, 6)] == [1, 2, 3, 4, 5]
+    one = classify(MooreMachine([[0]], [False]))
+    assert (one.definite_order, one.reverse_definite_order, one.kind) == (0, 0, "group")
+    prefix = classify(MooreMachine.from_source("regex:aba.*", alphabet="ab"))
+    assert (prefix.reverse_definite_order, prefix.definite_order) == (3, None)
+
+
+@compiling
+@given(st.data())
+def test_names_of_states_and_unreachable_ones_do_not_matter(data):
+    m = data.draw(machines(max_states=5, max_letters=2))
+    order = data.draw(st.permutations(range(m.n_states)))
+    place = np.argsort(order)
+    other = MooreMachine(np.array(order)[m.delta[:, place]], [m.outputs[q] for q in place], order[m.start], m.alphabet)
+    assert classify(m) == classify(other)
+    padded = MooreMachine(
+        np.concatenate([m.delta, np.zeros((len(m.alphabet), 1), int)], axis=1), [*m.outputs, 0], m.start, m.alphabet
+    )
+    assert classify(m) == classify(padded)
+
+
+@compiling
+@given(st.data())
+def test_the_order_of_letters_and_copies_of_them_do_not_matter(data):
+    m = data.draw(machines(max_states=5, max_letters=3))
+    order = data.draw(st.permutations(range(len(m.alphabet))))
+    rows = [*order, order[0]]
+    other = MooreMachine(m.delta[rows], m.outputs, m.start, range(len(rows)))
+    values = [{name: fact.value for name, fact in classify(x).facts.items()} for x in (m, other)]
+    assert values[0] == values[1]
+
+
+def test_a_capped_monoid_is_said_to_be():
+    c = classify(zoo.elevator(7), max_monoid=3)
+    undecided = ["monoid_size", "aperiodic", "solvable", "l_trivial"]
+    assert [name for name, fact in c.facts.items() if fact.value is None] == undecided
+    assert c.kind is None
+    assert c.monoid_size.method == "capped at 3 elements of the monoid"
+    assert c.aperiodic.method == "capped at 3 elements of the monoid and capped at 3 sets of states"
+    assert c.solvable.method == "capped at 3 sets of states"
+    assert ("aperiodic (star-free)", f"undecided ({c.aperiodic.method})") in c.explain()
+
+
+def test_the_cap_may_be_the_size():
+    size = classify(zoo.elevator(4)).monoid_size.value
+    assert classify(zoo.elevator(4), max_monoid=size).monoid_size.value == size
+    assert classify(zoo.elevator(4), max_monoid=size - 1).monoid_size.value is None
+
+
+@pytest.mark.parametrize("limit", [0, -1, 1.5, True, "10", None])
+def test_a_limit_is_a_positive_whole_number(limit):
+    with pytest.raises(UnsupportedFormat) as error:
+        classify(zoo.parity(), max_monoid=limit)
+    assert str(error.value) == (
+        f"max_monoid = {limit!r}, but every monoid has an identity: give a whole number of at least 1"
+    )
+
+
+def test_rows_for_people():
+    rows = dict(classify(zoo.shift_register(1)).explain())
+    assert rows["states"] == "2 of the minimal machine"
+    assert rows["elements of the monoid"] == "3 (by enumeration of the monoid, 3 elements)"
+    assert rows["group"] == "no: '0' leads states 0 and 1 both to 0 (polynomial: whether every letter is a permutation)"
+    assert rows["definite (the last letters decide)"].startswith("yes, 1 letter (polynomial")
+    assert len(rows) == 12
+
+
+def test_json_keeps_letters():
+    machine = MooreMachine([[1, 0], [0, 0]], [False, True], alphabet=[("a", 1), None])
+    facts = classify(machine).to_json()["facts"]
+    assert facts["aperiodic"]["witness"]["words"] == [[{"tuple": ["a", 1]}]]
+    assert facts["definite"]["order"] is None
+    assert facts["monoid_size"]["value"] == 4

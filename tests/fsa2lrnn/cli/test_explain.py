@@ -1,0 +1,63 @@
+"""What `explain` tells, shows and writes."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.cli import explain
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.families import FAMILIES, recheck
+
+
+def explained(capsys, machine, families=(), folder=None):
+    explain.main(machine, list(families), folder, as_json=True)
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_families_of_ab_star(capsys):
+    facts = explained(capsys, zoo.ab_star())
+    answers = {name: family["answer"] for name, family in facts["families"].items()}
+    assert set(answers) == set(FAMILIES)
+    assert answers["diagonal-complex"] == answers["lti"] == "no"
+    assert answers["block(8)"] == "yes"
+    assert answers["liquid-s4"] == "unknown"
+    assert facts["monoid"]["kind"] == "aperiodic"
+    assert facts["costs"]["block_sizes"] == [3]
+
+
+def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
+    facts = explained(capsys, zoo.subtraction(5), ["lti", "diagonal-complex"])
+    for family in facts["families"].values():
+        words = family["four_words"]
+        assert len(words["u"]) <= len("0-1")
+        assert len(words["prefix"]) <= len("0-")
+
+
+def test_certificates_are_written_and_accepted(capsys, tmp_path):
+    explained(capsys, zoo.sum_mod(5), folder=tmp_path / "new" / "folder")
+    files = sorted((tmp_path / "new" / "folder").glob("*.json"))
+    assert len(files) == 6
+    for file in files:
+        recheck(json.loads(file.read_text()))
+
+
+def test_the_table_for_people(capsys, monkeypatch):
+    monkeypatch.setattr(explain.console.out, "width", 500)
+    explain.main(zoo.ab_star(), [], None, as_json=False)
+    out = capsys.readouterr().out
+    for piece in ("locally testable", "which layer can represent it", '"bab" and "bba" must agree', "one-hot layer"):
+        assert piece in out
+
+
+def test_an_unknown_family_is_named():
+    with pytest.raises(UnsupportedFormat, match="family 'mamba' is not known"):
+        explain.main(zoo.parity(), ["mamba"], None, as_json=True)
+
+
+def test_the_verb(tmp_path):
+    command = [sys.executable, "-m", "fsa2lrnn", "explain", "task:parity", "--family", "diagonal[-1,1]", "--json"]
+    answer = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout)
+    assert answer["families"]["diagonal[-1,1]"]["answer"] == "yes"

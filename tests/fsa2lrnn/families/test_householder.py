@@ -1,0 +1,85 @@
+"""Householder products: as many factors as T7 says, exact, and running."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.families import HouseholderWitness, Rejected, Unknown, recheck, represent
+from fsa2lrnn.families.householder import transpositions
+from verify import Proved, prove_equivalent
+from verify.strategies import permutation_machines
+
+
+def product_of(keys, n):
+    A = np.eye(n, dtype=int)
+    for key in keys:
+        k = np.array(key)
+        A = (np.eye(n, dtype=int) - np.outer(k, k)) @ A
+    return A
+
+
+@given(st.integers(1, 8).flatmap(lambda n: st.permutations(range(n))))
+def test_a_permutation_takes_n_minus_its_cycles_factors(permutation):
+    image = np.array(permutation)
+    n = len(image)
+    P = np.zeros((n, n), int)
+    P[image, np.arange(n)] = 1
+    exchanges = transpositions(image)
+    assert len(exchanges) == np.linalg.matrix_rank(P - np.eye(n))
+    keys = [np.eye(n, dtype=int)[x] - np.eye(n, dtype=int)[y] for x, y in exchanges]
+    assert np.array_equal(product_of(keys, n), P)
+
+
+@given(permutation_machines(max_states=5))
+def test_permutation_machines_are_proved_by_running_them(machine):
+    witness = represent(machine, "householder")
+    assert isinstance(witness, HouseholderWitness)
+    witness.check()
+    verdict = prove_equivalent(witness.lower(), machine)
+    assert isinstance(verdict, Proved)
+    assert verdict.scans == ("sequential", "pscan")
+
+
+@pytest.mark.parametrize(
+    ("task", "factors"),
+    [("sum_mod(5)", 4), ("group(S3)", 4), ("group(Z2xZ3xS3)", 24), ("parity", 1), ("length_mod(3)", 2)],
+)
+def test_factor_counts(task, factors):
+    assert represent(zoo.from_task(task), "householder").n_factors == factors
+
+
+def test_permutations_and_resets_together():
+    for machine in (zoo.flip_flop(), zoo.resettable_counter(4)):
+        witness = represent(machine, "householder")
+        witness.check()
+        assert witness.n_factors == machine.n_states  # a reset erases every direction
+        assert isinstance(prove_equivalent(witness.lower(), machine), Proved)
+
+
+def test_other_letters_are_unknown_by_name():
+    verdict = represent(zoo.elevator(3), "householder")
+    assert isinstance(verdict, Unknown)
+    assert verdict.explain().startswith("letter 'u' is neither a permutation nor a reset")
+
+
+@pytest.mark.parametrize("change", ["drop a factor", "swap two factors", "change a key", "change a shift"])
+def test_a_wrong_witness_is_refused(change):
+    certificate = represent(zoo.resettable_counter(4), "householder").to_json()
+    if change == "drop a factor":
+        certificate["keys"][0].pop()
+    elif change == "swap two factors":
+        certificate["keys"][0].reverse()
+    elif change == "change a key":
+        certificate["keys"][0][0][0] += 1
+    else:
+        certificate["shifts"][1][0] += 1
+    with pytest.raises(Rejected, match="the factors of letter|a key is longer"):
+        recheck(certificate)
+
+
+def test_a_machine_of_identities_needs_no_factor():
+    witness = represent(MooreMachine([[0]], ["only"]), "householder")
+    assert witness.n_factors in (0, 1)
+    assert witness.lower().transduce([0]) == ["only"]

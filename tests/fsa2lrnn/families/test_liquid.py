@@ -1,0 +1,105 @@
+"""Liquid-S4: the weights replayed exactly and run, the missing hypothesis of T6, and the honest unknown."""
+
+import re
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, recheck, represent
+from verify import Proved, prove_equivalent
+from verify.strategies import machines
+
+
+@given(machines(max_states=5, max_letters=2))
+def test_every_witness_follows_the_recurrence_by_its_definition(machine):
+    for family in ("liquid-s4", "liquid-s4-diagonal"):
+        verdict = represent(machine, family)
+        if isinstance(verdict, LiquidWitness):
+            verdict.check()
+            minimal = machine.minimise()
+            A = np.array(verdict.A, dtype=object)
+            for a, row in enumerate(minimal.delta):
+                b = np.array(verdict.B[a], dtype=object)
+                for q, target in enumerate(row):
+                    x = np.array(verdict.vectors[q], dtype=object)
+                    assert list((A + np.diag(b)) @ x + b) == list(verdict.vectors[target])
+            if verdict.is_exact:
+                assert isinstance(prove_equivalent(verdict.lower(), machine), Proved)
+
+
+@given(machines(max_states=5, max_letters=2))
+def test_with_diagonal_a_it_does_no_more_than_a_diagonal_layer(machine):
+    """Proposition 2 applies, and its certificate is accepted for this family too."""
+    verdict, diagonal = represent(machine, "liquid-s4-diagonal"), represent(machine, "diagonal-complex")
+    if isinstance(diagonal, Impossibility):
+        assert isinstance(verdict, Impossibility)
+        assert verdict.check().startswith("impossible")
+    else:
+        assert not isinstance(verdict, Impossibility)
+
+
+def test_s3_which_no_diagonal_layer_represents_has_a_dense_one():
+    machine = zoo.group("S3")
+    assert isinstance(represent(machine, "diagonal-complex"), Impossibility)
+    witness = represent(machine, "liquid-s4")
+    assert isinstance(witness, LiquidWitness)
+    assert not witness.is_exact  # thirds among the weights
+    assert "representable" in witness.check()
+    word = ["(1,2)", "(1,2,3)", "(1,2)"] * 40
+    assert witness.lower().transduce(word) == machine.transduce(word)
+
+
+def test_the_hypothesis_that_t6_needs_on_the_whole_space():
+    """On Z the difference of set and reset vanishes, so it is diagonalisable there; on ℚ² it is nilpotent."""
+    machine = MooreMachine([[1, 1], [0, 0]], [0, 1], alphabet=["set", "reset"])
+    difference = np.array([[0, 0], [1, 1]]) - np.array([[1, 1], [0, 0]])
+    assert not (difference @ [1, -1]).any()
+    assert difference.any()
+    assert not (difference @ difference).any()
+    assert isinstance(represent(machine, "liquid-s4"), Unknown)
+
+
+def test_every_two_letter_machine_with_a_diagonalisable_difference_has_one():
+    for machine in (zoo.parity(), zoo.length_mod(5), zoo.group("S3")):
+        assert isinstance(represent(machine, "liquid-s4"), LiquidWitness)
+
+
+@pytest.mark.parametrize(
+    ("machine", "family", "reason"),
+    [
+        (zoo.sum_mod(3), "liquid-s4", "no rational eigenbasis"),
+        (zoo.sum_mod(3), "liquid-s4-diagonal", "rotations"),
+        (zoo.flip_flop(), "liquid-s4-diagonal", "letters of one multiplier and unlike shifts"),
+        (zoo.cerny(4), "liquid-s4", "no rational eigenbasis|do not commute"),
+    ],
+)
+def test_what_is_not_settled_is_unknown_and_says_why(machine, family, reason):
+    verdict = represent(machine, family)
+    assert isinstance(verdict, Unknown)
+    assert re.search(reason, verdict.explain())
+
+
+@pytest.mark.parametrize("part", ["A", "B", "vectors"])
+def test_a_changed_weight_is_refused(part):
+    certificate = represent(zoo.group("S3"), "liquid-s4").to_json()
+    row = certificate[part][1]
+    row[0] = str(Fraction(row[0]) + 1)
+    with pytest.raises(Rejected):
+        recheck(certificate)
+
+
+def test_a_dense_matrix_is_no_diagonal_witness():
+    certificate = represent(zoo.group("S3"), "liquid-s4").to_json()
+    with pytest.raises(Rejected, match="A is not diagonal"):
+        recheck({**certificate, "family": "liquid-s4-diagonal"})
+
+
+def test_one_state_needs_nothing():
+    machine = MooreMachine([[0]], ["only"])
+    for family in ("liquid-s4", "liquid-s4-diagonal"):
+        witness = represent(machine, family)
+        witness.check()
+        assert witness.lower().transduce([0, 0]) == ["only", "only"]

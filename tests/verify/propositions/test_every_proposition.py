@@ -1,0 +1,143 @@
+"""The registry holds what it says; and each checker, shown something broken, does not give the answer it should."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.families import Impossibility, represent
+from fsa2lrnn.lower import compile_machine, lower
+from fsa2lrnn.lrnn import index
+from fsa2lrnn.lrnn.scans import pscan, sequential
+from fsa2lrnn.lrnn.scans.pscan import schedule
+from verify import mutants
+from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
+from verify.propositions.stability import Ball
+
+SMOKE = Effort("smoke", examples=25, exhaustive=1)
+
+
+def without_a_letter(machine, **options):
+    return mutants.drop_letter(compile_machine(machine, **options), machine.alphabet[0])
+
+
+def complemented(machine, **options):
+    other = MooreMachine(machine.delta, [not output for output in machine.outputs], 0, machine.alphabet)
+    return compile_machine(other, **options)
+
+
+def one_hot(b, _p, _centred):
+    return torch.eye(b).double(), torch.ones(b).double()
+
+
+def tampered(machine, family):
+    """A certificate for the two states in the wrong order."""
+    verdict = represent(machine, family)
+    return replace(verdict, states=verdict.states[::-1]) if isinstance(verdict, Impossibility) else verdict
+
+
+def always(machine):
+    return lambda *_: machine
+
+
+def corners(b):
+    """Extreme points of the unit ball of the largest-entry norm, whose products grow."""
+    return iter(np.stack(np.meshgrid(*[[-1, 1]] * b), -1).reshape(-1, b).tolist())
+
+
+def quartic(A, v, _x0):
+    b = A.shape[-1]
+    _ = torch.zeros(A.shape[2] * b**3, 1) @ torch.zeros(1, b)
+    return v
+
+
+def diagonal_liquid(generator):
+    return np.diag(generator.integers(-2, 3, 2)), {letter: generator.integers(-2, 3, 2) for letter in "01-"}
+
+
+THREE_WORDS = {"0-1": 1, "1-0": -1, "0-0-1": -1}
+EARLY = mutants.early_transitions(pscan)
+BROKEN = {
+    "prop-1-words": [{"words": THREE_WORDS}, {"commutation": contradiction.dense}],
+    "prop-2-words": [{"words": contradiction.PARITY}, {"commutation": contradiction.dense}],
+    "prop-1-2-integers": [
+        {"words": THREE_WORDS},
+        {"words": {**contradiction.PAPER, "0-0": 1, "1-1": -1}},
+        {"machine_of": always(zoo.subtraction(2))},
+    ],
+    "prop-1-T3": [{"decide": tampered}, {"machine_of": lambda M, _: zoo.length_mod(M)}],
+    "prop-2-T3": [{"decide": tampered}, {"machine_of": lambda M, _: zoo.sum_mod(M)}],
+    "prop-1-modulo-2": [{"words": contradiction.PAPER}, {"words": THREE_WORDS}],
+    "prop-2-modulo-2": [{"machine": zoo.subtraction(3)}, {"machine": zoo.subtraction(2)}],
+    "block-diagonal": [{"compiler": lambda m: without_a_letter(m)}],
+    "liquid-s4-diagonal": [{"commutation": contradiction.dense}],
+    "liquid-s4-dense": [{"weights": diagonal_liquid}],
+    "liquid-s4-subtraction": [
+        {"words": contradiction.PAPER},
+        {"words": contradiction.commutator("", "0", "01", "0-")},
+        {"commutation": contradiction.dense},
+    ],
+    "eq-7": [{"ball": Ball("largest entry", corners, lambda v: max(map(abs, v)))}],
+    "eq-6": [{"apply": mutants.shrinking_rule}, {"apply": mutants.unclipped_rule}],
+    "norm-order": [{"norm": lambda v, p: float(v.abs().sum()) * p}],
+    "growth-bound": [{"bound": lambda _b, _p: 1.0}, {"bound": lambda b, _p: float(b)}],
+    "p-1.2-stable": [{"apply": mutants.shrinking_rule}, {"block": one_hot}],
+    "p-1.2-released": [{"apply": mutants.shrinking_rule}, {"p": 1.0}],
+    "pscan-any-ring": [
+        {"scan": EARLY},
+        {"scan": mutants.forgetful(pscan)},
+        *({"scan": mutants.wrong_at(pscan, length)} for length in (2, 63, 64, 130)),
+    ],
+    "pscan-floats": [
+        {"methods": {"sequential": sequential, "broken": broken}} for broken in (EARLY, mutants.wrong_at(pscan, 127))
+    ],
+    "pscan-index": [{"methods": {"broken": lambda t, c, q: index.sequential(t, c.flip(1), q)}}],
+    "spt-schedule": [{"names": mutants.swapped_names(schedule)}, {"round_of": mutants.swapped_products}],
+    "pscan-depth": [{"scan": sequential}, {"reference": pscan}],
+    "pscan-work": [{"scan": mutants.twice(pscan)}, {"scan": mutants.idle(pscan)}],
+    "pscan-complexity": [{"scan": mutants.idle(pscan)}],
+    "pscan-quadratic": [{"scan": quartic}],
+    "unit-columns": [{"tables": lambda m: mutants.reset_for_map(compile_recurrence(m, layout="dense"))}],
+    "input-dependent": [{"machine_of": always(zoo.parity())}],
+    "worked-examples": [{"machine_of": lambda name: zoo.from_task(name.replace("5", "7"))}],
+    "T1-zoo": [{"compiler": without_a_letter}],
+    "T1-small": [{"compiler": complemented}],
+    "T1-random": [{"compiler": without_a_letter}],
+    "T1-lowering": [{"bridge": lambda r, dtype: mutants.drop_letter(lower(r, dtype), r.alphabet[0])}],
+    "T2-inside": [{"apply": mutants.shrinking_rule}],
+    "T2-released": [{"apply": mutants.uncentred_rule}, {"compiler": lambda m, **_: compile_machine(m)}],
+}
+
+
+def test_every_proposition_has_something_broken_to_reject():
+    assert list(BROKEN) == [proposition.id for proposition in REGISTRY]
+
+
+@pytest.mark.parametrize("proposition", REGISTRY, ids=lambda p: p.id)
+def test_a_proposition_gets_the_answer_that_it_expects(proposition):
+    (outcome,) = run([proposition], SMOKE)
+    assert outcome.expected, outcome.answer
+    if isinstance(outcome.answer, Proved | Tested):
+        assert outcome.answer.cases > 0
+    assert bool(proposition.instead) == (proposition.expects is Refuted)
+
+
+@pytest.mark.parametrize(
+    ("proposition", "broken"),
+    [(proposition, broken) for proposition in REGISTRY for broken in BROKEN.get(proposition.id, [])],
+    ids=lambda value: value.id if hasattr(value, "id") else "+".join(value),
+)
+def test_a_checker_rejects_what_is_broken(proposition, broken):
+    answer = proposition.check(SMOKE, **broken)
+    assert not isinstance(answer, proposition.expects), answer
+
+
+def test_statements_are_sentences_with_a_source():
+    for proposition in REGISTRY:
+        assert proposition.statement.endswith(".")
+        assert proposition.source
+        assert proposition.hypotheses
+        assert proposition.check.__doc__

@@ -1,0 +1,46 @@
+"""The statements that the toolkit and the paper rest on, each with a checker: what is proved, tested, refuted or open.
+
+>>> from verify import propositions
+>>> (outcome,) = propositions.run(propositions.select(propositions.REGISTRY, ["p-1.2-stable"]))
+>>> type(outcome.answer).__name__, outcome.expected, outcome.answer.data["overflow"]["float32"]
+('Refuted', True, 256)
+"""
+
+from verify.propositions import compilation, families, scans, stability
+from verify.propositions.registry import (
+    DEEP,
+    FAST,
+    Answer,
+    Effort,
+    Outcome,
+    Proposition,
+    Proved,
+    Refuted,
+    Tested,
+    Undecided,
+    run,
+    select,
+)
+
+REGISTRY: tuple[Proposition, ...] = (
+    *families.PROPOSITIONS,
+    *stability.PROPOSITIONS,
+    *scans.PROPOSITIONS,
+    *compilation.PROPOSITIONS,
+)
+
+__all__ = [
+    "DEEP",
+    "FAST",
+    "REGISTRY",
+    "Answer",
+    "Effort",
+    "Outcome",
+    "Proposition",
+    "Proved",
+    "Refuted",
+    "Tested",
+    "Undecided",
+    "run",
+    "select",
+]
