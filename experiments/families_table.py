@@ -36,7 +36,7 @@ SERIES = (
     "group(S4)",
     *(f"subtraction({M})" for M in (2, 3, 4, 6, 7)),
 )
-RANDOM = tuple(f"random_dfa({2 + i % 11}, {2 + i % 2}, seed={i})" for i in range(100))
+RANDOM = tuple(f"random_dfa({2 + i % 11}, {2 + i % 2}, seed={i}, minimal=true)" for i in range(100))
 WORDS, LONGEST = 50, 500  # random words on which a layer with rotations is compared
 
 
@@ -55,7 +55,7 @@ def main() -> None:
     counts = [(len(drawn[family]["yes"]), drawn[family]["no"], drawn[family]["four_words"]) for family in FORCED]
     table.add_row(f"{len(RANDOM)} random", "", *(f"yes {yes}, no {no} ({words})" for yes, no, words in counts))
     note = "yes: real dimensions; no: four words, or how many equations; in brackets: how many by four words"
-    Console(width=120).print(table, f"{note}; written to {path.name}")
+    Console(width=130).print(table, f"{note}; written to {path.name}")
 
 
 def row(source: str) -> dict:

@@ -27,7 +27,7 @@ from fsa2lrnn.families.blocks import BlockWitness, one_hot_blocks
 from fsa2lrnn.families.closure import Obstruction, obstruction
 from fsa2lrnn.families.four_words import four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
-from fsa2lrnn.families.identities import FORCED, Family
+from fsa2lrnn.families.identities import DENSE_LIQUID, FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
@@ -68,7 +68,9 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
     if family == "householder":
         return householder(minimal)
     if family == "liquid-s4":
-        return dense_liquid(minimal)
+        liquid = dense_liquid(minimal)
+        refuted = _refute(minimal, DENSE_LIQUID, short_words=False) if isinstance(liquid, Unknown) else None
+        return refuted if isinstance(refuted, Impossibility) else liquid
     if family == "liquid-s4-diagonal":
         diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
         if isinstance(diagonal, Witness) and not isinstance(diagonal.form, Affine):
@@ -78,18 +80,26 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
 
 
 def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Witness | Impossibility:
-    """T3: W, and then a combination that merges two states or coordinates that tell all apart."""
-    family = form.name
+    """T3: a combination that merges two states, or coordinates that tell all apart."""
+    found = _refute(minimal, form, short_words)
+    if isinstance(found, Impossibility):
+        return found
+    sizes = (len(found.basis), minimal.n_states - 1)
+    if form.name == "lti":
+        return Witness(minimal, form.name, integer_affine(found.functions, minimal.delta, minimal.start), sizes)
+    return Witness(minimal, form.name, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+
+
+def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:
+    """The certificate, if the family's W holds a difference of two states; else W."""
     found = obstruction(form, minimal.delta)
     numbers, n_classes = found.merged()
+    if n_classes == minimal.n_states:
+        return found
+    states, terms = _combination(found, numbers)
+    words = four_words(form, minimal.delta, minimal.start) if short_words else None
     sizes = (len(found.basis), minimal.n_states - 1)
-    if n_classes < minimal.n_states:
-        states, terms = _combination(found, numbers)
-        words = four_words(form, minimal.delta, minimal.start) if short_words else None
-        return Impossibility(minimal, family, states, distinguish(minimal, *states) or (), terms, words, sizes)
-    if family == "lti":
-        return Witness(minimal, family, integer_affine(found.functions, minimal.delta, minimal.start), sizes)
-    return Witness(minimal, family, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+    return Impossibility(minimal, form.name, states, distinguish(minimal, *states) or (), terms, words, sizes)
 
 
 def description_of(family: str) -> str:

@@ -21,11 +21,11 @@ _PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 prod
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a vector of W comes from: (M_u − M_u')(e_s − e_t), then the letters of `then`."""
+    """Where a vector of W comes from: (M_u − M_u')(e_s − e_t), or a commutator's, then the letters of `then`."""
 
     source: int
     target: int
-    words: tuple[RunLengthWord, RunLengthWord]
+    words: tuple[RunLengthWord, ...]
     then: tuple[int, ...]
 
 
@@ -89,7 +89,7 @@ def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.nda
 def _forced_zero(identity: Identity, n: int) -> np.ndarray:
     """(M_u − M_u')(e_s − e_0) for s = 1 … n−1: int64, shape (n−1, n)."""
     vectors, rows = np.zeros((n - 1, n), np.int64), np.arange(n - 1)
-    for image, sign in zip(identity.maps, (1, -1), strict=True):
+    for image, sign in zip(identity.maps, identity.signs, strict=True):
         np.add.at(vectors, (rows, image[1:]), sign)
         vectors[:, image[0]] -= sign
     return vectors
@@ -134,7 +134,9 @@ def _annihilator(basis: np.ndarray, n: int) -> np.ndarray:
 def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
     """Whether W is all there: every function is constant on what is forced to be zero, and f ∘ δ_a is one of them."""
     for identity in forced:
-        difference = functions[:, identity.maps[0]] - functions[:, identity.maps[1]]
+        difference = np.zeros_like(functions)
+        for image, sign in zip(identity.maps, identity.signs, strict=True):
+            difference = difference + sign * functions[:, image]
         if (difference != difference[:, :1]).any():
             return False
     columns = basis.T.astype(object)

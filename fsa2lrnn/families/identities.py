@@ -26,6 +26,7 @@ class Family:
         description: the form of A, and published layers that have it.
         same_length: words of equal length have equal linear parts (A does not depend on the input); otherwise
             rearrangements of a word do (the A commute).
+        differences_commute: the A_a − A_b commute, being diagonal (Liquid-S4 with dense A), and nothing else is known.
         power: A_a² = A_a, A_a³ = A_a, or A_a^{L+1} = A_a with L the lcm of a's cycle lengths; None if nothing is known.
     """
 
@@ -33,6 +34,7 @@ class Family:
     description: str
     same_length: bool
     power: Power | None
+    differences_commute: bool = False
 
 
 FORCED: dict[str, Family] = {
@@ -47,12 +49,23 @@ FORCED: dict[str, Family] = {
 }  # fmt: skip
 
 
+# Liquid-S4 with dense A is not decided by its identities: they refute, and T6 represents.
+DENSE_LIQUID = Family("liquid-s4", "A + diag(Bu) with dense A", False, None, differences_commute=True)
+
+
 @dataclass(frozen=True)
 class Identity:
-    """Two words with equal linear parts, and the maps δ(·, u), δ(·, u') that they induce: int64, shape (n,)."""
+    """Words whose linear parts, with signs, add up to zero: A_u − A_u' = 0, or a commutator of differences.
 
-    words: tuple[RunLengthWord, RunLengthWord]
-    maps: tuple[np.ndarray, np.ndarray]
+    Args:
+        words: u and u', or the six words of `commutator`.
+        maps: the maps δ(·, word) that they induce, int64, shape (n,).
+        signs: 1 or −1 for each.
+    """
+
+    words: tuple[RunLengthWord, ...]
+    maps: tuple[np.ndarray, ...]
+    signs: tuple[int, ...] = (1, -1)
 
 
 def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
@@ -62,6 +75,9 @@ def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
     """
     _, kept = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in kept)
+    if family.differences_commute:
+        yield from (commutator(a, b, letters[0], delta) for i, a in enumerate(letters[1:]) for b in letters[1:][:i])
+        return
     for i, a in enumerate(letters):
         for b in letters[i + 1 :]:
             if not family.same_length:
@@ -71,6 +87,13 @@ def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
         if family.power is not None:
             high = exponent(family.power, delta[a])
             yield Identity((((a, high),), ((a, 1),)), (power_of(delta[a], high), delta[a]))
+
+
+def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
+    """(A_a − A_c)(A_b − A_c) − (A_b − A_c)(A_a − A_c) = 0, multiplied out; words are read from the left."""
+    pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
+    words = tuple(((first, 1), (second, 1)) for first, second in pairs)
+    return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))
 
 
 def exponent(power: Power, step: np.ndarray) -> int:

@@ -71,7 +71,7 @@ def _recheck(certificate: dict[str, Any]) -> str:
     _require(family in (*FAMILIES, *LIQUID, HOUSEHOLDER), f"family {family!r} is not known")
     if certificate["verdict"] == "impossible":
         family = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
-        _require(family in FAMILIES, f"no certificate of impossibility is known for {family}")
+        _require(family in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
         _check_impossible(certificate, delta, outputs, family)
         p, q = certificate["states"]
         return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
@@ -87,17 +87,29 @@ def _check_impossible(certificate: dict[str, Any], delta: list[list[int]], outpu
     _require(p != q and outputs[separator[p]] != outputs[separator[q]], f"the separator does not tell {p} from {q}")
     total = [Fraction(0)] * len(outputs)
     for term in certificate["terms"]:
-        u, other = term["words"]
-        _require(_must_agree(u, other, delta, family), f"the words {u} and {other} may differ in the family {family}")
+        signed = _cancelling(term["words"], delta, family)
         _require(min(term["from"], term["to"]) >= 0, "a state is negative")
         after, coefficient = _map(term["then"], delta), _numbers([term["coefficient"]])[0]
-        for word, sign in ((u, 1), (other, -1)):
+        for word, sign in signed:
             image = _map(word, delta)
             total[after[image[term["from"]]]] += sign * coefficient
             total[after[image[term["to"]]]] -= sign * coefficient
     total[p] -= 1
     total[q] += 1
     _require(not any(total), f"the terms do not add up to x_{p} − x_{q}")
+
+
+def _cancelling(words: Sequence[Word], delta: list[list[int]], family: str) -> list[tuple[Word, int]]:
+    """The words with signs with which their linear parts add up to zero in every layer of the family."""
+    if family == "liquid-s4":  # the differences A_a - A_c and A_b - A_c are diagonal, so they commute
+        b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
+        pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
+        commutator = [[[first, 1], [second, 1]] for first, second in pairs]
+        _require([[list(run) for run in word] for word in words] == commutator, f"{words} is no commutator")
+        return list(zip(words, (1, -1, -1, -1, 1, 1), strict=True))
+    u, other = words
+    _require(_must_agree(u, other, delta, family), f"the words {u} and {other} may differ in the family {family}")
+    return [(u, 1), (other, -1)]
 
 
 def _must_agree(u: Word, other: Word, delta: list[list[int]], family: str) -> bool:

@@ -28,12 +28,15 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Term:
-    """coefficient × the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, after the word `then`."""
+    """coefficient × the equation x_{su} − x_{tu} − x_{su'} + x_{tu'} = 0, after the word `then`.
+
+    For Liquid-S4 with dense A, `words` are the six of `identities.commutator`, and the equation has twelve vectors.
+    """
 
     coefficient: Fraction
     source: int
     target: int
-    words: tuple[RunLengthWord, RunLengthWord]
+    words: tuple[RunLengthWord, ...]
     then: tuple[int, ...]
 
 

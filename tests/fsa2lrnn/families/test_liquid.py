@@ -9,6 +9,9 @@ from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, recheck, represent
+from fsa2lrnn.families.closure import obstruction
+from fsa2lrnn.families.identities import DENSE_LIQUID, commutator
+from fsa2lrnn.families.liquid import dense_liquid
 from verify import Proved, prove_equivalent
 from verify.strategies import machines
 
@@ -80,6 +83,42 @@ def test_what_is_not_settled_is_unknown_and_says_why(machine, family, reason):
     verdict = represent(machine, family)
     assert isinstance(verdict, Unknown)
     assert re.search(reason, verdict.explain())
+
+
+@given(machines(max_states=5, max_letters=3))
+def test_the_necessary_condition_never_refutes_what_t6_represents(machine):
+    """The two are found in different ways: an eigenbasis, and commutators of differences."""
+    minimal = machine.minimise()
+    if isinstance(dense_liquid(minimal), LiquidWitness):
+        assert obstruction(DENSE_LIQUID, minimal.delta).merged()[1] == minimal.n_states
+
+
+@pytest.mark.parametrize("task", ["subtraction(5)", "mod_arith(3)", "group(S3, generators=all)"])
+def test_no_liquid_s4_layer_at_all_represents_these(task):
+    verdict = represent(zoo.from_task(task), "liquid-s4")
+    assert isinstance(verdict, Impossibility)
+    assert verdict.check().startswith("impossible: no liquid-s4 layer")
+    assert all(len(term.words) == 6 for term in verdict.terms)
+
+
+def test_a_commutator_adds_up_to_zero_for_commuting_differences():
+    """The six signed words are [A_a − A_c, A_b − A_c], for matrices whose differences are diagonal."""
+    rng = np.random.default_rng(0)
+    base = rng.integers(-3, 4, (3, 3))
+    A = [base + np.diag(rng.integers(-3, 4, 3)) for _ in range(3)]
+    identity = commutator(0, 1, 2, np.zeros((3, 1), int))
+    total = sum(
+        s * (A[second] @ A[first]) for s, ((first, _), (second, _)) in zip(identity.signs, identity.words, strict=True)
+    )
+    assert not total.any()
+
+
+def test_other_words_than_a_commutator_are_refused():
+    certificate = represent(zoo.subtraction(3), "liquid-s4").to_json()
+    words = certificate["terms"][0]["words"]
+    words[3], words[4] = words[4], words[3]
+    with pytest.raises(Rejected, match="is no commutator"):
+        recheck(certificate)
 
 
 @pytest.mark.parametrize("part", ["A", "B", "vectors"])

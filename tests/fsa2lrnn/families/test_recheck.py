@@ -372,6 +372,19 @@ def test_a_number_that_would_be_rounded_is_refused():
     rejected(certificate, "malformed")
 
 
+@pytest.mark.parametrize(
+    "words", [[[[1, 3]], [[1, 2]]], [[[1, 2]], []], [[[0, 1], [1, 1]], [[1, 1]]], [[[0, 2]], [[1, 1]]]]
+)
+def test_powers_are_those_of_one_letter_and_no_others(words):
+    certificate = changed(CASES["parity diagonal[0,1]"], ("terms", 0, "words"), lambda _: words)
+    rejected(certificate, r"may differ in the family diagonal\[0,1\]")
+
+
+def test_a_letter_may_be_written_in_several_runs():
+    certificate = changed(CASES["parity diagonal[0,1]"], ("terms", 0, "words", 0), lambda _: [[1, 1], [0, 0], [1, 1]])
+    assert accepted(certificate)
+
+
 def test_huge_repetitions_are_no_obstacle():
     certificate = copy.deepcopy(CASES["sum_mod(3) diagonal[-1,1]"])
     certificate["separator"] = [[0, 10**300]]
