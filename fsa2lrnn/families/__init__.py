@@ -6,7 +6,7 @@ e_p − e_q lies in W, and then the quotient by W is one.
 
 >>> from fsa2lrnn.automata import zoo
 >>> represent(zoo.flip_flop(), "diagonal[0,1]").check()
-'representable: a diagonal[0,1] layer of 1 dimensions represents this machine'
+'representable: one diagonal[0,1] layer of 1 dimension represents this machine'
 >>> represent(zoo.ab_star(), "diagonal-complex").four_words
 (('b',), ('a', 'b'), ('b', 'a'))
 """
@@ -25,7 +25,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockWitness, one_hot_blocks
 from fsa2lrnn.families.closure import Obstruction, obstruction
-from fsa2lrnn.families.four_words import four_words
+from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import DENSE_LIQUID, FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
@@ -97,7 +97,7 @@ def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibi
     if n_classes == minimal.n_states:
         return found
     states, terms = _combination(found, numbers)
-    words = four_words(form, minimal.delta, minimal.start) if short_words else None
+    words = shortest_four_words(form, minimal.delta, minimal.start) if short_words else None
     sizes = (len(found.basis), minimal.n_states - 1)
     return Impossibility(minimal, form.name, states, distinguish(minimal, *states) or (), terms, words, sizes)
 

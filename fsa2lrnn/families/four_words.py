@@ -28,7 +28,7 @@ class FourWords:
     differ_at_start: bool
 
 
-def four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
+def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
     """The shortest such words by |u|, then |p|; None if there are none within the budgets above."""
     _, kept = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in kept)

@@ -79,7 +79,7 @@ def separating_lanes(functions: np.ndarray, delta: np.ndarray, start: int, famil
     kept: list[Lane] = []
     pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
     n = delta.shape[1]
-    for lane in (lane for piece in pieces for lane in _lanes_of(piece, delta, start)):
+    for lane in (lane for piece in pieces for lane in _lanes_of(piece, delta, start)):  # low orders first
         if _classes([*kept, lane], n) > _classes(kept, n):
             kept.append(lane)
         if _classes(kept, n) == n:
@@ -116,12 +116,6 @@ def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family
     for step in delta:
         orders = {"square": [1], "cube": [1, 2]}.get(str(family.power)) or _possible_orders(step)
         pieces = [part for piece in pieces for part in _split(piece, step, start, orders)]
-    for piece in pieces:
-        if piece.order > MAX_ORDER:
-            raise BudgetExceeded(
-                f"the witness needs a root of unity of order {piece.order:,}, more than {MAX_ORDER:,}: "
-                "the family does represent the machine, but its weights are not written out"
-            )
     return pieces
 
 
@@ -150,6 +144,11 @@ def _split(piece: _Piece, step: np.ndarray, start: int, orders: list[int]) -> It
 def _lanes_of(piece: _Piece, delta: np.ndarray, start: int) -> Iterator[Lane]:
     """The lanes of a piece: each function itself, or its projections to the characters of the letters."""
     m = piece.order
+    if m > MAX_ORDER:
+        raise BudgetExceeded(
+            f"the witness needs a root of unity of order {m:,}, more than {MAX_ORDER:,}: "
+            "the family does represent the machine, but its weights are not written out"
+        )
     for function in piece.functions:
         ring = np.zeros((len(function), m), dtype=object)  # polynomials in ζ modulo ζ^m − 1
         ring[:, 0] = function

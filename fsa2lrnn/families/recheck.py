@@ -53,7 +53,7 @@ def recheck(certificate: dict[str, Any]) -> str:
         return _recheck(certificate)
     except Rejected:
         raise
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
         raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {fault})") from None
 
 
@@ -70,14 +70,15 @@ def _recheck(certificate: dict[str, Any]) -> str:
     _require(_all_reachable(delta, machine["start"]), "some state can't be reached, so it need not have a vector")
     _require(family in (*FAMILIES, *LIQUID, HOUSEHOLDER), f"family {family!r} is not known")
     if certificate["verdict"] == "impossible":
-        family = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
-        _require(family in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
-        _check_impossible(certificate, delta, outputs, family)
+        forced = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
+        _require(forced in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
+        _check_impossible(certificate, delta, outputs, forced)
         p, q = certificate["states"]
         return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
     _require(certificate["verdict"] == "representable", f"verdict {certificate['verdict']!r} is not known")
     dimension = _check_representable(certificate, delta, n, family)
-    return f"representable: a {family} layer of {dimension} dimensions represents this machine"
+    plural = "" if dimension == 1 else "s"
+    return f"representable: one {family} layer of {dimension} dimension{plural} represents this machine"
 
 
 def _check_impossible(certificate: dict[str, Any], delta: list[list[int]], outputs: list[Any], family: str) -> None:

@@ -101,10 +101,10 @@ class Impossibility:
                 f"x({self._text(u)}) − x({self._text(other)}): a contradiction in four words."
             )
         else:
-            lines.append(
-                f"{len(self.terms)} equations that the family forces add up to it; no four words were found that do "
-                "so by themselves."
-            )
+            count = "An equation that the family forces amounts to it"
+            if len(self.terms) > 1:
+                count = f"{len(self.terms)} equations that the family forces add up to it"
+            lines.append(f"{count}; no four words were found that do so by themselves.")
         return " ".join(lines)
 
     def to_json(self) -> dict[str, Any]:
@@ -200,7 +200,8 @@ class Witness:
         rotations = [f"1/{order} turn" for order in orders if order > 2]
         parts = [f"{real} real lane{'s' if real > 1 else ''}"] if (real := len(orders) - len(rotations)) else []
         parts += [f"{len(rotations)} rotating by multiples of {', '.join(rotations)}"] if rotations else []
-        return f"{self.dimension} real dimensions: {' and '.join(parts) or 'a single state needs none'}."
+        size = f"{self.dimension} real dimension{'' if self.dimension == 1 else 's'}"
+        return f"{size}: {' and '.join(parts) or 'a single state needs none'}."
 
     def to_json(self) -> dict[str, Any]:
         """A certificate that `recheck` accepts."""

@@ -55,7 +55,7 @@ def test_the_verdicts_of_the_theory(source):
 @pytest.mark.parametrize("family", FORCED)
 def test_every_answer_about_the_zoo_passes_its_check(source, family):
     verdict = represent(zoo.from_task(source), family)
-    kind = "impossible: no" if isinstance(verdict, Impossibility) else "representable: a"
+    kind = "impossible: no" if isinstance(verdict, Impossibility) else "representable: one"
     assert verdict.check().startswith(f"{kind} {family} layer")
     assert verdict.explain()
 
@@ -122,7 +122,7 @@ def test_a_machine_of_one_state_needs_no_dimension():
         verdict = represent(MooreMachine([[0, 0], [1, 0]], "xx", alphabet="ab"), family)
         assert isinstance(verdict, Witness)
         assert (verdict.dimension, verdict.obstruction) == (0, (0, 0))
-        assert verdict.check() == f"representable: a {family} layer of 0 dimensions represents this machine"
+        assert verdict.check() == f"representable: one {family} layer of 0 dimensions represents this machine"
         assert "a single state needs none" in verdict.explain() or family == LTI
 
 

@@ -1,7 +1,7 @@
 """Four words do what they say, and no shorter ones do."""
 
 import itertools
-import sys
+from importlib import import_module
 
 import pytest
 from hypothesis import given, settings
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import represent
-from fsa2lrnn.families.four_words import four_words
+from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.families.verdicts import Witness
 from verify.strategies import machines
@@ -53,7 +53,7 @@ def shortest(machine, form, longest=LONGEST):
 @given(machines(4, 2), st.sampled_from(["lti", "diagonal[0,1]"]))
 def test_the_words_satisfy_their_definition_and_none_are_shorter(machine, family):
     minimal, form = machine.minimise(), FORCED[family]
-    words, least = four_words(form, minimal.delta, minimal.start), shortest(minimal, form)
+    words, least = shortest_four_words(form, minimal.delta, minimal.start), shortest(minimal, form)
     if words is None:
         assert least is None
         return
@@ -67,7 +67,7 @@ def test_the_words_satisfy_their_definition_and_none_are_shorter(machine, family
 def test_a_machine_with_a_witness_has_no_such_words(machine, family):
     if isinstance(represent(machine, family, short_words=False), Witness):
         minimal = machine.minimise()
-        assert four_words(FORCED[family], minimal.delta, minimal.start) is None
+        assert shortest_four_words(FORCED[family], minimal.delta, minimal.start) is None
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,6 @@ def test_the_words_of_the_paper_are_among_them():
 @pytest.mark.parametrize(("family", "budget"), [("lti", "MAX_NODES"), ("diagonal[0,1]", "MAX_ENTRIES")])
 def test_a_search_that_runs_out_of_budget_says_nothing(family, budget, monkeypatch):
     machine = zoo.mod_arith(5).minimise()
-    assert four_words(FORCED[family], machine.delta, machine.start) is not None
-    monkeypatch.setattr(sys.modules[four_words.__module__], budget, 10)
-    assert four_words(FORCED[family], machine.delta, machine.start) is None
+    assert shortest_four_words(FORCED[family], machine.delta, machine.start) is not None
+    monkeypatch.setattr(import_module("fsa2lrnn.families.four_words"), budget, 10)
+    assert shortest_four_words(FORCED[family], machine.delta, machine.start) is None

@@ -338,7 +338,7 @@ def test_a_malformed_certificate_is_refused_and_nothing_worse(certificate, data)
         if data.draw(st.booleans()):
             del at[path[-1]]
         else:
-            at[path[-1]] = data.draw(ODDITIES)
+            at[path[-1]] = copy.deepcopy(data.draw(ODDITIES))
     if accepted(certificate) and sane(certificate["machine"]):
         assert is_true(certificate)
 
@@ -346,6 +346,13 @@ def test_a_malformed_certificate_is_refused_and_nothing_worse(certificate, data)
 def sane(machine):
     rows = machine["delta"]
     return all(type(q) is int for row in rows for q in row) and type(machine["start"]) is int
+
+
+def test_a_document_nested_beyond_reason_is_refused():
+    certificate = copy.deepcopy(CASES["parity lti"])
+    for _ in range(sys.getrecursionlimit()):
+        certificate["machine"]["outputs"] = [certificate["machine"]["outputs"], 0]
+    rejected(certificate, "malformed")
 
 
 @pytest.mark.parametrize("document", [None, [], {}, 3, "text", {"format": "fsa2lrnn-certificate", "version": 1}])

@@ -50,7 +50,7 @@ def test_words_of_long_letters_are_spaced():
 def test_a_witness_is_told_by_its_lanes():
     told = {
         ("sum_mod(5)", "diagonal-complex"): "2 real dimensions: 1 rotating by multiples of 1/5 turn.",
-        ("parity", "diagonal[-1,1]"): "1 real dimensions: 1 real lane.",
+        ("parity", "diagonal[-1,1]"): "1 real dimension: 1 real lane.",
         ("group(Z2xZ2)", "diagonal[-1,1]"): "2 real dimensions: 2 real lanes.",
         ("sum_mod(6)", "diagonal-complex"): "3 real dimensions: 1 real lane and 1 rotating by multiples of 1/3 turn.",
         ("shift_register(3)", "lti"): "An integer matrix of 3 dimensions, the same for every letter.",
