@@ -1,18 +1,22 @@
-"""The table of measurements in the README, made from the results: `python -m experiments.readme`."""
+"""The tables of results in the README, made from the JSON: `python -m experiments.readme`."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from experiments import results_io
 from fsa2lrnn.files import write_atomically
 
+EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 README = Path(__file__).parent.parent / "README.md"
-BEGIN, END = "<!-- results: python -m experiments.readme -->\n", "<!-- end of results -->"
+SECTION = re.compile(
+    r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
+)
 
 
 def measurements() -> str:
-    """The lines between the marks: one table from bench_machines.json, one sentence from bench_scans.json."""
+    """What large machines and long words cost, and a sentence on the scans: from the two benchmarks."""
     machines = results_io.read("bench_machines")["results"]
     document = results_io.read("bench_scans")
     large, stream = machines["compile_10000_by_256"], machines["stream_100_million_letters"]
@@ -46,10 +50,24 @@ def measurements() -> str:
     return "\n".join(lines)
 
 
+def families() -> str:
+    """Which family represents the examples of docs/theory.md §4: dimensions of the witness, or a dash."""
+    rows = results_io.read("families_table")["results"]["machines"][:EXAMPLES]
+    names = list(rows[0]["families"])
+    lines = [f"| machine | states | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    for row in rows:
+        answers = [row["families"][name] for name in names]
+        cells = [f"yes, {a['dimension']}d" if a["verdict"] == "yes" else "no" for a in answers]
+        lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+SECTIONS = {"measurements": measurements, "families": families}
+
+
 def regenerated(text: str) -> str:
-    """The README with its measurements made anew."""
-    before, rest = text.split(BEGIN)
-    return before + BEGIN + measurements() + rest[rest.index(END) :]
+    """The README with every section made anew."""
+    return SECTION.sub(lambda match: match[1] + SECTIONS[match[2]]() + match[3], text)
 
 
 def main() -> None:
