@@ -85,22 +85,29 @@ def lower_householder(witness: HouseholderWitness) -> LRNN:
 def safe_length(witness: Witness) -> int | None:
     """A number of letters up to which the module of `lower_witness` is right on every word; None for every length.
 
-    Integer weights are exact. A rotation by a rounded angle moves a state of norm at most R by at most R·√2·u beyond
-    its true place in one step, u = 2⁻⁵³, and the arithmetic of the step adds at most 8 u (R + |v|); errors carry over
-    with a factor of at most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N · 16 u (R + |v|). The read-out keeps
-    the right state as long as c·error, with the roundings of the projection and of the hats, stays below half a gap.
+    Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the sizes of
+    their coefficients), and m the most coefficients of a number. A weight is such a sum, off by at most (m + 2) u
+    (R + V); a rotation by a rounded angle moves a state by at most √2 u R from its true place, and the arithmetic of a
+    step adds at most 8 u (R + V): together less than e = (m + 12) u (R + V) a step. Errors carry over with a factor of
+    at most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N e. The read-out keeps the right state as long as
+    |c|·3 N e, with the roundings of the projection and of the hats, stays below half a gap.
     """
     if witness.is_exact or isinstance(witness.form, Affine):
         return None
-    tables = _lane_tables(witness.form, witness.machine)
-    points = tables.x.reshape(len(tables.x), -1)
+    lanes = witness.form
+    points = _lane_tables(lanes, witness.machine).x.reshape(witness.machine.n_states, -1)
     c, gap = _projection(points, is_integer=False)
-    reach = float(np.linalg.norm(tables.x, axis=-1).max() + np.linalg.norm(tables.v, axis=-1).max())
-    weight = float(np.abs(c).sum())
-    width = float(np.ptp(points @ c)) + gap
+    reach = max(_largest_sum(lane.values) + _largest_sum(lane.shifts) for lane in lanes)
+    coefficients = max(len(lane.shifts[0]) for lane in lanes)
+    weight, width = float(np.abs(c).sum()), float(np.ptp(points @ c)) + gap
     reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
-    step = 3 * 16 * _UNIT * reach * weight
+    step = 3 * (coefficients + 12) * _UNIT * reach * weight
     return int(min(max(0.0, gap / 2 - reading) / step, 1 / (4 * _UNIT)))
+
+
+def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:
+    """The largest sum of the sizes of a number's coefficients, which bounds the number."""
+    return float(max(sum(map(abs, coefficients)) for coefficients in numbers))
 
 
 def lower_affine(tables: AffineTables, machine: MooreMachine, is_integer: bool) -> LRNN:

@@ -69,8 +69,8 @@ def test_the_bound_on_rotations_covers_the_error_that_is_seen():
         x, _ = model.layers[0](u, model.layers[0].initial_state(1))
     places = np.array([[z.real, z.imag] for z in map(lane.number, lane.values)])
     errors = np.linalg.norm(x[0].numpy() - places[np.cumsum(word) % 5], axis=1)
-    reach = np.linalg.norm(places, axis=1).max() + max(abs(lane.number(s)) for s in lane.shifts)
-    assert 0 < errors.max() < 3 * len(word) * 16 * 2.0**-53 * reach
+    reach = max(sum(map(abs, value)) for value in lane.values) + max(sum(map(abs, shift)) for shift in lane.shifts)
+    assert 0 < errors.max() < 3 * len(word) * (4 + 12) * 2.0**-53 * reach
 
 
 def test_quarter_turns_are_exact():
