@@ -3,9 +3,11 @@
 import os
 
 import torch
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 torch.set_num_threads(1)
-settings.register_profile("fast", max_examples=50, deadline=None, derandomize=True)
-settings.register_profile("deep", max_examples=2_000, deadline=None, print_blob=True)
+# How long an example takes says something of the machine that runs the tests, and nothing of the code.
+UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("fast", max_examples=50, derandomize=True, **UNHURRIED)
+settings.register_profile("deep", max_examples=2_000, print_blob=True, **UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
