@@ -17,6 +17,11 @@ def test_content_and_ordinary_permissions(tmp_path):
     assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o666 & ~umask
 
 
+def test_a_missing_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no such folder, make it first: .*nowhere'"):
+        write_atomically(tmp_path / "nowhere" / "f", b"")
+
+
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(tmp_path, monkeypatch):
     (tmp_path / "f").write_bytes(b"old")
 
