@@ -104,7 +104,10 @@ class Impossibility:
             count = "An equation that the family forces amounts to it"
             if len(self.terms) > 1:
                 count = f"{len(self.terms)} equations that the family forces add up to it"
-            lines.append(f"{count}; no four words were found that do so by themselves.")
+            if self.family == "liquid-s4":
+                lines.append(f"{count}: differences of letters, being diagonal, commute.")
+            else:
+                lines.append(f"{count}; no four words were found that do so by themselves.")
         return " ".join(lines)
 
     def to_json(self) -> dict[str, Any]:

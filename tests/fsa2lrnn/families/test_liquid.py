@@ -99,6 +99,7 @@ def test_no_liquid_s4_layer_at_all_represents_these(task):
     assert isinstance(verdict, Impossibility)
     assert verdict.check().startswith("impossible: no liquid-s4 layer")
     assert all(len(term.words) == 6 for term in verdict.terms)
+    assert verdict.explain().endswith("differences of letters, being diagonal, commute.")
 
 
 def test_a_commutator_adds_up_to_zero_for_commuting_differences():
