@@ -123,7 +123,7 @@ def test_files_that_cannot_be_written(tmp_path):
         UnsupportedFormat, match=r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"
     ):
         write_file(PARITY, tmp_path / "m.png")
-    with pytest.raises(UnsupportedFormat, match=r"can't be written \(no such folder, make it first\): choose another path"):
+    with pytest.raises(UnsupportedFormat, match=r"can't be written \(no such folder, make it first\): choose"):
         write_file(PARITY, tmp_path / "none" / "m.json")
 
 
