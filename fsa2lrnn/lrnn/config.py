@@ -41,7 +41,10 @@ class BlockLayerConfig:
 
 @dataclass(frozen=True)
 class HouseholderLayerConfig:
-    """A layer of one block of size `size` whose transition is a product of `n_factors` factors I − β k kᵀ."""
+    """A layer of one block of size `size` whose transition is a product of `n_factors` factors I − β k kᵀ.
+
+    The column rule of the model (`normalisation`, `p`) is for blocks that a gate writes out, not for products.
+    """
 
     size: int
     n_factors: int
