@@ -8,11 +8,12 @@ from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.gates import Gate
 from fsa2lrnn.lrnn.config import BlockLayerConfig, IndexLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import released_scale
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, IndexTables, Recurrence
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexReadout, IndexTables, Recurrence
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 
@@ -21,20 +22,22 @@ def compile_machine(
     machine: MooreMachine,
     form: Form = "onehot",
     max_block: int | None = None,
-    token_shift: bool = True,  # noqa: ARG001 - a permission; one-hot blocks never need it
+    token_shift: bool = True,
     dtype: torch.dtype = torch.float32,
     layout: Layout = "auto",
     normalisation: str = "clip",
     p: float = 1.2,
     dense_memory: int = DENSE_MEMORY,
 ) -> LRNN:
-    """An LRNN with exact weights that computes `machine` on every word of every length (T1 of docs/theory.md).
+    """An LRNN with exact weights that computes `machine` on every word of every length (T1, §6 of docs/theory.md).
 
     Args:
         machine: any complete Moore machine.
-        form: "onehot": a single layer of one-hot blocks.
-        max_block: refuse blocks larger than this.
-        token_shift: whether a layer may look at the letter before; the one-hot form never needs to.
+        form: "onehot", a single layer of one-hot blocks; "cascade", layers of small blocks whose gates read the states
+            below; "auto", the cheaper of the two (`choice.choose` says why).
+        max_block: the largest block allowed; if None, the one-hot form takes what it needs, a cascade 8.
+        token_shift: whether a layer may see its input before the letter too, at first what x₀ gives. Cascades use it
+            where they need it; without it their blocks grow. The one-hot form never needs to.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
         layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states a block).
         normalisation: the column rule of the model, "clip" or "none"; "released" can't hold one-hot columns.
@@ -45,33 +48,43 @@ def compile_machine(
         An `LRNN` of the class that is trained, its weights set. An index layout has no weights to train.
 
     Raises:
-        NotExpressible: if a block exceeds `max_block`, or for `normalisation="released"`, with the numbers.
+        NotExpressible: if it can't be had with blocks of at most `max_block`, or for `normalisation="released"`.
+        NotExact: if a cascade's gates need integers that `dtype` does not hold.
         BudgetExceeded: if dense weights are asked for and would not fit.
         UnsupportedFormat: for an unknown form, layout, dtype or normalisation.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
     >>> model.transduce([1, 0, 1]), model.layers[0].block_sizes
     ([True, True, False], (2,))
+    >>> from fsa2lrnn.automata import zoo
+    >>> model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=False)
+    >>> model.transduce("1+2-3*4")[-1], [layer.block_sizes for layer in model.layers]
+    (1, [(1, 1), (1, 4), (5,)])
     """
-    recurrence = compile_recurrence(machine, form, max_block, layout, dense_memory)
+    recurrence = compile_recurrence(machine, form, max_block, token_shift, layout, dense_memory)
     return lower(recurrence, dtype, normalisation, p)
 
 
 def lower(
     recurrence: Recurrence, dtype: torch.dtype = torch.float32, normalisation: str = "clip", p: float = 1.2
 ) -> LRNN:
-    """The network with the tables of `recurrence` as its weights. Raises as `compile_machine` does."""
+    """The network with the tables of `recurrence` as its weights.
+
+    Raises as `compile_machine` does, and `NotExact` for a stack with sums of integers that `dtype` does not hold.
+    """
     if dtype not in DTYPES:
         raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
-    layer, readout = recurrence.layer, recurrence.readout
+    tables, readout = recurrence.tables, recurrence.readout
     with torch.no_grad():
-        if isinstance(layer, IndexTables) and isinstance(readout, IndexReadout):
-            return _lower_index(recurrence, layer, readout).to(dtype)
-        if isinstance(layer, DenseTables) and isinstance(readout, DenseReadout):
+        if isinstance(tables, IndexTables) and isinstance(readout, IndexReadout):
+            return _lower_index(recurrence, tables, readout).to(dtype)
+        if not isinstance(tables, IndexTables) and isinstance(readout, DenseReadout):
             if normalisation == "released":
-                raise NotExpressible(_why_not_released(layer, p))
-            return _lower_dense(recurrence, layer, readout, normalisation, p).to(dtype)
-    raise UnsupportedFormat(f"no network for {type(layer).__name__} with {type(readout).__name__}")
+                raise NotExpressible(_why_not_released(max(tables.block_sizes), p))
+            if isinstance(tables, DenseTables):
+                return _lower_dense(recurrence, tables, readout, normalisation, p).to(dtype)
+            return _lower_stack(recurrence, tables, readout, dtype, normalisation, p)
+    raise UnsupportedFormat(f"no network for {type(tables).__name__} with {type(readout).__name__}")
 
 
 def _lower_dense(
@@ -108,6 +121,87 @@ def _lower_dense(
     return model
 
 
+def _lower_stack(
+    recurrence: Recurrence, stack: GatedStack, readout: DenseReadout, dtype: torch.dtype, normalisation: str, p: float
+) -> LRNN:
+    """Gate for gate: a model connected by "concat" shows its layers what the stack's gates see, the embedding being
+    one-hot in the cell."""
+    gates = {"readout": readout.gate}
+    for i, layer in enumerate(stack.layers):
+        gates |= {f"layers.{i}.transition": layer.transition, f"layers.{i}.value": layer.value}
+    for name, gate in gates.items():
+        _check_exact(name, gate, _one_hot_parts(stack, name), dtype)
+    config = LRNNConfig(
+        alphabet=recurrence.alphabet,
+        outputs=recurrence.outputs,
+        layers=tuple(
+            # A gate without hidden units is constant: one of zero weights stands for none.
+            BlockLayerConfig(layer.block_sizes, max(1, layer.transition.n_units), max(1, layer.value.n_units))
+            for layer in stack.layers
+        ),
+        embedding_dim=stack.n_cells,
+        readout_hidden=max(1, readout.gate.n_units),
+        normalisation=normalisation,
+        p=p,
+        connection="concat",
+        token_shift=stack.token_shift,
+    )
+    weights = {"embedding.weight": np.eye(stack.n_cells)[stack.cell]}
+    weights |= {f"layers.{i}.x0": layer.x0 for i, layer in enumerate(stack.layers)}
+    for name, gate in gates.items():
+        weights[f"{name}.2.bias"] = gate.b2
+        if gate.n_units:
+            weights |= {f"{name}.0.weight": gate.W1, f"{name}.0.bias": gate.b1, f"{name}.2.weight": gate.W2}
+    model = _blank(config).to(dtype)
+    _set(model, weights)
+    return model
+
+
+def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
+    """The columns of a gate's input in parts of which at most one is 1: the cell, and the block of each head below."""
+    cells, lower, offset = [np.arange(stack.n_cells)], list[np.ndarray](), stack.n_cells
+    n_below = len(stack.layers) if name == "readout" else int(name.split(".")[1])
+    for layer in stack.layers[:n_below]:
+        b = max(layer.block_sizes)
+        lower += [offset + h * b + np.arange(size) for h, size in enumerate(layer.block_sizes)]
+        offset += layer.width
+    if name == "readout":
+        return [part - stack.n_cells for part in lower]
+    return [*cells, *lower, *(part + offset for part in cells + lower if stack.token_shift)]
+
+
+def _check_exact(name: str, gate: Gate, parts: list[np.ndarray], dtype: torch.dtype) -> None:
+    """Raises `NotExact` if a sum could leave the integers up to which `dtype` holds all, in any order of summation.
+
+    Counted are the sizes of all that a unit adds up, and of each part at most one column: cells and the states of
+    blocks are one-hot, those of lanes 0 or 1.
+    """
+    limit = 2 / torch.finfo(dtype).eps  # 2^53, 2^24, 2^8 or 2^11
+    W1, b1, W2, b2 = gate.weights
+    sums = np.abs(b1) + sum(np.abs(W1[:, part]).max(1) for part in parts)
+    _check_sums(name, "hidden unit", sums, limit, dtype)
+    _check_sums(name, "entry", np.abs(W2).max(1, initial=0) + np.abs(b2), limit, dtype)
+    highest = {i: W1[:, part].max(1, initial=0) for i, part in enumerate(parts)}
+    total = b1 + sum(highest.values())
+    sums = np.abs(W2) @ np.maximum(total, 0) + np.abs(b2)
+    if (sums > limit).any():
+        # Units that ask different columns of one part do not fire together, which counts where there are many.
+        for i, part in enumerate(parts):
+            alone = np.pad(W1[:, part], ((0, 0), (0, 1)))  # one column of the part is 1, or none
+            fires = np.maximum((total - highest[i])[:, None] + alone, 0)
+            sums = np.minimum(sums, (np.abs(W2) @ fires).max(1) + np.abs(b2))
+    _check_sums(name, "entry", sums, limit, dtype)
+
+
+def _check_sums(name: str, what: str, sums: np.ndarray, limit: float, dtype: torch.dtype) -> None:
+    if (wrong := np.flatnonzero(sums > limit)).size:
+        i, kind = int(wrong[0]), str(dtype).removeprefix("torch.")
+        raise NotExact(
+            f"{what} {i} of {name} adds up weights of {int(sums[i]):,} in all, but {kind} holds every integer only to "
+            f"{int(limit):,}: choose a wider dtype"
+        )
+
+
 def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: IndexReadout) -> LRNN:
     n_maps, n_states = layer.next_state.shape
     config = LRNNConfig(recurrence.alphabet, recurrence.outputs, (IndexLayerConfig(n_states, n_maps),))
@@ -139,8 +233,7 @@ def _set(model: LRNN, weights: dict[str, np.ndarray]) -> None:
         target.copy_(torch.tensor(value).reshape(target.shape))
 
 
-def _why_not_released(layer: DenseTables, p: float) -> str:
-    b = max(layer.block_sizes)
+def _why_not_released(b: int, p: float) -> str:
     if b == 1:
         return (
             "the released normalisation centres a block of size 1 to 0 and divides 0 by 0: "

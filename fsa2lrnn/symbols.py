@@ -199,3 +199,8 @@ def show(symbol: Hashable) -> str:
     if isinstance(symbol, bool | np.bool_):
         return "accept" if symbol else "reject"
     return "–" if symbol is None else str(symbol)
+
+
+def show_label(label: Hashable) -> str:
+    """A state's label as people read it: a named tuple as the plain one that it is."""
+    return str(tuple(label) if isinstance(label, tuple) else label)

@@ -1,9 +1,15 @@
-"""Profiles of hypothesis, and one thread a worker: the workers of pytest-xdist already use every core."""
+"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), and stacks made by hand."""
 
 import os
 
+import numpy as np
+import pytest
 import torch
 from hypothesis import HealthCheck, settings
+
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.gates import Gate
+from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 
 torch.set_num_threads(1)
 # How long an example takes says something of the machine that runs the tests, and nothing of the code.
@@ -11,3 +17,108 @@ UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=50, derandomize=True, **UNHURRIED)
 settings.register_profile("deep", max_examples=2_000, print_blob=True, **UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+@pytest.fixture(scope="session")
+def stacks():
+    """Recurrences with several layers by name, each with the machine that it runs."""
+    return {"counter": _counter(), "registers": _registers(), "repeats": _repeats()}
+
+
+@pytest.fixture(scope="session", params=["counter", "registers", "repeats"])
+def stack(request, stacks):
+    """Each of `stacks` in turn."""
+    return stacks[request.param]
+
+
+def _counter():
+    """Ones modulo 4, from 1, without token shift: a lane for the low digit, one for the high that reads it at k."""
+
+    def step(state, letter):
+        low, high = state
+        return (1 - low, high ^ low) if letter == "1" else state
+
+    machine = _explored(("0", "1"), (1, 0), step, lambda state: state[0] + 2 * state[1])
+    low = [_ands(2, [constant], [([[1]], [], [change])]) for constant, change in [(1, -2), (0, 1)]]
+    high = [_ands(3, [constant], [([[1]], [2], [change])]) for constant, change in [(1, -2), (0, 1)]]
+    layers = [(*low, np.array([[1]]), (1,)), (*high, np.array([[0]]), (1,))]
+    votes = [([], [0, 1], 0), ([[0]], [1], 1), ([[1]], [0], 2), ([[0], [1]], [], 3)]
+    return _stacked(machine, layers, False, votes), machine
+
+
+def _registers():
+    """Sums of products modulo 5 in registers s and t: ("+", d) and ("-", d) add t to s and put ±d into t, ("*", d)
+    multiplies t; the output is s + t. The layer of s reads t at k−1; t starts as 1."""
+    letters = tuple((operator, d) for operator in "+-*" for d in range(5))
+    eye = np.eye(5, dtype=np.int64)
+
+    def step(state, letter):
+        (s, t), (operator, d) = state, letter
+        return (s, t * d % 5) if operator == "*" else ((s + t) % 5, d if operator == "+" else -d % 5)
+
+    machine = _explored(letters, (0, 1), step, lambda state: sum(state) % 5)
+    times = [([[10 + d]], [], eye[:, [t * d % 5 for t in range(5)]].ravel()) for d in range(5)]
+    resets = [([[c]], [], eye[step((0, 0), letter)[1]]) for c, letter in enumerate(letters[:10])]
+    turns = [([range(10), [35 + t]], [], (np.roll(eye, t, axis=0) - eye).ravel()) for t in range(1, 5)]
+    layers = [
+        (_ands(30, [0] * 25, times), _ands(30, [0] * 5, resets), eye[[1]], (5,)),
+        (_ands(40, eye.ravel(), turns), _ands(40, [0] * 5), eye[[0]], (5,)),
+    ]
+    votes = [([[t], [5 + s]], [], (s + t) % 5) for t in range(5) for s in range(5)]
+    return _stacked(machine, layers, True, votes), machine
+
+
+def _repeats():
+    """Whether an odd number of letters were equal to the one before, and the number of a's modulo 3: unequal blocks
+    in a layer. Two lanes hold the last letter ("b", "c", or neither for "a"; "b" at the start), a block of 3 counts."""
+
+    def step(state, letter):
+        last, count, odd = state
+        return letter, (count + (letter == "a")) % 3, odd ^ (letter == last)
+
+    machine = _explored(("a", "b", "c"), ("b", 0, False), step, lambda state: state[1:])
+    eye = np.eye(3, dtype=np.int64)
+    block = [np.concatenate([np.zeros(18, np.int64), part.ravel()]) for part in (eye, np.roll(eye, 1, axis=0) - eye)]
+    letters = [([[1]], [], np.eye(9, dtype=np.int64)[0]), ([[2]], [], np.eye(9, dtype=np.int64)[3])]
+    equal = [([[0]], [15, 18]), ([[1], [15]], []), ([[2], [18]], [])]
+    layers = [
+        (
+            _ands(6, block[0], [([[0]], [], block[1])]),
+            _ands(6, [0] * 9, letters),
+            np.array([[1, 0, 0], [0, 0, 0], [1, 0, 0]]),
+            (1, 1, 3),
+        ),
+        (*(_ands(24, [c], [(*unit, [d]) for unit in equal]) for c, d in [(1, -2), (0, 1)]), np.array([[0]]), (1,)),
+    ]
+    votes = [([[6 + i]], [9], (i, False)) for i in range(3)] + [([[6 + i], [9]], [], (i, True)) for i in range(3)]
+    return _stacked(machine, layers, True, votes), machine
+
+
+def _ands(width, constant, units=()):
+    """A gate with a unit for each (conditions, exceptions, vector): if every condition has a column that is 1, and no
+    exception is 1, it adds the vector to the constant."""
+    W1, b1 = np.zeros((len(units), width), np.int64), np.zeros(len(units), np.int64)
+    for i, (conditions, exceptions, _) in enumerate(units):
+        W1[i, [column for columns in conditions for column in columns]] = 1
+        W1[i, exceptions] = -1
+        b1[i] = 1 - len(conditions)
+    vectors = np.array([vector for _, _, vector in units], np.int64).reshape(len(units), len(constant))
+    return Gate(W1, b1, vectors.T.copy(), np.array(constant))
+
+
+def _stacked(machine, layers, token_shift, votes):
+    """Layers (transition, value, x0, block_sizes), each letter a cell, and a read-out of votes (…, …, output)."""
+    outputs = tuple(dict.fromkeys(machine.outputs))
+    stack = GatedStack(np.arange(len(machine.alphabet)), tuple(GatedLayer(*layer) for layer in layers), token_shift)
+    eye = np.eye(len(outputs), dtype=np.int64)
+    gate = _ands(stack.width, [0] * len(outputs), [(*vote, eye[outputs.index(output)]) for *vote, output in votes])
+    return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
+
+
+def _explored(alphabet, start, step, output):
+    states, columns = [start], []
+    for state in states:
+        targets = [step(state, letter) for letter in alphabet]
+        states += [target for target in dict.fromkeys(targets) if target not in states]
+        columns.append([states.index(target) for target in targets])
+    return MooreMachine(np.array(columns).T, [output(state) for state in states], 0, alphabet)

@@ -18,8 +18,12 @@ MAY_IMPORT = {
     "fsa2lrnn.symbols": {"fsa2lrnn.errors"},
     "fsa2lrnn.tables": set(),
     "fsa2lrnn.automata": {"fsa2lrnn.errors", "fsa2lrnn.files", "fsa2lrnn.symbols", "fsa2lrnn.tables"},
-    "fsa2lrnn.recurrence": {"fsa2lrnn.errors", "fsa2lrnn.symbols"},
-    "fsa2lrnn.compile": {"fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.recurrence"},
+    "fsa2lrnn.decomposition": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.tables"},
+    "fsa2lrnn.gates": {"fsa2lrnn.errors"},
+    "fsa2lrnn.recurrence": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.gates"},
+    "fsa2lrnn.compile": {
+        "fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.decomposition", "fsa2lrnn.gates", "fsa2lrnn.recurrence",
+    },
     "fsa2lrnn.lrnn": {"fsa2lrnn.errors", "fsa2lrnn.files", "fsa2lrnn.symbols", "fsa2lrnn.tables"},
     "fsa2lrnn.families": {
         "fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.recurrence", "fsa2lrnn.compile",
@@ -27,7 +31,8 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.lower_affine": {"fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.families", "fsa2lrnn.lrnn"},
     "fsa2lrnn.lower": {
-        "fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.compile", "fsa2lrnn.recurrence", "fsa2lrnn.lrnn",
+        "fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.compile", "fsa2lrnn.gates", "fsa2lrnn.recurrence",
+        "fsa2lrnn.lrnn",
     },
     "fsa2lrnn.extract": {"fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.lrnn"},
     "fsa2lrnn.streaming": {
@@ -38,7 +43,9 @@ MAY_IMPORT = {
     "fsa2lrnn.cli": {"fsa2lrnn", "verify", "experiments"},
     "fsa2lrnn.__main__": {"fsa2lrnn.cli"},
 }  # fmt: skip
-TORCH_FREE = ("errors", "files", "symbols", "tables", "automata", "recurrence", "compile", "families")
+TORCH_FREE = (
+    "errors", "files", "symbols", "tables", "automata", "decomposition", "gates", "recurrence", "compile", "families",
+)  # fmt: skip
 
 
 def modules():

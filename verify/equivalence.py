@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from typing import NoReturn, Protocol
 
 import numpy as np
-import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extract import NOT_A_NUMBER, Interner, ModelSystem
-from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
 from fsa2lrnn.symbols import align
+from verify.exactness import RoundingWatch
 
 BUDGET = 1_000_000  # pairs of states
 
@@ -45,8 +44,8 @@ class Proved(Verdict):
         transitions: pairs × letters, each of them computed and compared.
         machine_states: states of the minimal machine.
         arithmetic: the dtype computed in, "int" for a `Recurrence`.
-        scans: the scans that the proof covers. The exploration is sequential; where every transition is one-hot no sum
-            ever rounds (T1), so every schedule computes the same bits.
+        scans: the scans that the proof covers. The exploration is sequential; where nothing that it reached rounds, and
+            every transition is one-hot or a lane's (`verify.exactness`), every schedule computes the same numbers.
     """
 
     pairs: int
@@ -118,7 +117,7 @@ def prove_equivalent(
     Proved(pairs=2, transitions=4, machine_states=2, arithmetic='float32', scans=('sequential', 'pscan'))
     """
     minimal = minimise(machine)
-    system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else ModelSystem(model)
+    system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else _WatchedModel(model)
     delta = minimal.delta[align(system.alphabet, minimal.alphabet)]
     number = {output: j for j, output in enumerate(system.outputs)}
     wanted = np.array([number.get(output, _NO_OUTPUT) for output in minimal.outputs])
@@ -131,9 +130,7 @@ def prove_equivalent(
         if search.pairs > budget:
             return Undecided(budget, search.depth)
     arithmetic = "int" if isinstance(model, Recurrence) else str(model.dtype).removeprefix("torch.")
-    return Proved(
-        search.pairs, search.pairs * len(system.alphabet), minimal.n_states, arithmetic, _scans_covered(model)
-    )
+    return Proved(search.pairs, search.pairs * len(system.alphabet), minimal.n_states, arithmetic, system.scans)
 
 
 class _Search:
@@ -186,41 +183,39 @@ class _Search:
         return word[::-1]
 
 
+class _WatchedModel(ModelSystem):
+    """A model as a transition system that notes whether any of its steps rounds."""
+
+    def __init__(self, model: LRNN) -> None:
+        super().__init__(model)
+        self._watch = RoundingWatch(model)
+
+    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with self._watch.looking():
+            return super().step(rows)
+
+    @property
+    def scans(self) -> tuple[str, ...]:
+        """The scans that compute what the steps taken so far have computed."""
+        return tuple(METHODS) if self._watch.is_exact else ("sequential",)
+
+
 class _RecurrenceSystem:
     """Exact tables as a transition system on the bytes of their integer states."""
+
+    scans = tuple(METHODS)  # integers do not round
 
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence
         self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs
-        self._start = recurrence.layer.initial()[None]
+        self._start = recurrence.tables.initial()[None]
 
     def initial(self) -> tuple[np.ndarray, int]:
         return self._start.view(np.uint8), int(self._recurrence.readout(self._start)[0])
 
     def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        after = self._recurrence.layer.step(np.ascontiguousarray(rows).view(self._start.dtype))
+        after = self._recurrence.tables.step(np.ascontiguousarray(rows).view(self._start.dtype))
         return np.ascontiguousarray(after).view(np.uint8), self._recurrence.readout(after)
-
-
-def _scans_covered(model: LRNN | Recurrence) -> tuple[str, ...]:
-    every = tuple(METHODS)
-    if isinstance(model, Recurrence) or model.config.index_layer is not None:
-        return every
-    return every if _is_one_hot(model) else ("sequential",)
-
-
-def _is_one_hot(model: LRNN) -> bool:
-    """Whether T1 applies: one layer over tokens whose tables are, as computed, one-hot maps or resets."""
-    layer, config = model.layers[0], model.config
-    if len(config.layers) > 1 or config.token_shift or config.layer_norm or not isinstance(layer, BlockLayer):
-        return False
-    with torch.no_grad():
-        A, v = layer.tables(model.embedding(torch.arange(len(model.alphabet), device=model.device)))
-        ones = torch.ones((), dtype=A.dtype, device=A.device)
-        binary = all(bool(((part == 0) | (part == 1)).all()) for part in (A, v, layer.x0))
-        is_map = ((A.sum(-2) == ones) | ~layer.mask).all(-1) & (v == 0).all(-1)
-        is_reset = (A == 0).all(-1).all(-1) & (v.sum(-1) == ones)
-    return binary and bool((is_map | is_reset).all()) and bool((layer.x0.sum(-1) == ones).all())
 
 
 def _outputs_along(system: _System, word: list[int]) -> list[int]:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.model import LRNN, State
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.recurrence import DenseTables, Recurrence
 from fsa2lrnn.symbols import encode
@@ -70,14 +70,54 @@ def swap_outputs(model: LRNN, first: int, second: int) -> LRNN:
     return broken
 
 
+def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str = "transition") -> LRNN:
+    """One weight of a gate ("transition" or "value") is off by one: that of input `column` in hidden unit `unit`."""
+    _check_gated(model)
+    broken = deepcopy(model)
+    broken.state_dict()[f"layers.{layer}.{gate}.0.weight"][unit, column] += 1
+    return broken
+
+
+def shift_by_zeros(model: LRNN) -> LRNN:
+    """The token shift shows zeros at k = 1, in place of what x₀ gives."""
+    if not model.config.token_shift:
+        raise UnsupportedFormat("this model has no token shift, so there is nothing to be shown at k = 1")
+    broken = _ShiftsInZeros(model.config).to(model.device, model.dtype)
+    broken.load_state_dict(model.state_dict())
+    return broken
+
+
+class _ShiftsInZeros(LRNN):
+    def initial_state(self, batch: int = 1) -> State:
+        state = super().initial_state(batch)
+        return tuple(part._replace(u=torch.zeros_like(part.u)) for part in state if part.u is not None)
+
+
+def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:
+    """Two blocks of a layer change places, and what reads them does not know it."""
+    _check_gated(model)
+    sizes = model.config.block_layers[layer].block_sizes
+    if sizes[first] != sizes[second]:
+        raise UnsupportedFormat(
+            f"heads {first} and {second} have blocks of sizes {sizes}: equal ones can change places"
+        )
+    broken = deepcopy(model)
+    weights = broken.state_dict()
+    names = ["x0"] + [f"{gate}.2.{part}" for gate in ("transition", "value") for part in ("weight", "bias")]
+    for name in names:
+        heads = weights[f"layers.{layer}.{name}"].view(len(sizes), -1)
+        heads[[first, second]] = heads[[second, first]].clone()
+    return broken
+
+
 def reset_for_map(recurrence: Recurrence) -> Recurrence:
     """The first cell of the first head forgets: A = 0 and v one-hot in place of a map. Dense tables only."""
-    layer = recurrence.layer
-    if not isinstance(layer, DenseTables):
+    tables = recurrence.tables
+    if not isinstance(tables, DenseTables):
         raise UnsupportedFormat("an index table holds maps only, no place for a reset: use a dense layout")
-    A, v = layer.A.copy(), layer.v.copy()
-    A[0, 0], v[0, 0] = 0, layer.x0[0]
-    return replace(recurrence, layer=replace(layer, A=A, v=v))
+    A, v = tables.A.copy(), tables.v.copy()
+    A[0, 0], v[0, 0] = 0, tables.x0[0]
+    return replace(recurrence, tables=replace(tables, A=A, v=v))
 
 
 Scan = Callable[[Any, Any, Any], Any]
@@ -146,6 +186,11 @@ def unclipped_rule(A: Tensor, rule: str, p: float) -> Tensor:
 def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
     """`normalise` with a released rule that forgets to centre."""
     return normalise(A, "clip" if rule == "released" else rule, p)
+
+
+def _check_gated(model: LRNN) -> None:
+    if model.config.index_layer:
+        raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
 
 def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, dict[str, Tensor], int]:

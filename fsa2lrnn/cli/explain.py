@@ -95,7 +95,7 @@ def _json(verdict: Verdict | BudgetExceeded) -> dict[str, Any]:
 
 
 def _costs(machine: MooreMachine) -> dict[str, Any]:
-    layer = compile_recurrence(machine).layer
+    layer = compile_recurrence(machine).tables
     b = layer.block_sizes
     return {
         "layers": 1,

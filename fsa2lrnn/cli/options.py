@@ -11,7 +11,7 @@ MODEL_SUFFIX = ".safetensors"
 # Written out here, and compared with the originals by a test, because importing those would import torch.
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
-Form = Literal["onehot"]
+Form = Literal["onehot", "cascade", "auto"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none"]
 Scan = Literal["auto", "sequential", "pscan"]

@@ -27,11 +27,11 @@ class BlockWitness:
     @property
     def dimension(self) -> int:
         """The sum of the block sizes."""
-        return sum(self.recurrence.layer.block_sizes)
+        return sum(self.recurrence.tables.block_sizes)
 
     def check(self) -> str:
         """Replay δ on the tables, which checked that they are one-hot. Raises `Rejected` if they do something else."""
-        layer, machine = self.recurrence.layer, self.machine
+        layer, machine = self.recurrence.tables, self.machine
         vectors = {machine.start: layer.initial()}
         pending = [machine.start]
         for q in pending:
@@ -44,7 +44,7 @@ class BlockWitness:
                     raise Rejected(f"state {q} under letter {a} does not lead to the vector of state {target}")
         if len({tuple(x.tolist()) for x in vectors.values()}) != machine.n_states:
             raise Rejected("two states have the same vector")
-        return f"representable: blocks of sizes {self.recurrence.layer.block_sizes} represent this machine"
+        return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
 
     def lower(self) -> LRNN:
         """The running module, in float32."""
@@ -54,7 +54,7 @@ class BlockWitness:
 
     def explain(self) -> str:
         """The sizes, in a sentence."""
-        return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.layer.block_sizes))}."
+        return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.tables.block_sizes))}."
 
 
 def one_hot_blocks(machine: MooreMachine, size: int) -> BlockWitness | Unknown:

@@ -144,7 +144,7 @@ class Impossibility:
 
     def _name(self, q: int) -> str:
         labels = self.machine.labels
-        return f"{q}" if labels is None else f"{q} ({labels[q]})"
+        return f"{q}" if labels is None else f"{q} ({symbols.show_label(labels[q])})"
 
     def _text(self, word: tuple[int, ...]) -> str:
         texts = [str(self.machine.alphabet[a]) for a in word]

@@ -8,9 +8,8 @@ from typing import Any
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.connection import CONNECTIONS, stream_widths
 from fsa2lrnn.lrnn.normalise import RULES
-
-CONNECTIONS = ("chain", "residual")
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,8 @@ class LRNNConfig:
         normalisation: "clip", "released" or "none" (`normalise.normalise`).
         p: order of the column norm, at least 1; infinity is not offered.
         connection: "chain", each layer reads the one below; "residual", each layer adds to a stream of width
-            `embedding_dim`, the last excepted, as in the paper's released code.
+            `embedding_dim`, the last excepted, as in the paper's released code; "concat", each layer reads the
+            embedding and all layers below, the read-out all layers (`fsa2lrnn.lrnn.connection`).
         layer_norm: LayerNorm before every layer and before the read-out.
         token_shift: each layer sees its input at k and at k−1; at k = 1 it sees what x₀ gives (RWKV's token shift).
 
@@ -130,7 +130,7 @@ class LRNNConfig:
         if self.index_layer and len(self.layers) > 1:
             raise UnsupportedFormat("an index layer reads tokens and feeds the read-out: it must be the only layer")
         if self.index_layer and (self.token_shift or self.layer_norm or self.connection != "chain"):
-            raise UnsupportedFormat("an index layer takes no token_shift, layer_norm or residual connection")
+            raise UnsupportedFormat("an index layer takes no token_shift, no layer_norm and no connection but chain")
         if self.connection == "residual":
             self._check_residual_widths()
         for layer in self.block_layers:
@@ -150,9 +150,22 @@ class LRNNConfig:
         return tuple(layer for layer in self.layers if not isinstance(layer, IndexLayerConfig))
 
     @property
+    def stream_widths(self) -> list[int]:
+        """Widths of what is read before each layer and before the read-out; the token shift doubles a layer's."""
+        return stream_widths(self.connection, self.embedding_dim, [layer.width for layer in self.block_layers])
+
+    @property
     def entries_per_token(self) -> int:
-        """Numbers that the widest layer materialises for one token: H·b² of A(u), or the logits of an index table."""
-        return max([len(x.block_sizes) * max(x.block_sizes) ** 2 for x in self.block_layers] + [len(self.outputs)])
+        """Numbers that the widest step materialises for one token: H·b² of A(u), a gate's input or hidden units, those
+        of the read-out, or the logits."""
+        if self.index_layer is not None:
+            return len(self.outputs)
+        shift = 2 if self.token_shift else 1
+        entries = [shift * max(self.stream_widths), self.readout_hidden, len(self.outputs)]
+        for layer in self.block_layers:
+            entries += [len(layer.block_sizes) * max(layer.block_sizes) ** 2]
+            entries += [layer.transition_hidden, layer.value_hidden]
+        return max(entries)
 
     def _check_residual_widths(self) -> None:
         for i, layer in enumerate(self.block_layers[:-1]):

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.config import HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.householder import HouseholderLayer
 from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
 from fsa2lrnn.symbols import Word, encode
@@ -47,7 +48,7 @@ class LRNN(nn.Module):
         n_letters, n_outputs = len(config.alphabet), len(config.outputs)
         if config.index_layer is None:
             self.embedding: nn.Module = nn.Embedding(n_letters, config.embedding_dim)
-            widths = _input_widths(config)
+            widths = config.stream_widths
             shift = 2 if config.token_shift else 1
             self.layers = nn.ModuleList(
                 HouseholderLayer(shift * width, layer)
@@ -134,8 +135,8 @@ class LRNN(nn.Module):
         return self.norms[i](stream) if self.config.layer_norm else stream
 
     def _connect(self, i: int, stream: Tensor, x: Tensor) -> Tensor:
-        residual = self.config.connection == "residual" and i + 1 < len(self.layers)
-        return stream + x if residual else x
+        is_last = i + 1 == len(self.layers)
+        return connect(self.config.connection, stream, x, self.config.embedding_dim, is_last)
 
     def _check_tokens(self, tokens: Tensor) -> None:
         if tokens.dtype != torch.int64 or tokens.ndim != 2:
@@ -184,12 +185,3 @@ def decode(logits: Tensor, position: int = 0) -> Tensor:
         k = position + int(wrong.nonzero()[0]) + 1
         raise NotExact(f"the logits at position {k} are NaN, so no output can be read: the state has overflowed")
     return logits.argmax(-1)
-
-
-def _input_widths(config: LRNNConfig) -> list[int]:
-    """Widths of the stream before each layer and before the read-out."""
-    widths = [config.embedding_dim]
-    for i, layer in enumerate(config.block_layers):
-        keeps = config.connection == "residual" and i + 1 < len(config.layers)
-        widths.append(widths[-1] if keeps else layer.width)
-    return widths

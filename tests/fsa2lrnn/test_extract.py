@@ -28,7 +28,7 @@ def test_a_model_whose_states_do_not_close_runs_out_of_the_budget():
         extract(random_model(), max_states=500)
 
 
-@pytest.mark.parametrize("options", [{}, {"token_shift": True}, {"connection": "residual"}])
+@pytest.mark.parametrize("options", [{}, {"token_shift": True}, {"connection": "residual"}, {"connection": "concat"}])
 def test_a_model_that_forgets_closes_whatever_its_wiring(options):
     """With A = 0 the state is v of the last letter (and, under token shift, of the one before)."""
     torch.manual_seed(0)

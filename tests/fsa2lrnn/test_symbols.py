@@ -2,6 +2,7 @@
 
 import io
 import json
+from collections import namedtuple
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from fsa2lrnn.symbols import (
     letter_index,
     read_pieces,
     show,
+    show_label,
     text_index,
     to_json,
 )
@@ -232,3 +234,8 @@ def test_show_is_for_people():
         "3",
         "a",
     ]
+
+
+def test_a_named_tuple_is_shown_as_a_plain_one():
+    named = namedtuple("Registers", "sum term")(0, 1)
+    assert [show_label(x) for x in (named, (0, "a"), "s", 3)] == ["(0, 1)", "(0, 'a')", "s", "3"]

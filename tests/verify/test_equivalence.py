@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.lower import DTYPES, compile_machine
+from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from verify import Proved, Refuted, Undecided, mutants, prove_equivalent
 from verify.strategies import machines
@@ -133,6 +133,60 @@ def test_a_random_perturbation_of_the_weights_is_judged_as_brute_force_judges_it
         assert length is None or length > verdict.checked_length
     else:
         assert length is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_stacks_are_proved_for_all_scans(stack, dtype):
+    recurrence, machine = stack
+    model = lower(recurrence, dtype)
+    verdict = prove_equivalent(model, machine)
+    assert isinstance(verdict, Proved)
+    assert verdict.machine_states == machine.n_states
+    assert verdict.scans == ("sequential", "pscan") == prove_equivalent(recurrence, machine).scans
+    tokens = torch.randint(len(model.alphabet), (3, 130), generator=torch.Generator().manual_seed(0))
+    assert torch.equal(model(tokens, "pscan"), model(tokens, "sequential"))
+
+
+# The letter's weight in the low digit's transition: the clip takes a = 1 − 2·2 back to −1. Weights of the high digit's
+# value: its lane leaves {0, 1}, and the read-out does not mind.
+HARMLESS = {("transition", 0, 1), ("value", 1, 1), ("value", 1, 2)}
+
+
+@pytest.mark.parametrize("gate", ["transition", "value"])
+@pytest.mark.parametrize(("layer", "column"), [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)])
+def test_every_wrong_weight_of_the_counter_is_judged_as_brute_force_judges_it(stacks, gate, layer, column):
+    recurrence, machine = stacks["counter"]
+    broken = mutants.wrong_gate_weight(lower(recurrence), layer, 0, column, gate)
+    if assert_refuted_by_a_shortest_word(broken, machine):
+        assert (gate, layer, column) not in HARMLESS
+    else:
+        assert (gate, layer, column) in HARMLESS
+        verdict = prove_equivalent(broken, machine)
+        assert isinstance(verdict, Proved)
+        assert verdict.scans == ("sequential",)
+
+
+@given(st.data())
+def test_a_wrong_weight_of_a_stack_gets_the_verdict_of_brute_force(stacks, data):
+    recurrence, machine = stacks["repeats"]
+    model = lower(recurrence)
+    layer, gate = data.draw(st.integers(0, 1)), data.draw(st.sampled_from(["transition", "value"]))
+    n_units, width = model.state_dict()[f"layers.{layer}.{gate}.0.weight"].shape
+    unit, column = data.draw(st.integers(0, n_units - 1)), data.draw(st.integers(0, width - 1))
+    broken = mutants.wrong_gate_weight(model, layer, unit, column, gate)
+    assert_refuted_by_a_shortest_word(broken, machine, longest=6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["registers", "repeats"])
+def test_a_shift_that_shows_zeros_is_caught(stacks, name, dtype):
+    recurrence, machine = stacks[name]
+    assert assert_refuted_by_a_shortest_word(mutants.shift_by_zeros(lower(recurrence, dtype)), machine, longest=3)
+
+
+def test_heads_that_changed_places_are_caught(stacks):
+    recurrence, machine = stacks["repeats"]
+    assert assert_refuted_by_a_shortest_word(mutants.swap_heads(lower(recurrence), 0, 0, 1), machine, longest=4)
 
 
 def test_a_proof_says_which_scans_it_covers():

@@ -7,7 +7,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extract import extract
-from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.scans.pscan import pscan, schedule, spt
@@ -65,6 +65,49 @@ def test_a_reset_in_place_of_a_map():
     assert machine.transduce("1021") == [1, 1, 0, 1]
     with pytest.raises(UnsupportedFormat, match="no place for a reset: use a dense layout"):
         mutants.reset_for_map(compile_recurrence(machine, layout="index"))
+
+
+def test_a_wrong_gate_weight_is_one_weight(stacks):
+    model = lower(stacks["registers"][0])
+    broken = mutants.wrong_gate_weight(model, 1, 2, 35, "transition")
+    changed = {name: (broken.state_dict()[name] - part).nonzero() for name, part in model.state_dict().items()}
+    assert {name: where.tolist() for name, where in changed.items() if len(where)} == {
+        "layers.1.transition.0.weight": [[2, 35]]
+    }
+
+
+def test_a_shift_by_zeros_differs_in_the_start_only(stacks):
+    model = lower(stacks["registers"][0])
+    broken = mutants.shift_by_zeros(model)
+    assert isinstance(broken, LRNN)
+    for before, after in zip(model.initial_state(2), broken.initial_state(2), strict=True):
+        assert torch.equal(before.x, after.x)
+        assert not after.u.any()
+    assert model.initial_state(2)[1].u.any()
+    with pytest.raises(UnsupportedFormat, match="has no token shift"):
+        mutants.shift_by_zeros(lower(stacks["counter"][0]))
+
+
+def test_swapped_heads_swap_their_states(stacks):
+    recurrence, _ = stacks["repeats"]
+    model = lower(recurrence)
+    tokens = torch.tensor([[0, 1, 2, 2, 1, 0]])
+    states = []
+    for m in (model, mutants.swap_heads(model, 0, 0, 1)):
+        u = m.embedding(tokens)
+        u = torch.cat([u, torch.zeros_like(u)], dim=-1)
+        states.append(m.layers[0](u, m.layers[0].initial_state(1))[0].unflatten(-1, (3, 3)))
+    assert torch.equal(states[1], states[0][:, :, [1, 0, 2]])
+    assert not torch.equal(*states)
+    with pytest.raises(UnsupportedFormat, match=r"heads 1 and 2 have blocks of sizes \(1, 1, 3\)"):
+        mutants.swap_heads(model, 0, 1, 2)
+
+
+def test_an_index_table_has_no_gates_and_heads():
+    model = compile_machine(SHIFT, layout="index")
+    for break_it in (lambda: mutants.wrong_gate_weight(model, 0, 0, 0), lambda: mutants.swap_heads(model, 0, 0, 0)):
+        with pytest.raises(UnsupportedFormat, match="has neither gates nor heads to break: use a dense model"):
+            break_it()
 
 
 def scan_inputs(length):

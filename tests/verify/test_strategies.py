@@ -184,24 +184,24 @@ def test_eq_7_holds_for_p_1(A):
 
 @given(recurrences(max_heads=2, max_block=3, max_letters=2))
 def test_recurrences_keep_to_the_bounds(r):
-    assert isinstance(r.layer, DenseTables)
-    assert 1 <= len(r.layer.block_sizes) <= 2
-    assert max(r.layer.block_sizes) <= 3
+    assert isinstance(r.tables, DenseTables)
+    assert 1 <= len(r.tables.block_sizes) <= 2
+    assert max(r.tables.block_sizes) <= 3
     assert r.alphabet in [("a",), ("a", "b")]
     assert len(r.transduce("aa")) == 2
 
 
 def test_the_smallest_recurrence():
     found = find(recurrences(), lambda _: True, settings=quiet)
-    assert (found.layer.block_sizes, found.alphabet, found.layer.A.tolist()) == ((1,), ("a",), [[[[1]]]])
+    assert (found.tables.block_sizes, found.alphabet, found.tables.A.tolist()) == ((1,), ("a",), [[[[1]]]])
 
 
 @pytest.mark.parametrize("kind", ["a reset", "two heads", "a shared cell"])
 def test_every_kind_of_recurrence_comes_up(kind):
     has = {
-        "a reset": lambda r: bool(r.layer.v.any()),
-        "two heads": lambda r: len(r.layer.block_sizes) == 2,
-        "a shared cell": lambda r: len(r.layer.A) < len(r.alphabet),
+        "a reset": lambda r: bool(r.tables.v.any()),
+        "two heads": lambda r: len(r.tables.block_sizes) == 2,
+        "a shared cell": lambda r: len(r.tables.A) < len(r.alphabet),
     }[kind]
     assert len(find(recurrences(), has, settings=quiet).alphabet) == 1 + (kind == "a shared cell")
 

@@ -13,12 +13,12 @@ from torch import Tensor
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import normalise, released_scale
 from fsa2lrnn.lrnn.scans import METHODS
-from fsa2lrnn.recurrence import DenseTables, Recurrence
+from fsa2lrnn.recurrence import DenseTables, GatedStack, Recurrence
 from verify import equivalence
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted, trial
 from verify.propositions.stability import Rule
@@ -205,13 +205,14 @@ def _transitions(model: LRNN) -> Tensor:
 
 def _blocks(recurrence: Recurrence) -> list[tuple[int, int, np.ndarray]]:
     """(cell, head, matrix) of every cell and head; index tables are written out a cell at a time."""
-    layer = recurrence.layer
-    if isinstance(layer, DenseTables):
-        return [
-            (c, h, layer.A[c, h, :size, :size]) for c in range(len(layer.A)) for h, size in enumerate(layer.block_sizes)
-        ]
-    eye = np.eye(layer.next_state.shape[1], dtype=np.int8)
-    return [(c, 0, eye[row].T) for c, row in enumerate(layer.next_state)]
+    tables = recurrence.tables
+    if isinstance(tables, DenseTables):
+        sizes = tuple(enumerate(tables.block_sizes))
+        return [(c, h, A[h, :size, :size]) for c, A in enumerate(tables.A) for h, size in sizes]
+    if isinstance(tables, GatedStack):
+        raise UnsupportedFormat("a stack has no matrix a cell: its transitions depend on lower layers")
+    eye = np.eye(tables.next_state.shape[1], dtype=np.int8)
+    return [(c, 0, eye[row].T) for c, row in enumerate(tables.next_state)]
 
 
 def _name(dtype: torch.dtype) -> str:

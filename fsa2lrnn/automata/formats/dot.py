@@ -125,7 +125,7 @@ def to_dot(machine: MooreMachine) -> str:
         '  __start0 [shape=none label=""]',
     ]
     for q, output in enumerate(machine.outputs):
-        shown = str(q if machine.labels is None else machine.labels[q])
+        shown = symbols.show_label(q if machine.labels is None else machine.labels[q])
         shape = "doublecircle" if machine.is_acceptor and output else "circle"
         if not machine.is_acceptor:
             shown += f" / {symbols.show(output)}"

@@ -9,12 +9,50 @@ The digits are the letters "0" … "M−1", so that a word can be written as one
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from typing import NamedTuple
 
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, within_budget
 
-_Expression = tuple[str, int, int, Hashable]  # what came last, s, t, output
+
+class Ends(NamedTuple):
+    """A state of EvenPair: the first letter, and whether the last one is the same."""
+
+    first: Hashable
+    last: str
+
+
+class Expression(NamedTuple):
+    """A state of ModArith by its grammar: what came last, the finished terms' sum, the current term, the output."""
+
+    last: str
+    sum: int
+    term: int
+    output: Hashable
+
+
+class PendingOperator(NamedTuple):
+    """A state of ModArith with the operator kept until its digit comes."""
+
+    operator: Hashable
+    term: int
+    accumulator: int
+
+
+class Registers(NamedTuple):
+    """A state of ModArith in the fewest states: the finished terms' sum and the current term."""
+
+    sum: int
+    term: int
+
+
+class Chain(NamedTuple):
+    """A state of a chain of subtractions: what came last, the value, the sign of the next digit."""
+
+    last: str
+    value: int
+    sign: int
 
 
 def sum_mod(M: int) -> MooreMachine:
@@ -45,12 +83,11 @@ def even_pair(M: int) -> MooreMachine:
     M = at_least(2, "even_pair", "M", M, "with one letter the first always equals the last")
     within_budget(f"even_pair({M})", 2 * M + 1, M)
 
-    def step(state: tuple[Hashable, Hashable], letter: Hashable) -> tuple[Hashable, Hashable]:
-        first = letter if state[0] is None else state[0]
-        return first, "same" if letter == first else "other"
+    def step(state: Ends, letter: Hashable) -> Ends:
+        first = letter if state.first is None else state.first
+        return Ends(first, "same" if letter == first else "other")
 
-    start: tuple[Hashable, Hashable] = (None, "other")
-    return explore(digits(M), start, step, lambda state: int(state[1] == "same"))
+    return explore(digits(M), Ends(None, "other"), step, lambda state: int(state.last == "same"))
 
 
 def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
@@ -65,20 +102,22 @@ def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
     | "ignore" | 2M² | 50 | an illegal letter changes nothing; no value yet is None |
     | "running" | 2M² + 2M + 1 | 61 | as "sink", but after an operator the value so far, 0 at the start |
     | "operator" | 3M² | 75 | an operator replaces the one that waits, a digit applies it; the value so far, always |
+    | "eager" | 3M² | 75 | + and − do s ← s + t at once and wait, a digit does t ← ±d or t·d; s + t, always |
     | "register" | M² | 25 | + and − do s ← s + t, t ← ±1; a digit d does t ← t·d; × nothing; s + t, always |
 
     "No value yet" means the start and after an operator. For M = 2, where − is +, "running" has 11 and "operator" 8.
     All hold the group of addition and, for M > 2, that of the units modulo M, beside resets: neither group nor
-    aperiodic. State labels: (what came last, s, t, output), s the sum of the finished terms, t the current term or,
-    after an operator, its sign and factors so far; (operator, term, sum) for "operator"; (s, t) for "register".
+    aperiodic. State labels are named tuples: (last, sum, term, output), the sum of the finished terms, the current term
+    or, after an operator, its sign and factors so far; (operator, term, accumulator) for "operator" and "eager"; (sum,
+    term) for "register".
     Multiplication may be written *, × or ·.
 
     >>> mod_arith(5).transduce("1+2-3×4")
     [1, None, 3, None, 0, None, 1]
     >>> mod_arith(5).run("1++") == mod_arith(5).run("12+"), mod_arith(5).transduce("1++")
     (True, [1, None, 'error'])
-    >>> {c: mod_arith(5, c).minimise().n_states for c in ("sink", "ignore", "running", "operator", "register")}
-    {'sink': 51, 'ignore': 50, 'running': 61, 'operator': 75, 'register': 25}
+    >>> {c: mod_arith(5, c).minimise().n_states for c in ("sink", "ignore", "running", "operator", "eager", "register")}
+    {'sink': 51, 'ignore': 50, 'running': 61, 'operator': 75, 'eager': 75, 'register': 25}
     """
     M = at_least(2, "mod_arith", "M", M, "modulo 1 every value is 0")
     one_of(_MOD_ARITH, "mod_arith", "completion", completion)
@@ -92,7 +131,7 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
     "0-1" and "1-0" differ in value, yet after the prefix "0-" the two words lead to one state, since 0 − 0 − 1 =
     0 − 1 − 0. No input-independent layer and no diagonal one can do both. Completions as for `mod_arith`: "sink"
     (minimal with 2M + 2 states, 12 for M = 5) or "ignore" (2M + 1); one state less for M = 2, where − is +. Contains
-    Z_M; neither group nor aperiodic. State labels: (what came last, value, the sign of the next digit).
+    Z_M; neither group nor aperiodic. State labels: (last, value, sign), what came last and the sign of the next digit.
 
     >>> m = subtraction(5)
     >>> [m.transduce(word)[-1] for word in ("0-1", "1-0", "0-0-1", "0-1-0")]
@@ -105,69 +144,88 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
     within_budget(f"subtraction({M})", 2 * M + 2, M + 1)
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
-    def step(state: tuple[str, int, int], letter: Hashable) -> tuple[str, int, int]:
+    def step(state: Chain, letter: Hashable) -> Chain:
         last, value, sign = state
         if last == "operator" and letter in number:
-            return "digit", (value + sign * number[letter]) % M, -1
+            return Chain("digit", (value + sign * number[letter]) % M, -1)
         if last == "digit" and letter not in number:
-            return "operator", value, -1
-        return state if completion == "ignore" else ("error", 0, 0)
+            return Chain("operator", value, -1)
+        return state if completion == "ignore" else Chain("error", 0, 0)
 
     outputs: dict[str, Callable[[int], Hashable]] = {
         "digit": lambda value: value,
         "operator": lambda _: None,
         "error": lambda _: "error",
     }
-    return explore((*digits(M), "-"), ("operator", 0, 1), step, lambda state: outputs[state[0]](state[1]))
+    return explore((*digits(M), "-"), Chain("operator", 0, 1), step, lambda state: outputs[state.last](state.value))
 
 
 def _expressions(M: int, completion: str) -> MooreMachine:
     """ModArith by its grammar: digits and operators in turn."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
-    def step(state: _Expression, letter: Hashable) -> _Expression:
+    def step(state: Expression, letter: Hashable) -> Expression:
         last, s, t, _ = state
         if last == "operator" and letter in number:
             t = t * number[letter] % M
-            return "digit", s, t, (s + t) % M
+            return Expression("digit", s, t, (s + t) % M)
         if last == "digit" and letter not in number:
             shown = (s + t) % M if completion == "running" else None
             if letter == "*":
-                return "operator", s, t, shown
-            return "operator", (s + t) % M, 1 if letter == "+" else M - 1, shown
-        return state if completion == "ignore" else ("error", 0, 0, "error")
+                return Expression("operator", s, t, shown)
+            return Expression("operator", (s + t) % M, 1 if letter == "+" else M - 1, shown)
+        return state if completion == "ignore" else Expression("error", 0, 0, "error")
 
-    start: _Expression = ("operator", 0, 1, 0 if completion == "running" else None)
-    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: state[3])
+    start = Expression("operator", 0, 1, 0 if completion == "running" else None)
+    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: state.output)
 
 
 def _pending_operator(M: int) -> MooreMachine:
     """ModArith with the operator kept until its digit comes."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
-    def step(state: tuple[Hashable, int, int], letter: Hashable) -> tuple[Hashable, int, int]:
-        operator, term, total = state
+    def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
+        operator, term, accumulator = state
         if letter not in number:
-            return letter, term, total
+            return state._replace(operator=letter)
         if operator == "*":
-            return operator, term * number[letter] % M, total
-        return operator, (number[letter] if operator == "+" else -number[letter]) % M, (total + term) % M
+            return state._replace(term=term * number[letter] % M)
+        sign = 1 if operator == "+" else -1
+        return PendingOperator(operator, sign * number[letter] % M, (accumulator + term) % M)
 
-    start: tuple[Hashable, int, int] = ("+", 0, 0)
-    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: (state[1] + state[2]) % M)
+    start = PendingOperator("+", 0, 0)
+    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: (state.term + state.accumulator) % M)
+
+
+def _adding_at_once(M: int) -> MooreMachine:
+    """ModArith with the term added as soon as + or − ends it; the operator waits to say what the next digit does."""
+    number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
+
+    def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
+        operator, term, accumulator = state
+        if letter in number:
+            sign = -1 if operator == "-" else 1
+            return state._replace(term=(term if operator == "*" else sign) * number[letter] % M)
+        return PendingOperator(letter, term, accumulator if letter == "*" else (accumulator + term) % M)
+
+    start = PendingOperator("+", 0, 0)
+    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: (state.term + state.accumulator) % M)
 
 
 def _two_registers(M: int) -> MooreMachine:
     """ModArith in the fewest states: every letter a map of (s, t) by itself."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
-    def step(state: tuple[int, int], letter: Hashable) -> tuple[int, int]:
+    def step(state: Registers, letter: Hashable) -> Registers:
         s, t = state
         if letter == "*":
             return state
-        return (s, t * number[letter] % M) if letter in number else ((s + t) % M, 1 if letter == "+" else M - 1)
+        if letter in number:
+            return Registers(s, t * number[letter] % M)
+        return Registers((s + t) % M, 1 if letter == "+" else M - 1)
 
-    return explore((*digits(M), "+", "-", "*"), (0, 1), step, lambda state: (state[0] + state[1]) % M)
+    start = Registers(0, 1)
+    return explore((*digits(M), "+", "-", "*"), start, step, lambda state: (state.sum + state.term) % M)
 
 
 _MOD_ARITH: dict[str, Callable[[int], MooreMachine]] = {
@@ -175,5 +233,6 @@ _MOD_ARITH: dict[str, Callable[[int], MooreMachine]] = {
     "ignore": lambda M: _expressions(M, "ignore"),
     "running": lambda M: _expressions(M, "running"),
     "operator": _pending_operator,
+    "eager": _adding_at_once,
     "register": _two_registers,
 }

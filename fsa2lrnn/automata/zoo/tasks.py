@@ -67,6 +67,7 @@ ZOO: dict[str, Facts] = {
     "mod_arith(5, completion=ignore)": Facts(50, "mixed"),
     "mod_arith(5, completion=running)": Facts(61, "mixed"),
     "mod_arith(5, completion=operator)": Facts(75, "mixed"),
+    "mod_arith(5, completion=eager)": Facts(75, "mixed"),
     "mod_arith(5, completion=register)": Facts(25, "mixed"),
     "mod_arith(4, completion=register)": Facts(16, "mixed"),
     "subtraction(3)": Facts(8, "mixed"),

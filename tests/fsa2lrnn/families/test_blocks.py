@@ -12,7 +12,7 @@ def test_small_machines_and_visible_products_fit():
     for machine, sizes in [(zoo.even_pair(3), (7,)), (zoo.group("Z5xZ4xZ3"), (5, 4, 3))]:
         witness = represent(machine, "block(8)")
         assert isinstance(witness, BlockWitness)
-        assert witness.recurrence.layer.block_sizes == sizes
+        assert witness.recurrence.tables.block_sizes == sizes
         assert witness.dimension == sum(sizes)
         assert "represent this machine" in witness.check()
         assert isinstance(prove_equivalent(witness.lower(), machine), Proved)

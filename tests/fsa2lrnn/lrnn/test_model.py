@@ -10,6 +10,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.connection import CONNECTIONS
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -22,7 +23,7 @@ def random_model(seed=0, sizes=((4, 4), (4, 4)), **options):
 
 OPTIONS = [
     dict(zip(("connection", "layer_norm", "token_shift", "normalisation"), values, strict=True))
-    for values in itertools.product(("chain", "residual"), (False, True), (False, True), ("clip", "released", "none"))
+    for values in itertools.product(CONNECTIONS, (False, True), (False, True), ("clip", "released", "none"))
 ]
 
 

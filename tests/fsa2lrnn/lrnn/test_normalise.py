@@ -18,6 +18,16 @@ def test_clip_leaves_one_hot_and_zero_columns_bit_for_bit(dtype, p):
     assert torch.equal(normalise(A, "clip", p), A)
 
 
+@pytest.mark.parametrize("p", [1.0, 1.2, 2.0, 7.5])
+@pytest.mark.parametrize("b", [1, 3])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_clip_leaves_lanes_of_plus_and_minus_one_bit_for_bit(dtype, b, p):
+    """Also where they are padded to the size of a block beside them."""
+    A = torch.zeros(3, b, b, dtype=dtype)
+    A[:, 0, 0] = torch.tensor([-1, 0, 1])
+    assert torch.equal(normalise(A, "clip", p), A)
+
+
 @pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
 def test_clip_bounds_every_column_and_moves_no_short_one(p):
     A = torch.randn(50, 6, 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64) * 0.3

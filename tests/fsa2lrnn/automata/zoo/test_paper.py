@@ -10,7 +10,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
-COMPLETIONS = ["sink", "ignore", "running", "operator", "register"]
+COMPLETIONS = ["sink", "ignore", "running", "operator", "eager", "register"]
 
 
 def value(expression: list[str], M: int) -> int:
@@ -71,12 +71,13 @@ def test_mod_arith_has_the_sizes_stated(M):
         "ignore": 2 * square,
         "running": 2 * square + 2 * M + 1 if M > 2 else 11,
         "operator": 3 * square if M > 2 else 8,
+        "eager": 3 * square if M > 2 else 8,
         "register": square,
     }
 
 
 def test_mod_arith_5_has_the_sizes_of_the_table():
-    assert [zoo.mod_arith(5, c).minimise().n_states for c in COMPLETIONS] == [51, 50, 61, 75, 25]
+    assert [zoo.mod_arith(5, c).minimise().n_states for c in COMPLETIONS] == [51, 50, 61, 75, 75, 25]
 
 
 def test_the_completions_beyond_legal_expressions():
@@ -85,12 +86,13 @@ def test_the_completions_beyond_legal_expressions():
     assert beyond["ignore"] == [3, None, None, 2, None, None, 1, 1]  # 3+4*2
     assert beyond["running"] == [3, 3] + 6 * ["error"]
     assert beyond["operator"] == [3, 3, 3, 2, 2, 2, 0, 3]  # 3 + 4 − 2 − 2
+    assert beyond["eager"] == [3, 1, 4, 0, 0, 4, 3, 3]  # s + t: 0+3, 3+3, 6+3, 6+4, 6+4, 10+4, 10−2, 10−2
     assert beyond["register"] == [3, 4, 0, 3, 3, 2, 1, 4]
 
 
 def test_outputs_of_the_empty_word():
     starts = [zoo.mod_arith(5, c).outputs[0] for c in COMPLETIONS]
-    assert starts == [None, None, 0, 0, 1]
+    assert starts == [None, None, 0, 0, 0, 1]
     assert [zoo.sum_mod(5).outputs[0], zoo.even_pair(5).outputs[0], zoo.subtraction(5).outputs[0]] == [0, 0, None]
 
 
@@ -104,6 +106,7 @@ def test_labels_say_what_the_states_stand_for():
     assert labels["sink"][0] == ("operator", 0, 1, None)
     assert ("digit", 3, 4, 2) in labels["sink"]
     assert labels["operator"][0] == ("+", 0, 0)
+    assert labels["eager"][0]._fields == ("operator", "term", "accumulator")
     assert labels["register"][0] == (0, 1)
 
 
@@ -175,7 +178,7 @@ def test_the_messages_name_value_invariant_and_remedy():
     with pytest.raises(UnsupportedFormat) as unknown:
         zoo.mod_arith(5, "bin")
     assert str(unknown.value) == (
-        "mod_arith(completion='bin'): completion must be one of sink, ignore, running, operator, register"
+        "mod_arith(completion='bin'): completion must be one of sink, ignore, running, operator, eager, register"
     )
     with pytest.raises(BudgetExceeded) as large:
         zoo.sum_mod(5_000)

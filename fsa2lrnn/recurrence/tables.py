@@ -1,21 +1,15 @@
-"""The exact intermediate form between a machine and a network: integer tables A[a], v[a], x₀ and a read-out.
+"""The tables of one layer over letters: A[c] and v[c] for every cell c, written out or as indices.
 
-    x_k = A[a_k] x_{k-1} + v[a_k],    y_k = W₂ relu(W₁ x_k + b₁) + b₂        (the paper's Eq. 1, T1 of docs/theory.md)
-
-A `Recurrence` holds nothing that floats could round and checks on construction that its states stay one-hot, which is
-the hypothesis of T1. Letters that act alike share one *cell* of the tables. Two layouts hold the same linear map:
-`DenseTables` writes the matrices out, `IndexTables` keeps of each one-hot column only the row of its 1.
+Both layouts hold the same linear map and check on construction that its states stay one-hot, the hypothesis of T1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 
 import numpy as np
 
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.symbols import Word, encode
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +38,7 @@ class DenseTables:
 
     def __post_init__(self) -> None:
         n_cells = self._check_shapes()
-        _check_cells(self.cell, n_cells)
+        check_cells(self.cell, n_cells)
         for h, size in enumerate(self.block_sizes):
             A, v, x0 = self.A[:, h], self.v[:, h], self.x0[h]
             if A[:, size:].any() or A[:, :, size:].any() or v[:, size:].any() or x0[size:].any():
@@ -58,7 +52,7 @@ class DenseTables:
                     f"head {h} of cell {wrong[0]} is neither a map (one-hot columns, v = 0) nor a reset (A = 0, v "
                     f"one-hot): its columns sum to {A[wrong[0]].sum(0).tolist()} and v to {int(v[wrong[0]].sum())}"
                 )
-        _freeze(self.A, self.v, self.x0, self.cell)
+        freeze(self.A, self.v, self.x0, self.cell)
 
     def _check_shapes(self) -> int:
         n_heads, b = len(self.block_sizes), max(self.block_sizes, default=0)
@@ -108,14 +102,14 @@ class IndexTables:
 
     def __post_init__(self) -> None:
         n_cells, n = self.next_state.shape
-        _check_cells(self.cell, n_cells)
+        check_cells(self.cell, n_cells)
         if n == 0 or self.next_state.min() < 0 or self.next_state.max() >= n:
             raise InvalidMachine(
                 f"next_state has entries outside 0..{n - 1}: each column has its 1 in a row of the block"
             )
         if not 0 <= self.start < n:
             raise InvalidMachine(f"start = {self.start}, but the block has {n} states")
-        _freeze(self.next_state, self.cell)
+        freeze(self.next_state, self.cell)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
@@ -136,104 +130,18 @@ class IndexTables:
         return self.next_state[:, x[:, 0]].T[:, self.cell, None]
 
 
-@dataclass(frozen=True, eq=False)
-class DenseReadout:
-    """y = W₂ relu(W₁ x + b₁) + b₂ with small integers: W1 (d, H·b), b1 (d,), W2 (|Γ|, d), b2 (|Γ|,)."""
-
-    W1: np.ndarray
-    b1: np.ndarray
-    W2: np.ndarray
-    b2: np.ndarray
-
-    def __post_init__(self) -> None:
-        d, n_outputs = len(self.W1), len(self.W2)
-        if self.b1.shape != (d,) or self.W2.shape != (n_outputs, d) or self.b2.shape != (n_outputs,):
-            raise InvalidMachine(
-                f"the read-out's shapes do not fit: W1 {self.W1.shape}, b1 {self.b1.shape}, W2 {self.W2.shape}, "
-                f"b2 {self.b2.shape} should be (d, ·), (d,), (|Γ|, d), (|Γ|,)"
-            )
-        _freeze(self.W1, self.b1, self.W2, self.b2)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The number of the output with the largest y, first among equals: (…, H·b) -> (…)."""
-        return (np.maximum(x @ self.W1.T + self.b1, 0) @ self.W2.T + self.b2).argmax(-1)
+def check_cells(cell: np.ndarray, n_cells: int) -> None:
+    """Raises `InvalidMachine` unless every letter has one of the cells 0 … n_cells−1."""
+    if cell.ndim != 1 or not cell.size or cell.min() < 0 or cell.max() >= n_cells:
+        raise InvalidMachine(f"cell = {cell.tolist()[:8]}…: give each letter one of the cells 0..{n_cells - 1}")
 
 
-@dataclass(frozen=True, eq=False)
-class IndexReadout:
-    """The output number of each state index: `output[q]`, shape (n,)."""
-
-    output: np.ndarray
-
-    def __post_init__(self) -> None:
-        _freeze(self.output)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Output numbers: (…, 1) -> (…)."""
-        return self.output[x[..., 0]]
-
-
-@dataclass(frozen=True, eq=False)
-class Recurrence:
-    """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
-
-    Args:
-        alphabet: Σ, the letters of the tables' cells.
-        outputs: Γ, the distinct output symbols, numbered as the read-out numbers them.
-        layer: the tables; a state is what `layer.initial()` and `layer.step()` give.
-        readout: from states to output numbers.
-
-    Raises:
-        InvalidMachine: if alphabet, layer and read-out do not fit together.
-    """
-
-    alphabet: tuple[Hashable, ...]
-    outputs: tuple[Hashable, ...]
-    layer: DenseTables | IndexTables
-    readout: DenseReadout | IndexReadout
-
-    def __post_init__(self) -> None:
-        if len(self.layer.cell) != len(self.alphabet):
-            raise InvalidMachine(f"the layer knows {len(self.layer.cell)} letters, the alphabet {len(self.alphabet)}")
-        if isinstance(self.layer, DenseTables) != isinstance(self.readout, DenseReadout):
-            raise InvalidMachine("layer and read-out are of different layouts: both dense or both index tables")
-        if isinstance(self.readout, DenseReadout):
-            width, n_outputs = self.readout.W1.shape[1], len(self.readout.W2)
-            states = self.layer.initial().size
-        else:
-            width, n_outputs = len(self.readout.output), int(self.readout.output.max()) + 1
-            states = self.layer.block_sizes[0]
-        if width != states or not 1 <= n_outputs <= len(self.outputs):
-            raise InvalidMachine(
-                f"the read-out takes {width} and gives {n_outputs}, but states have {states} entries and there are "
-                f"{len(self.outputs)} outputs"
-            )
-
-    @property
-    def layers(self) -> tuple[DenseTables | IndexTables, ...]:
-        """The layers from input to output: one, since a one-hot form needs no second."""
-        return (self.layer,)
-
-    def transduce(self, word: Word) -> list[Hashable]:
-        """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
-        x = self.layer.initial()[None]
-        symbols: list[Hashable] = []
-        for a in encode(word, self.alphabet):
-            x = self.layer.step(x)[:, a]
-            symbols.append(self.outputs[int(self.readout(x)[0])])
-        return symbols
+def freeze(*arrays: np.ndarray) -> None:
+    """Makes arrays read-only."""
+    for array in arrays:
+        array.flags.writeable = False
 
 
 def _one_hot(vectors: np.ndarray) -> np.ndarray:
     """Whether each vector along the last axis has a single 1 and zeros."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors == 0).sum(-1) == vectors.shape[-1] - 1)
-
-
-def _check_cells(cell: np.ndarray, n_cells: int) -> None:
-    if cell.ndim != 1 or not cell.size or cell.min() < 0 or cell.max() >= n_cells:
-        raise InvalidMachine(f"cell = {cell.tolist()[:8]}…: give each letter one of the cells 0..{n_cells - 1}")
-
-
-def _freeze(*arrays: np.ndarray) -> None:
-    for array in arrays:
-        array.flags.writeable = False

@@ -1,4 +1,4 @@
-"""The passes from machine to tables."""
+"""One layer of one-hot blocks."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, product, zoo
-from fsa2lrnn.compile import compile_recurrence, dense_bytes, share_cells, visible_factors
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.onehot import dense_bytes, share_cells
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.recurrence import DenseTables, IndexTables
 from verify.equivalence import Proved, prove_equivalent
 from verify.strategies import machines, permutation_machines
@@ -15,7 +16,7 @@ from verify.strategies import machines, permutation_machines
 
 @given(machines())
 def test_every_column_has_norm_exactly_one_for_every_p(machine):
-    A = compile_recurrence(machine).layer.A
+    A = compile_recurrence(machine).tables.A
     for p in (1, 1.2, 2, np.inf):
         assert (np.linalg.norm(A, ord=p, axis=-2) == 1).all()
 
@@ -33,34 +34,12 @@ def test_a_product_gets_a_block_for_each_factor_it_needs(a, b):
     both = product(a, b)
     recurrence = compile_recurrence(both)
     assert isinstance(prove_equivalent(recurrence, both), Proved)
-    sizes = recurrence.layer.block_sizes
+    sizes = recurrence.tables.block_sizes
     assert sum(size**3 for size in sizes) <= both.minimise().n_states ** 3
 
 
 def test_direct_products_of_groups_are_visible():
-    assert compile_recurrence(zoo.group("Z5xZ4xZ3")).layer.block_sizes == (5, 4, 3)
-
-
-def test_coordinates_that_the_others_tell_are_dropped():
-    labels = [(q % 2, q % 3, q, "same") for q in range(6)]
-    machine = MooreMachine([[1, 2, 3, 4, 5, 0]], range(6), labels=labels)
-    assert [factor.size for factor in visible_factors(machine)] == [3, 2]
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [
-        None,
-        range(6),
-        [(q // 2, q % 2) for q in range(6)],  # the first coordinate needs to know the second
-        [(0, q % 3) for q in range(6)],  # states with one label
-        [(q,) for q in range(6)],
-        [(q % 2, q % 3) if q else (0,) for q in range(6)],
-    ],
-)
-def test_labels_that_show_no_product_leave_one_block(labels):
-    machine = MooreMachine([[1, 2, 3, 4, 5, 0]], range(6), labels=labels)
-    assert [factor.size for factor in visible_factors(machine)] == [6]
+    assert compile_recurrence(zoo.group("Z5xZ4xZ3")).tables.block_sizes == (5, 4, 3)
 
 
 def test_letters_that_act_alike_share_a_cell():
@@ -73,16 +52,16 @@ def test_auto_is_dense_up_to_64_states_and_an_index_table_beyond():
     def counter(n):
         return MooreMachine([np.roll(np.arange(n), -1)], range(n))
 
-    assert isinstance(compile_recurrence(counter(64)).layer, DenseTables)
-    assert isinstance(compile_recurrence(counter(65)).layer, IndexTables)
-    assert isinstance(compile_recurrence(counter(65), layout="dense").layer, DenseTables)
-    assert isinstance(compile_recurrence(counter(64), dense_memory=1000).layer, IndexTables)
+    assert isinstance(compile_recurrence(counter(64)).tables, DenseTables)
+    assert isinstance(compile_recurrence(counter(65)).tables, IndexTables)
+    assert isinstance(compile_recurrence(counter(65), layout="dense").tables, DenseTables)
+    assert isinstance(compile_recurrence(counter(64), dense_memory=1000).tables, IndexTables)
 
 
 def test_max_block_refuses_with_the_remedy():
     with pytest.raises(NotExpressible, match=r"blocks of sizes \[51\], more than max_block = 8: allow max_block = 51"):
         compile_recurrence(zoo.mod_arith(5), max_block=8)
-    assert compile_recurrence(zoo.group("Z5xZ4xZ3"), max_block=5).layer.n_heads == 3
+    assert compile_recurrence(zoo.group("Z5xZ4xZ3"), max_block=5).tables.n_heads == 3
 
 
 def test_a_dense_request_that_does_not_fit_is_refused_with_the_arithmetic():
@@ -104,9 +83,3 @@ def test_dense_bytes_are_those_of_the_network():
     )
     estimate = dense_bytes([51], len(share_cells(machine.delta)[1]), machine)
     assert estimate == 4 * (sum(p.numel() for p in model.parameters()) - biases)
-
-
-@pytest.mark.parametrize(("option", "known"), [("form", "onehot"), ("layout", "auto, dense, index")])
-def test_unknown_options_are_named(option, known):
-    with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
-        compile_recurrence(zoo.parity(), **{option: "round"})

@@ -1,14 +1,10 @@
-"""The exact tables: they run the machine, and refuse to be anything but one-hot."""
+"""The tables of one layer refuse to be anything but one-hot."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, IndexTables, Recurrence
-from verify.strategies import machines, words
+from fsa2lrnn.recurrence import DenseTables, IndexTables
 
 
 def tables(**change):
@@ -20,12 +16,6 @@ def tables(**change):
         "block_sizes": (2,),
     }
     return DenseTables(**{**parts, **change})
-
-
-@given(machines(), st.sampled_from(["dense", "index"]), st.data())
-def test_tables_run_the_machine(machine, layout, data):
-    word = data.draw(words(machine))
-    assert compile_recurrence(machine, layout=layout).transduce(word) == machine.transduce(word)
 
 
 def test_a_reset_is_allowed_beside_maps():
@@ -74,22 +64,6 @@ def test_padding_is_zero():
 def test_index_tables_check_themselves(table, start, message):
     with pytest.raises(InvalidMachine, match=message):
         IndexTables(np.array(table), start, np.array([0]))
-
-
-def test_parts_that_do_not_fit_together():
-    layer, readout = (
-        tables(),
-        DenseReadout(np.eye(2, dtype=int), np.zeros(2, int), np.eye(2, dtype=int), np.zeros(2, int)),
-    )
-    assert Recurrence(("a",), (0, 1), layer, readout).layers == (layer,)
-    with pytest.raises(InvalidMachine, match="the layer knows 1 letters, the alphabet 2"):
-        Recurrence(("a", "b"), (0, 1), layer, readout)
-    with pytest.raises(InvalidMachine, match="of different layouts"):
-        Recurrence(("a",), (0, 1), layer, IndexReadout(np.array([0, 1])))
-    with pytest.raises(InvalidMachine, match="gives 2, but states have 2 entries and there are 1 outputs"):
-        Recurrence(("a",), (0,), layer, readout)
-    with pytest.raises(InvalidMachine, match=r"the read-out's shapes do not fit: W1 \(2, 2\), b1 \(3,\)"):
-        DenseReadout(np.eye(2), np.zeros(3), np.eye(2), np.zeros(2))
 
 
 def test_tables_are_read_only():

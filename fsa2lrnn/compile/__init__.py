@@ -1,0 +1,69 @@
+"""From a machine to exact integer tables. `compile_recurrence` is the table of contents; each pass is a theorem.
+
+`lower.compile_machine` goes on from here to the network; this module knows no torch.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.cascade import stack_recurrence
+from fsa2lrnn.compile.choice import best_cascade, choose
+from fsa2lrnn.compile.onehot import onehot_recurrence
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.recurrence import Recurrence
+
+Form = Literal["onehot", "cascade", "auto"]
+Layout = Literal["auto", "dense", "index"]
+
+DENSE_MEMORY = 4 * 2**30  # bytes that dense weights may take before they are refused
+
+
+def compile_recurrence(
+    machine: MooreMachine,
+    form: Form = "onehot",
+    max_block: int | None = None,
+    token_shift: bool = True,
+    layout: Layout = "auto",
+    dense_memory: int = DENSE_MEMORY,
+) -> Recurrence:
+    """The exact recurrence that computes `machine`, for every word of every length (T1 and §6 of docs/theory.md).
+
+    Args:
+        machine: any complete Moore machine; its minimal machine is what gets compiled.
+        form: "onehot", one layer with a block that has a state for each state of the minimal machine, or one block a
+            factor where its labels show it to be a direct product; "cascade", layers of small blocks
+            (`decomposition.decompose`); "auto", the cheaper of the two (`choice.choose`, which also says why).
+        max_block: the largest block allowed. If None, the one-hot form takes what it needs, a cascade 8.
+        token_shift: whether a layer may look at lower layers' states before the letter; without it a cascade's blocks
+            hold in a fibre code what higher layers need of them.
+        layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64
+            states a block. A cascade is dense.
+        dense_memory: bytes that the dense weights (float32) of the one-hot form may take.
+
+    Raises:
+        NotExpressible: if it can't be had with blocks of at most `max_block`.
+        NotExact: if a cascade's gates would need integers that bfloat16 does not hold.
+        BudgetExceeded: if "dense" is asked for and would not fit.
+        UnsupportedFormat: for an unknown form or layout, or an index layout of a cascade.
+
+    >>> r = compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))
+    >>> r.tables.A[1, 0].tolist(), r.transduce([1, 1, 1])
+    ([[0, 1], [1, 0]], [True, False, True])
+    """
+    _check_options(form, layout)
+    if form == "auto":
+        form = "onehot" if layout == "index" else choose(machine, max_block, token_shift).form
+    if form == "cascade":
+        return stack_recurrence(best_cascade(machine, max_block, token_shift).cascade)
+    return onehot_recurrence(minimise(machine), max_block, layout, dense_memory)
+
+
+def _check_options(form: str, layout: str) -> None:
+    for name, value, known in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
+        if value not in known:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(known)}")
+    if form == "cascade" and layout == "index":
+        raise UnsupportedFormat("layout 'index' holds one large block: a cascade has small ones, leave layout='auto'")

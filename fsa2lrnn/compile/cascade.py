@@ -1,0 +1,211 @@
+"""From a cascade to a stack of gated layers that runs it exactly (docs/theory.md §6).
+
+Each component becomes the blocks that its `block_sizes` name, in the layer it stands in:
+
+- two states: one lane x = a x + v, a ∈ {1, −1, 0}, with a = f(1) − f(0) and v = f(0) for the map f;
+- resets and the identity on m states: m − 1 lanes, the one-hot code without state 0; the identity is a = 1, v = 0, the
+  constant y is a = 0, v = e_y;
+- anything else: one one-hot block, A e_i = e_f(i), v = 0.
+
+Which map applies depends on the token and the states read: a table, made into gates by `gates.synthesise`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.gates import Coordinate, Gate, synthesise
+from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+
+
+def stack_recurrence(cascade: Cascade) -> Recurrence:
+    """The exact recurrence that runs the cascade's machine, a layer for each of its layers.
+
+    The gates look at lower states at k−1, by a token shift, or at k where the cascade reads now.
+
+    Raises:
+        NotExact: if a gate would need sums beyond 256, which bfloat16 rounds.
+
+    >>> from fsa2lrnn.automata import MooreMachine
+    >>> count = MooreMachine([[1, 2, 3, 0]], range(4), alphabet="a")
+    >>> low = Component(2, 0, (), 0, np.array([[0]]), np.array([[1, 0]]))
+    >>> carry = Component(2, 0, (0,), 1, np.array([[0, 0], [0, 1]]), np.array([[0, 1], [1, 0]]))
+    >>> stack_recurrence(Cascade(count, (low, carry))).transduce("aaaaa")
+    [1, 2, 3, 0, 1]
+    """
+    stack, readout = build_stack(cascade)
+    machine = cascade.machine
+    return Recurrence(machine.alphabet, tuple(dict.fromkeys(machine.outputs)), stack, readout)
+
+
+def build_stack(cascade: Cascade) -> tuple[GatedStack, DenseReadout]:
+    """The parts of `stack_recurrence`: layers, and the read-out that gives logits one-hot in the output."""
+    plan = _Plan(cascade)
+    layers = tuple(_layer(plan, number) for number in range(cascade.n_layers))
+    outputs = cascade.machine.outputs
+    position = {output: i for i, output in enumerate(dict.fromkeys(outputs))}
+    number = np.array([position[outputs[q]] for q in cascade.image])
+    stack = GatedStack(plan.cell, layers, plan.token_shift)
+    return stack, _readout(plan, np.eye(len(position), dtype=np.int64)[number])
+
+
+def share_cells(cascade: Cascade) -> np.ndarray:
+    """The cell of each letter; letters that act alike in every component share one: int, shape (|Σ|,)."""
+    acts: list[list[bytes]] = [[] for _ in cascade.machine.alphabet]
+    for component in cascade.components:
+        order = np.lexsort(component.keys.T)
+        letters = component.keys[order, 0]
+        rows = np.concatenate([component.keys[order, 1:], component.maps[order]], axis=1).astype(np.int64)
+        for a, act in enumerate(acts):
+            act.append(rows[letters == a].tobytes())
+    number: dict[tuple[bytes, ...], int] = {}
+    return np.array([number.setdefault(tuple(act), len(number)) for act in acts])
+
+
+@dataclass(frozen=True)
+class _Blocks:
+    """Where a component's blocks stand, and what they hold.
+
+    Args:
+        first: the number of its first block in its layer.
+        b: the size to which the blocks of its layer are padded.
+        offset: where its layer begins in the concatenated state.
+    """
+
+    component: Component
+    first: int
+    b: int
+    offset: int
+
+    @property
+    def coordinate(self) -> Coordinate:
+        """How a gate sees its state."""
+        return Coordinate(self.component.n_states, self.component.is_lanes)
+
+    @property
+    def own(self) -> np.ndarray:
+        """Its features among the entries of its layer's state."""
+        if self.component.is_lanes:
+            return (self.first + np.arange(self.component.n_states - 1)) * self.b
+        return self.first * self.b + np.arange(self.component.n_states)
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Its features among the entries of the concatenated state."""
+        return self.offset + self.own
+
+    def tables(self) -> tuple[np.ndarray, np.ndarray]:
+        """The entries of A and of v that may be other than zero, for each of its maps: (R, ·) and (R, ·)."""
+        maps, m = self.component.maps.astype(np.int64), self.component.n_states
+        if not self.component.is_lanes:
+            A = maps[:, None, :] == np.arange(m)[:, None]  # A[i, j] = 1 where f(j) = i
+            return A.reshape(len(maps), m * m).astype(np.int64), np.zeros((len(maps), m), np.int64)
+        if m == 2:
+            return maps[:, 1:] - maps[:, :1], maps[:, :1]
+        identity = (maps == np.arange(m)).all(1, keepdims=True)
+        constant = ~identity & (maps[:, :1] == np.arange(1, m))
+        lanes = max(1, m - 1)
+        return np.repeat(identity, lanes, axis=1).astype(np.int64), _padded(constant.astype(np.int64), lanes)
+
+    def entries(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where those entries stand in A, flattened, and in v, flattened."""
+        if self.component.is_lanes:
+            heads = self.first + np.arange(max(1, self.component.n_states - 1))
+            return heads * self.b**2, heads * self.b
+        i = np.arange(self.component.n_states)
+        return (self.first * self.b**2 + i[:, None] * self.b + i).reshape(-1), self.own
+
+
+class _Plan:
+    """What the passes share: cells, and where everything stands."""
+
+    def __init__(self, cascade: Cascade) -> None:
+        self.cascade = cascade
+        self.cell = share_cells(cascade)
+        self.n_cells = int(self.cell.max()) + 1
+        self.token_shift = cascade.has_reads and not cascade.reads_now
+        sizes = cascade.block_sizes
+        widths = [len(layer) * max(layer, default=0) for layer in sizes]
+        self.below = [sum(widths[:number]) for number in range(len(sizes) + 1)]
+        self.blocks: list[_Blocks] = []
+        used = [0] * len(sizes)
+        for component in cascade.components:
+            layer = component.layer
+            self.blocks.append(_Blocks(component, used[layer], max(sizes[layer]), self.below[layer]))
+            used[layer] += len(component.block_sizes)
+
+    def keys(self, component: Component) -> tuple[np.ndarray, np.ndarray]:
+        """The component's keys by cells, each once, and the rows of its maps that they stand for."""
+        keys = component.keys.astype(np.int64)
+        keys[:, 0] = self.cell[keys[:, 0]]
+        return np.unique(keys, axis=0, return_index=True)
+
+    def seen(self, component: Component) -> tuple[list[Coordinate], np.ndarray]:
+        """What the component's gates see, and in which columns of the layer's input."""
+        below = self.below[component.layer]
+        start = 2 * self.n_cells + below if self.token_shift else self.n_cells
+        read = [self.blocks[j] for j in component.reads]
+        columns = np.concatenate([np.arange(self.n_cells), *(start + blocks.columns for blocks in read)])
+        return [Coordinate(self.n_cells), *(blocks.coordinate for blocks in read)], columns
+
+    def width_in(self, layer: int) -> int:
+        """The width of what a layer's gates see."""
+        return (self.n_cells + self.below[layer]) * (2 if self.token_shift else 1)
+
+
+def _layer(plan: _Plan, number: int) -> GatedLayer:
+    sizes = plan.cascade.block_sizes[number]
+    n_heads, b = len(sizes), max(sizes, default=0)
+    x0 = np.zeros(n_heads * b, np.int64)
+    transitions: list[_Placed] = []
+    values: list[_Placed] = []
+    for blocks in plan.blocks:
+        component = blocks.component
+        if component.layer == number:
+            keys, rows = plan.keys(component)
+            coordinates, columns = plan.seen(component)
+            for part, table, entries in zip((transitions, values), blocks.tables(), blocks.entries(), strict=True):
+                part.append(_Placed(synthesise(keys, table[rows], coordinates), columns, entries))
+            x0[blocks.own] = np.arange(component.is_lanes, component.n_states) == component.start
+    width = plan.width_in(number)
+    transition, value = _together(transitions, width, n_heads * b * b), _together(values, width, n_heads * b)
+    return GatedLayer(transition, value, x0.reshape(n_heads, b), sizes)
+
+
+def _readout(plan: _Plan, logits: np.ndarray) -> DenseReadout:
+    gate = synthesise(plan.cascade.states, logits, [blocks.coordinate for blocks in plan.blocks])
+    columns = np.concatenate([blocks.columns for blocks in plan.blocks])
+    placed = _together([_Placed(gate, columns, np.arange(gate.width_out))], plan.below[-1], gate.width_out)
+    return DenseReadout(placed.W1, placed.b1, placed.W2, placed.b2)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A gate, the columns of a wider input that it sees, and the entries of a wider output that it makes."""
+
+    gate: Gate
+    columns: np.ndarray
+    entries: np.ndarray
+
+
+def _together(parts: Sequence[_Placed], width_in: int, width_out: int) -> Gate:
+    """One gate that does what several do, side by side; no two make the same entry."""
+    n_units = sum(part.gate.n_units for part in parts)
+    W1, b1 = np.zeros((n_units, width_in), np.int64), np.zeros(n_units, np.int64)
+    W2, b2 = np.zeros((width_out, n_units), np.int64), np.zeros(width_out, np.int64)
+    done = 0
+    for part in parts:
+        units = np.arange(done, done := done + part.gate.n_units)
+        W1[units[:, None], part.columns] = part.gate.W1
+        b1[units] = part.gate.b1
+        W2[part.entries[:, None], units] = part.gate.W2
+        b2[part.entries] = part.gate.b2
+    return Gate(W1, b1, W2, b2)
+
+
+def _padded(table: np.ndarray, width: int) -> np.ndarray:
+    return np.pad(table, ((0, 0), (0, width - table.shape[1])))

@@ -1,0 +1,104 @@
+"""One layer of one-hot blocks: the construction of T1, as dense matrices or as index tables of the same linear map."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.factors import Factor, visible_factors
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, IndexTables, Recurrence
+
+LARGEST_DENSE_BLOCK = 64  # beyond, "auto" keeps index tables: a dense step costs n² and a parallel scan n³
+
+
+def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str, dense_memory: int) -> Recurrence:
+    """The one-hot form of a minimal machine. Arguments and errors as for `compile.compile_recurrence`."""
+    factors = visible_factors(machine)
+    sizes = [factor.size for factor in factors]
+    _check_block_sizes(sizes, max_block)
+    cell, representatives = share_cells(machine.delta)
+    needed = dense_bytes(sizes, len(representatives), machine)
+    if layout == "index" or (layout == "auto" and (max(sizes) > LARGEST_DENSE_BLOCK or needed > dense_memory)):
+        return index_recurrence(machine, cell, representatives)
+    _check_dense_memory(sizes, len(representatives), needed, dense_memory)
+    return dense_recurrence(machine, factors, cell, representatives)
+
+
+def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Letters that act alike share a cell: (cell of each letter, a representative letter of each cell)."""
+    number: dict[bytes, int] = {}
+    cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
+    _, representatives = np.unique(cell, return_index=True)
+    return cell, representatives
+
+
+def dense_recurrence(
+    machine: MooreMachine, factors: list[Factor], cell: np.ndarray, representatives: np.ndarray
+) -> Recurrence:
+    """T1: A[c] has columns e_{δ(q,a)}, v = 0, x₀ = e_{q₀}, in each factor.
+
+    The read-out has one hidden unit a state, relu(Σ_h x_h[coordinate] − (H − 1)): an AND of one-hots, 1 in exactly the
+    state it stands for. Every value is an integer of at most H.
+    """
+    sizes = tuple(factor.size for factor in factors)
+    n_cells, n_heads, b = len(representatives), len(factors), max(sizes)
+    A = np.zeros((n_cells, n_heads, b, b), np.int8)
+    x0 = np.zeros((n_heads, b), np.int8)
+    W1 = np.zeros((machine.n_states, n_heads, b), np.int8)
+    for h, factor in enumerate(factors):
+        for c, a in enumerate(representatives):
+            A[c, h, factor.next_state[a], np.arange(factor.size)] = 1
+        x0[h, factor.coordinate[machine.start]] = 1
+        W1[np.arange(machine.n_states), h, factor.coordinate] = 1
+    outputs, number = _number_outputs(machine)
+    W2 = np.zeros((len(outputs), machine.n_states), np.int8)
+    W2[number, np.arange(machine.n_states)] = 1
+    readout = DenseReadout(
+        W1.reshape(machine.n_states, n_heads * b),
+        np.full(machine.n_states, 1 - n_heads, np.int8),
+        W2,
+        np.zeros(len(outputs), np.int8),
+    )
+    v = np.zeros((n_cells, n_heads, b), np.int8)
+    return Recurrence(machine.alphabet, outputs, DenseTables(A, v, x0, cell, sizes), readout)
+
+
+def index_recurrence(machine: MooreMachine, cell: np.ndarray, representatives: np.ndarray) -> Recurrence:
+    """T1 with each one-hot column kept as the row of its 1: n numbers a cell in place of n²."""
+    outputs, number = _number_outputs(machine)
+    layer = IndexTables(machine.delta[representatives], machine.start, cell)
+    return Recurrence(machine.alphabet, outputs, layer, IndexReadout(number))
+
+
+def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
+    """Bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
+    b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
+    maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
+    embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))
+    return 4 * (maps + gates + embedding + readout)
+
+
+def _number_outputs(machine: MooreMachine) -> tuple[tuple[Hashable, ...], np.ndarray]:
+    outputs = tuple(dict.fromkeys(machine.outputs))
+    position = {output: i for i, output in enumerate(outputs)}
+    return outputs, np.array([position[output] for output in machine.outputs])
+
+
+def _check_block_sizes(sizes: list[int], max_block: int | None) -> None:
+    if max_block is not None and max(sizes) > max_block:
+        raise NotExpressible(
+            f"the one-hot form needs blocks of sizes {sizes}, more than max_block = {max_block}: "
+            f"allow max_block = {max(sizes)}, or take form='cascade'"
+        )
+
+
+def _check_dense_memory(sizes: list[int], n_cells: int, needed: int, limit: int) -> None:
+    if needed > limit:
+        raise BudgetExceeded(
+            f"dense weights would take {needed / 2**30:,.1f} GiB, more than the {limit / 2**30:,.1f} GiB allowed "
+            f"({n_cells} maps × {len(sizes)} blocks × {max(sizes):,}² entries × 4 bytes, gates and read-out besides): "
+            "use layout='index', the same linear map as a table, or raise dense_memory"
+        )

@@ -1,0 +1,289 @@
+"""Cascades of small machines: the loop-free wreath products of Krohn & Rhodes, as data that checks itself.
+
+A cascade is a list of components. At each letter a component applies to its own state a map that depends on the letter
+and on the states of the components it reads, all in lower layers:
+
+    s_i(k) = f_i[a_k, s_R(k−1)](s_i(k−1)),    R = reads of i                                  (docs/theory.md §6)
+
+or on s_R(k) in a cascade that *reads now*. A `Cascade` says which machine it runs and, on construction, follows both
+from the start along every letter until no new pair of states appears: what exists is right for every word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+from fsa2lrnn.symbols import Word, encode
+
+MAX_JOINT_STATES = 200_000
+_MAX_CODE = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Component:
+    """One small machine of a cascade.
+
+    Args:
+        n_states: m.
+        start: its first state.
+        reads: numbers of the components whose states it reads, increasing.
+        layer: its layer, from 0; it reads lower layers only.
+        keys: for every map, the letter and the states read that select it, int (R, 1 + |reads|); all that can occur.
+        maps: the next state of each state, int (R, m).
+        name: what its states stand for, where the machine's labels tell.
+
+    Raises:
+        InvalidMachine: naming the first broken invariant.
+    """
+
+    n_states: int
+    start: int
+    reads: tuple[int, ...]
+    layer: int
+    keys: np.ndarray
+    maps: np.ndarray
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.keys.shape != (len(self.maps), 1 + len(self.reads)) or self.maps.shape[1:] != (self.n_states,):
+            raise InvalidMachine(
+                f"a component of {self.n_states} states that reads {self.reads} has keys {self.keys.shape} and maps "
+                f"{self.maps.shape}: give (R, {1 + len(self.reads)}) and (R, {self.n_states})"
+            )
+        if self.maps.min() < 0 or self.maps.max() >= self.n_states or not 0 <= self.start < self.n_states:
+            raise InvalidMachine(f"a component's states run 0..{self.n_states - 1}, but start or a map leaves them")
+        for array in (self.keys, self.maps):
+            array.flags.writeable = False
+
+    @cached_property
+    def kind(self) -> str:
+        """ "trivial", "reset" (constants and the identity), "permutation", "permutation-reset" or "general"."""
+        return kind_of(self.maps)
+
+    @property
+    def is_lanes(self) -> bool:
+        """Whether diagonal lanes x = a x + v suffice: resets and the identity, or two states."""
+        return self.n_states <= 2 or self.kind == "reset"
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """Sizes of its blocks in the network: a lane of size 1 for every state but the first, or one one-hot block."""
+        return (1,) * max(1, self.n_states - 1) if self.is_lanes else (self.n_states,)
+
+
+def kind_of(maps: np.ndarray) -> str:
+    """The kind of a set of maps on 0 … m−1, int (R, m).
+
+    >>> kind_of(np.array([[0, 1, 2], [1, 1, 1]])), kind_of(np.array([[1, 2, 0], [1, 1, 1]]))
+    ('reset', 'permutation-reset')
+    """
+    if maps.shape[1] == 1:
+        return "trivial"
+    states = np.arange(len(maps.T))
+    identity = np.all(maps == states, axis=1)
+    constant = np.all(maps == maps[:, :1], axis=1)
+    permutation = np.all(np.sort(maps, axis=1) == states, axis=1)
+    if np.all(np.logical_or(identity, constant)):
+        return "reset"
+    if np.all(permutation):
+        return "permutation"
+    return "permutation-reset" if np.all(np.logical_or(permutation, constant)) else "general"
+
+
+@dataclass(frozen=True, eq=False)
+class Cascade:
+    """Components that together run `machine`, checked on every joint state that any word reaches.
+
+    Args:
+        machine: a Moore machine; by `decompose` a minimal one.
+        components: in an order in which every component comes after those it reads.
+        reads_now: whether a component reads the states of lower layers at k, rather than at k−1.
+
+    Raises:
+        InvalidMachine: if the components do not fit together, or do not run the machine, with the first joint state
+            and letter that show it.
+        BudgetExceeded: if more than 200,000 joint states are reached.
+
+    >>> flip = np.array([[0], [1]]), np.array([[0, 1], [1, 0]])
+    >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
+    >>> Cascade(parity, (Component(2, 0, (), 0, *flip),)).transduce([1, 0, 1])
+    [True, True, False]
+    """
+
+    machine: MooreMachine
+    components: tuple[Component, ...]
+    reads_now: bool = False
+    states: np.ndarray = field(init=False, repr=False)  # joint states reached, (N, C), the start first
+    delta: np.ndarray = field(init=False, repr=False)  # numbers of the joint states they lead to, (|Σ|, N)
+    image: np.ndarray = field(init=False, repr=False)  # the machine's state that each stands for, (N,)
+
+    def __post_init__(self) -> None:
+        self._check_reads()
+        for name, value in zip(("states", "delta", "image"), self._explore(), strict=True):
+            value.flags.writeable = False
+            object.__setattr__(self, name, value)
+
+    @property
+    def n_layers(self) -> int:
+        """Number of layers."""
+        return 1 + max(component.layer for component in self.components)
+
+    @property
+    def block_sizes(self) -> tuple[tuple[int, ...], ...]:
+        """The sizes of the blocks of each layer, components in order."""
+        layers: list[list[int]] = [[] for _ in range(self.n_layers)]
+        for component in self.components:
+            layers[component.layer] += component.block_sizes
+        return tuple(map(tuple, layers))
+
+    @property
+    def max_block(self) -> int:
+        """The largest block."""
+        return max(size for component in self.components for size in component.block_sizes)
+
+    @property
+    def has_reads(self) -> bool:
+        """Whether any component reads another."""
+        return any(component.reads for component in self.components)
+
+    @cached_property
+    def output_reads(self) -> tuple[int, ...]:
+        """Numbers of the components that the machine's output depends on, as few as dropping one by one leaves."""
+        number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
+        output = np.array([number[self.machine.outputs[q]] for q in self.image])
+        kept = list(range(len(self.components)))
+        for i in range(len(self.components)):
+            fewer = [j for j in kept if j != i]
+            if tells(self.states[:, fewer], output):
+                kept = fewer
+        return tuple(kept)
+
+    def simulate(self, word: Word) -> np.ndarray:
+        """The joint states s(1) … s(T), int (T, C). Raises `InvalidWord` for an unknown letter."""
+        return self.states[self._follow(word)]
+
+    def transduce(self, word: Word) -> list[Hashable]:
+        """The machine's outputs along `word`, by way of the joint states."""
+        return [self.machine.outputs[q] for q in self.image[self._follow(word)]]
+
+    def to_machine(self) -> MooreMachine:
+        """The joint states reached as a machine of its own, labelled with them; `image` leads them to the machine's."""
+        labels = [tuple(row) for row in self.states.tolist()]
+        outputs = [self.machine.outputs[q] for q in self.image]
+        return MooreMachine(self.delta, outputs, 0, self.machine.alphabet, labels)
+
+    def used(self, i: int) -> np.ndarray:
+        """Which entries of component i's maps are used in a joint state that is reached: bool, as `maps`."""
+        used = np.zeros(self.components[i].maps.shape, bool)
+        for a in range(len(self.delta)):
+            used[self.rows(i, a), self.states[:, i]] = True
+        return used
+
+    def rows(self, i: int, a: int) -> np.ndarray:
+        """Which of component i's maps letter number a applies in each joint state: int (N,)."""
+        seen = self.states[self.delta[a]] if self.reads_now else self.states
+        return _Rows(self.components[i], self._sizes).find(a, seen)
+
+    @cached_property
+    def _sizes(self) -> tuple[int, ...]:
+        return tuple(component.n_states for component in self.components)
+
+    def _follow(self, word: Word) -> np.ndarray:
+        numbers, j = list[int](), 0
+        for a in encode(word, self.machine.alphabet):
+            j = self.delta[a, j]
+            numbers.append(j)
+        return np.array(numbers, np.int64)
+
+    def _check_reads(self) -> None:
+        if not self.components:
+            raise InvalidMachine("a cascade needs at least one component")
+        for i, component in enumerate(self.components):
+            for j in component.reads:
+                if not 0 <= j < i or self.components[j].layer >= component.layer:
+                    raise InvalidMachine(f"component {i} reads component {j}: it may read earlier ones in lower layers")
+
+    def _explore(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        rows = [_Rows(component, self._sizes) for component in self.components]
+        start = tuple(component.start for component in self.components)
+        number = {np.array(start, np.int64).tobytes(): 0}
+        states, image = [np.array([start], np.int64)], [self.machine.start]
+        columns: list[np.ndarray] = []
+        frontier = states[0]
+        while len(frontier):
+            before, targets = len(number), np.empty((len(frontier), len(self.machine.alphabet)), np.int64)
+            first = before - len(frontier)
+            new: list[np.ndarray] = []
+            for a, delta in enumerate(self.machine.delta):
+                after = self._step(rows, frontier, a)
+                for n, state in enumerate(after):
+                    q = int(delta[image[first + n]])
+                    j = number.setdefault(state.tobytes(), len(number))
+                    if j == len(image):
+                        image.append(q)
+                        new.append(state)
+                    elif image[j] != q:
+                        self._refuse(frontier[n], a, f"which stands for state {image[j]}, but the machine is in {q}")
+                    targets[n, a] = j
+            columns.append(targets)
+            if len(number) > MAX_JOINT_STATES:
+                raise BudgetExceeded(f"the cascade reaches more than {MAX_JOINT_STATES:,} joint states")
+            frontier = np.array(new, np.int64).reshape(-1, len(start))
+            states.append(frontier)
+        return np.concatenate(states), np.concatenate(columns).T.copy(), np.array(image, np.int64)
+
+    def _step(self, rows: list[_Rows], states: np.ndarray, a: int) -> np.ndarray:
+        after = np.empty_like(states)
+        for i, component in enumerate(self.components):
+            found = rows[i].find(a, after if self.reads_now else states)
+            if (found < 0).any():
+                n = int(np.argmax(found < 0))
+                self._refuse(states[n], a, f"where component {i} has no map")
+            after[:, i] = component.maps[found, states[:, i]]
+        return after
+
+    def _refuse(self, state: np.ndarray, a: int, what: str) -> None:
+        raise InvalidMachine(
+            f"this cascade does not run the machine: from joint state {tuple(state.tolist())} the letter "
+            f"{self.machine.alphabet[a]!r} leads to a joint state {what}"
+        )
+
+
+def tells(states: np.ndarray, what: np.ndarray) -> bool:
+    """Whether equal rows, int (N, C), have equal entries in the other array, int (N,).
+
+    >>> tells(np.array([[0], [0], [1]]), np.array([5, 5, 5])), tells(np.array([[0], [0]]), np.array([5, 6]))
+    (True, False)
+    """
+    both = np.unique(np.column_stack([states, what]), axis=0)
+    return len(both) == len(np.unique(both[:, :-1], axis=0))
+
+
+class _Rows:
+    """Finds the map that a letter and a joint state select, by a mixed-radix code of what is read."""
+
+    def __init__(self, component: Component, sizes: tuple[int, ...]) -> None:
+        self.reads = list(component.reads)
+        self.radix = [1]
+        for j in reversed(self.reads):
+            self.radix.append(self.radix[-1] * sizes[j])
+        self.radix.reverse()
+        if self.radix[0] * (int(component.keys[:, 0].max()) + 1) > _MAX_CODE:
+            raise BudgetExceeded(f"a component reads {len(self.reads)} others, more joint states than 2^62")
+        codes = component.keys @ np.array(self.radix, np.int64)
+        self.order = np.argsort(codes)
+        self.codes = codes[self.order]
+        if (np.diff(self.codes) == 0).any():
+            raise InvalidMachine("a component has two maps for one key")
+
+    def find(self, a: int, states: np.ndarray) -> np.ndarray:
+        """Numbers of maps, −1 where there is none: joint states (N, C) -> (N,)."""
+        code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
+        place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
+        return np.where(self.codes[place] == code, self.order[place], -1)

@@ -1,0 +1,303 @@
+"""From coordinates on the states of a machine to the cascade that computes them.
+
+A *cover* of a machine is a machine whose every state stands for a state of it; coordinates on a cover are the states of
+a cascade's components, seen from above (Krohn & Rhodes' theorem: a coordinate system in which each coordinate moves by
+the letter and the coordinates before it). `assemble` finds for every coordinate which others it needs to read, and the
+maps; the `Cascade` that it returns has checked itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.cascade import Cascade, Component, tells
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+
+FREE = -1
+_MAX_CODE = 2**62
+_MAX_WORK = 40_000_000  # some seconds
+_MAX_ROWS = 100_000  # rows of a component's table that the values of free coordinates may blow it up to
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """A machine with coordinates, each of its states standing for a state of the machine it covers. State 0 starts.
+
+    The next value of a coordinate is a function of the letter, its own value and coordinates of lower levels. Where a
+    coordinate is free it says nothing: its value may be any, what follows does not depend on it.
+
+    Args:
+        delta: next states, int (k, N), for each letter.
+        image: the state of the covered machine that each state stands for, int (N,).
+        values: the coordinates of each state, int (N, C), −1 where free.
+        levels: the level of each coordinate.
+        names: what each coordinate tells, "" where nobody knows.
+
+    Raises:
+        InvalidMachine: if the shapes do not fit.
+    """
+
+    delta: np.ndarray
+    image: np.ndarray
+    values: np.ndarray
+    levels: tuple[int, ...]
+    names: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        n, n_coordinates = self.values.shape
+        if self.delta.shape[1] != n or self.image.shape != (n,):
+            raise InvalidMachine(
+                f"a cover's values {self.values.shape} ask for image ({n},) and delta (k, {n}), not "
+                f"{self.image.shape} and {self.delta.shape}"
+            )
+        if not len(self.levels) == len(self.names) == n_coordinates:
+            raise InvalidMachine(f"{n_coordinates} coordinates have {len(self.levels)} levels, {len(self.names)} names")
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of values of each coordinate."""
+        return tuple(int(column.max(initial=0)) + 1 for column in self.values.T)
+
+    def pinned(self) -> Cover:
+        """The same with value 0 wherever a coordinate was free."""
+        return replace(self, values=np.maximum(self.values, 0))
+
+
+def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Cascade:
+    """The cascade of a cover's coordinates, each reading as few others as it can, in the lowest layer it can be.
+
+    Args:
+        machine: what the cover covers, letter for letter.
+        cover: coordinates that together tell the state that each state stands for.
+        reads_now: coordinates of lower levels are read after the letter, not before.
+
+    Raises:
+        InvalidMachine: if some coordinate depends on more than those of lower levels, or if the coordinates do not tell
+            the machine's state.
+        BudgetExceeded: if the cover is too large, or the cascade reaches too many joint states.
+
+    >>> mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
+    >>> bits = Cover(mod4.delta, np.arange(4), np.array([[0, 0], [1, 0], [0, 1], [1, 1]]), (0, 1), ("low", "high"))
+    >>> [(c.name, c.kind, c.reads, c.layer) for c in assemble(mod4, bits).components]
+    [('low', 'permutation', (), 0), ('high', 'permutation', (0,), 1)]
+    """
+    work = cover.delta.size * len(cover.levels) ** 2
+    if work > _MAX_WORK:
+        raise BudgetExceeded(
+            f"{len(cover.image):,} states with {len(cover.levels)} coordinates are too many to find out who reads whom "
+            f"({work:,} entries to compare, more than {_MAX_WORK:,}): keep one block, or allow larger ones"
+        )
+    found = list[Cascade]()
+    if _expanded_rows(cover) <= _MAX_ROWS:
+        found.append(_built(machine, cover, reads_now))
+    if not found or len(found[0].states) > len(cover.image):
+        # A coordinate may read less where another is free; but then it has to be right for all that may stand there.
+        found.append(_built(machine, cover.pinned(), reads_now))
+    return min(found, key=_size)
+
+
+def _size(cascade: Cascade) -> tuple[int, int]:
+    return cascade.n_layers, sum(len(component.keys) for component in cascade.components)
+
+
+def _built(machine: MooreMachine, cover: Cover, reads_now: bool) -> Cascade:
+    coordinates = [_component(cover, i, reads_now) for i in range(len(cover.levels))]
+    return _without_idle(_in_layers(machine, coordinates, reads_now))
+
+
+def constant_coordinates(cover: Cover) -> Cover:
+    """The cover without coordinates that never change, unless nothing is left."""
+    kept = [i for i, size in enumerate(cover.sizes) if size > 1] or [0]
+    return replace(
+        cover,
+        values=cover.values[:, kept],
+        levels=tuple(cover.levels[i] for i in kept),
+        names=tuple(cover.names[i] for i in kept),
+    )
+
+
+class _Table(NamedTuple):
+    keys: np.ndarray  # (R, 1 + reads)
+    maps: np.ndarray  # (R, m), −1 where nothing is asked
+
+
+def _component(cover: Cover, i: int, reads_now: bool) -> Component:
+    """Coordinate i as a component that reads as few coordinates as can be; `layer` is set later."""
+    size = cover.sizes[i]
+    moves = _moves(cover, i, reads_now)
+    reads = [j for j, level in enumerate(cover.levels) if level < cover.levels[i]]
+    table = _table(cover, moves, reads, i, size)
+    if table is None:
+        raise InvalidMachine(
+            f"coordinate {i} of level {cover.levels[i]} does not follow from the letter, itself and those below"
+        )
+    # The highest first, so that the component sinks as low as it can.
+    for j in sorted(reads, key=lambda j: (-cover.levels[j], -cover.sizes[j], j)):
+        fewer = [x for x in reads if x != j]
+        smaller = _table(cover, moves, fewer, i, size)
+        if smaller is not None and _virtues(table.maps) <= _virtues(smaller.maps):
+            reads, table = fewer, smaller
+    start = max(0, int(cover.values[0, i]))
+    return Component(size, start, tuple(reads), 0, table.keys, _complete(table.maps), cover.names[i])
+
+
+def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
+    """What coordinate i is seen to do: distinct rows of letter, all coordinates as they are read, old and new value."""
+    blocks = list[np.ndarray]()
+    for a, targets in enumerate(cover.delta):
+        seen = cover.values[targets] if reads_now else cover.values
+        ends = np.stack([cover.values[:, i], cover.values[targets, i]], axis=1)
+        blocks.append(np.concatenate([np.full((len(seen), 1), a), seen, ends], axis=1))
+    return distinct_rows(np.concatenate(blocks))[0]
+
+
+def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _Table | None:
+    """The maps that the moves ask for when only `reads` are read; None if two moves contradict each other."""
+    sizes = cover.sizes
+    rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])
+    for column, j in enumerate([*reads, i], start=1):
+        rows = _expand(rows, column, sizes[j])
+    keys, row = distinct_rows(rows[:, :-2])
+    maps = np.full((len(keys), size), FREE)
+    asked = rows[:, -1] != FREE
+    row, old, new = row[asked], rows[asked, -2], rows[asked, -1]
+    maps[row, old] = new
+    return _Table(keys, maps) if (maps[row, old] == new).all() else None
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows of small integers, in order, and which of them each row is: what `np.unique` gives, faster.
+
+    >>> [found.tolist() for found in distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))]
+    [[[0, 2], [1, 0]], [1, 0, 1]]
+    """
+    codes, span = np.zeros(len(rows), np.int64), 1
+    for column in rows.T:
+        low, high = int(column.min(initial=0)), int(column.max(initial=0))
+        if span * (high - low + 1) > _MAX_CODE:
+            used, codes = np.unique(codes, return_inverse=True)
+            codes, span = codes.reshape(-1), len(used)
+        codes, span = codes * (high - low + 1) + column - low, span * (high - low + 1)
+    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
+    return rows[first], number.reshape(-1)
+
+
+def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:
+    """Rows with every value in place of a free entry of a column."""
+    free = rows[:, column] == FREE
+    if not free.any():
+        return rows
+    copies = np.repeat(rows[free], size, axis=0)
+    copies[:, column] = np.tile(np.arange(size), int(free.sum()))
+    return np.concatenate([rows[~free], copies])
+
+
+def _expanded_rows(cover: Cover) -> float:
+    """How many rows the largest table may get from its free entries."""
+    copies = np.where(cover.values == FREE, np.array(cover.sizes), 1).astype(float)
+    return float(copies.prod(axis=1).sum()) * len(cover.delta)
+
+
+def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
+    """What is good about partial maps: all identity or constant (lanes); all injective; all injective or constant."""
+    asked = maps != FREE
+    states = np.arange(len(maps.T))
+    identity = np.all(~asked | (maps == states), axis=1)
+    top = np.max(np.where(asked, maps, -2), axis=1)
+    constant = np.all(~asked | (maps == top[:, None]), axis=1)
+    ordered = np.sort(np.where(asked, maps, -2 - states), axis=1)
+    injective = np.all(np.diff(ordered, axis=1) != 0, axis=1)
+    lanes = maps.shape[1] <= 2 or bool(np.all(np.logical_or(identity, constant)))
+    return lanes, bool(np.all(injective)), bool(np.all(np.logical_or(injective, constant)))
+
+
+def _complete(maps: np.ndarray) -> np.ndarray:
+    """Total maps that do what partial ones ask: as few different ones as we can, and of a good kind."""
+    lanes, permutations, _ = _virtues(maps)
+    pool: Counter[tuple[int, ...]] = Counter()
+    done = np.empty_like(maps)
+    for r in np.argsort((maps == FREE).sum(1), kind="stable"):
+        total = _completed(maps[r], pool, lanes and maps.shape[1] > 2, permutations)
+        pool[total] += 1
+        done[r] = total
+    return done
+
+
+def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], lanes: bool, permutations: bool) -> tuple[int, ...]:
+    states = np.arange(len(row))
+    asked = row != FREE
+    values = row[asked]
+    identity = tuple(states.tolist())
+    moves = bool((values != states[asked]).any())
+    if not moves and (len(values) != 1 or lanes or permutations or identity in pool):
+        return identity
+    constant = tuple([int(values[0])] * len(row))
+    is_constant = bool((values == values[0]).all())
+    if lanes:
+        return constant
+    for total, _ in pool.most_common():
+        if (np.array(total)[asked] == values).all():
+            return total
+    if is_constant and not permutations:
+        return constant
+    if len(set(values.tolist())) == len(values):
+        return _permutation(row)
+    return tuple(np.where(asked, row, states).tolist())
+
+
+def _permutation(row: np.ndarray) -> tuple[int, ...]:
+    """A permutation that agrees with an injective partial map, and moves few of the other states."""
+    unused = [x for x in range(len(row)) if x not in row]
+    total = row.tolist()
+    for x in np.flatnonzero(row == FREE).tolist():
+        if x in unused:
+            total[x] = x
+            unused.remove(x)
+    return tuple(unused.pop(0) if x == FREE else x for x in total)
+
+
+def _in_layers(machine: MooreMachine, coordinates: Sequence[Component], reads_now: bool) -> Cascade:
+    """Components in the lowest layers that their reads allow, renumbered layer by layer."""
+    layer: dict[int, int] = {}
+
+    def layer_of(i: int) -> int:
+        if i not in layer:
+            layer[i] = 1 + max((layer_of(j) for j in coordinates[i].reads), default=-1)
+        return layer[i]
+
+    order = sorted(range(len(coordinates)), key=lambda i: (layer_of(i), i))
+    number = {i: new for new, i in enumerate(order)}
+    components = tuple(_renumbered(coordinates[i], number, layer[i]) for i in order)
+    return Cascade(machine, components, reads_now)
+
+
+def _renumbered(component: Component, number: dict[int, int], layer: int) -> Component:
+    reads = [number[j] for j in component.reads]
+    order = np.argsort(np.array(reads, np.int64))
+    keys = component.keys[:, [0, *(1 + order)]]
+    return replace(component, reads=tuple(sorted(reads)), layer=layer, keys=keys)
+
+
+def _without_idle(cascade: Cascade) -> Cascade:
+    """The cascade without components that nobody reads and that the machine's state does not need."""
+    for i in reversed(range(len(cascade.components))):
+        others = [j for j in range(len(cascade.components)) if j != i]
+        if not others or any(i in component.reads for component in cascade.components):
+            continue
+        if tells(cascade.states[:, others], cascade.image):
+            number = {j: new for new, j in enumerate(others)}
+            kept = (cascade.components[j] for j in others)
+            return _without_idle(
+                Cascade(
+                    cascade.machine,
+                    tuple(_renumbered(component, number, component.layer) for component in kept),
+                    cascade.reads_now,
+                )
+            )
+    return cascade

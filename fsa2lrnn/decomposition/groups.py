@@ -1,0 +1,127 @@
+"""Permutation-reset machines by their group: which permutation has been made so far, and of which point.
+
+A machine whose letters permute its states, or lead all to one, is in state g·x with g the product of the permutations
+read so far. A permutation h makes g into h·g and leaves x as it is; a letter that leads all states to y leaves g as it
+is and sets x to g⁻¹·y. So x moves by resets alone, and g has the coordinates of the group's regular representation,
+where every subgroup is a congruence: point stabilisers of S₅, say, and A₅ give 5, 5, 5, 2 in one level.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.decomposition.coordinates import FREE, Cover
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+
+MAX_ORDER = 200
+
+
+def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.ndarray]:
+    """The group that the permutations among the maps generate, and how the maps act on it from the left.
+
+    Args:
+        maps: permutations and constants of 0 … n−1, int (k, n).
+        limit: the largest group to allow.
+
+    Returns:
+        The elements as permutations, int (N, n), the identity first; and for each map and element g the number of h·g,
+        g first, or of g itself if the map is a constant, int (k, N). The latter are the maps of a machine, too.
+
+    Raises:
+        InvalidMachine: if a map is neither a permutation nor a constant.
+        BudgetExceeded: if the group has more elements.
+
+    >>> elements, table = regular(np.array([[1, 2, 0], [0, 0, 0]]))
+    >>> elements.tolist(), table.tolist()
+    ([[0, 1, 2], [1, 2, 0], [2, 0, 1]], [[1, 2, 0], [0, 1, 2]])
+    """
+    identity = np.arange(maps.shape[1], dtype=np.uint32)
+    acting = maps.astype(np.uint32)
+    acting[~_permutes(maps)] = identity
+    elements, _, _, right, whole = kernels.generate(acting, identity, False, limit)
+    if not whole:
+        raise BudgetExceeded(
+            f"the letters' permutations of {maps.shape[1]} states generate a group of more than {limit:,} elements: "
+            "allow more, or keep one block"
+        )
+    return elements.astype(np.int64), right.T.copy()
+
+
+def group_cover(
+    maps: np.ndarray, start: int, elements: np.ndarray, coordinates: np.ndarray, levels: tuple[int, ...]
+) -> Cover:
+    """The cover of a permutation-reset machine by pairs (g, x), which stand for the state g·x.
+
+    Args:
+        maps: permutations and constants of 0 … n−1, int (k, n).
+        start: the first state.
+        elements: the group, as `regular` gives it.
+        coordinates: those of its elements, int (N, C), −1 where free, that tell them apart. As in any `Cover`, they
+            are those of a machine: the group with the table that `regular` gives.
+        levels: their levels, int (C,).
+
+    Returns:
+        A cover with these coordinates and, if there are constants that set it to more than one, the point x last.
+
+    Raises:
+        InvalidMachine: if a map is neither a permutation nor a constant, or the coordinates leave two elements alike.
+
+    >>> elements, _ = regular(np.array([[1, 2, 0], [0, 0, 0]]))
+    >>> cover = group_cover(np.array([[1, 2, 0], [0, 0, 0]]), 0, elements, np.array([[0], [1], [2]]), (0,))
+    >>> cover.values[:4].tolist(), cover.image[:4].tolist()
+    ([[0, 0], [1, 0], [2, 0], [1, 2]], [0, 1, 2, 0])
+    """
+    _check_distinct(coordinates)
+    maps, permutes = maps.astype(np.int64), _permutes(maps)
+    number = {element.tobytes(): i for i, element in enumerate(elements)}
+    back = np.argsort(elements, axis=1)
+    states = {(0, start): 0}
+    queue = [(0, start)]
+    columns: list[list[int]] = []
+    for g, x in queue:
+        column: list[int] = []
+        for a, row in enumerate(maps):
+            after = (number[row[elements[g]].tobytes()], x) if permutes[a] else (g, int(back[g, row[0]]))
+            if after not in states:
+                states[after] = len(states)
+                queue.append(after)
+            column.append(states[after])
+        columns.append(column)
+    g, x = np.array(queue).T
+    cover = Cover(
+        np.array(columns).T.copy(),
+        elements[g, x],
+        np.column_stack([coordinates[g], np.unique(x, return_inverse=True)[1].reshape(-1)]),
+        (*levels, max(levels, default=-1) + 1),
+        ("",) * (len(levels) + 1),
+    )
+    return cover if (x != start).any() else _without_last(cover)
+
+
+def _permutes(maps: np.ndarray) -> np.ndarray:
+    """Whether each map is a permutation, bool (k,), the others being constants."""
+    n_targets = np.array([len(set(row)) for row in maps.tolist()])
+    permutes = n_targets == maps.shape[1]
+    neither = ~permutes & (n_targets > 1)
+    if neither.any():
+        a = int(neither.argmax())
+        raise InvalidMachine(
+            f"map {a}, {maps[a].tolist()}, is neither a permutation nor a constant: take the holonomy decomposition"
+        )
+    return permutes
+
+
+def _check_distinct(coordinates: np.ndarray) -> None:
+    for i, row in enumerate(coordinates):
+        agree = ((coordinates == row) | (coordinates == FREE) | (row == FREE)).all(axis=1)
+        agree[i] = False
+        if agree.any():
+            raise InvalidMachine(
+                f"the coordinates {row.tolist()} and {coordinates[agree.argmax()].tolist()} of elements {i} and "
+                f"{int(agree.argmax())} may be equal: give coordinates that tell all elements apart"
+            )
+
+
+def _without_last(cover: Cover) -> Cover:
+    return Cover(cover.delta, cover.image, cover.values[:, :-1], cover.levels[:-1], cover.names[:-1])

@@ -1,0 +1,342 @@
+# pyright: standard
+"""Compiled kernels on partitions, in the manner of `fsa2lrnn.tables`: numpy arrays in and out, nothing checked.
+
+A partition of n states is int64, shape (n,), its blocks numbered 0, 1, … by first appearance. `maps` is int64, shape
+(k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map sends into blocks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+FREE, CONSTANT, INJECTIVE, OTHER = 0, 1, 2, 3  # kinds of local maps
+
+
+@njit(cache=True)
+def _find(parent: np.ndarray, q: Any) -> Any:
+    while parent[q] != q:
+        parent[q] = parent[parent[q]]
+        q = parent[q]
+    return q
+
+
+@njit(cache=True)
+def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """The finest congruence coarser than the congruence `start` that merges the pairs, int64 (m, 2).
+
+    Union-find: two blocks that are merged have their images merged, through one state of each.
+    """
+    k, n = maps.shape
+    parent, head, stack = np.empty(n, np.int64), np.full(n, -1), np.empty((n, 2), np.int64)
+    blocks, top = 0, 0
+    for s in range(n):
+        if head[start[s]] < 0:
+            head[start[s]] = s
+            blocks += 1
+        parent[s] = head[start[s]]
+    for i in range(pairs.shape[0]):
+        p, q = _find(parent, pairs[i, 0]), _find(parent, pairs[i, 1])
+        if p != q:
+            parent[max(p, q)] = min(p, q)
+            stack[top] = pairs[i]
+            top, blocks = top + 1, blocks - 1
+    while top and blocks > 1:
+        top -= 1
+        left, right = stack[top]
+        for a in range(k):
+            p, q = _find(parent, maps[a, left]), _find(parent, maps[a, right])
+            if p != q:
+                parent[max(p, q)] = min(p, q)
+                stack[top, 0], stack[top, 1] = maps[a, left], maps[a, right]
+                top, blocks = top + 1, blocks - 1
+    return _by_first_appearance(parent, np.arange(n))
+
+
+@njit(cache=True)
+def join(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """The finest partition coarser than both; of congruences, a congruence."""
+    n = p.shape[0]
+    parent, head = np.arange(n), np.full(n, -1)
+    for s in range(n):
+        if head[q[s]] < 0:
+            head[q[s]] = p[s]
+        else:
+            x, y = _find(parent, head[q[s]]), _find(parent, p[s])
+            parent[max(x, y)] = min(x, y)
+    return _by_first_appearance(parent, p)
+
+
+@njit(cache=True)
+def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    labels, number, blocks = np.empty_like(nodes), np.full(parent.shape[0], -1), 0
+    for s in range(nodes.shape[0]):
+        root = _find(parent, nodes[s])
+        if number[root] < 0:
+            number[root] = blocks
+            blocks += 1
+        labels[s] = number[root]
+    return labels
+
+
+@njit(cache=True)
+def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """context ∧ p for every row p of (N, n): (rows (N, n), numbers of blocks, most blocks in one of the context)."""
+    N, n = partitions.shape
+    n_blocks = context.max() + 1
+    first = np.zeros(n_blocks + 1, np.int64)
+    for s in range(n):
+        first[context[s] + 1] += 1
+    first = np.cumsum(first)
+    fill, order = first[:-1].copy(), np.empty(n, np.int64)
+    for s in range(n):
+        order[fill[context[s]]] = s
+        fill[context[s]] += 1
+    rows, blocks, index = np.empty((N, n), np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
+    seen, number, raw = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(N):
+        seen[:] = -1
+        for b in range(n_blocks):
+            before = blocks[i]
+            for j in range(first[b], first[b + 1]):
+                c = partitions[i, order[j]]
+                if seen[c] != b:
+                    seen[c], number[c] = b, blocks[i]
+                    blocks[i] += 1
+                raw[order[j]] = number[c]
+            index[i] = max(index[i], blocks[i] - before)
+        seen[:] = -1
+        found = 0
+        for s in range(n):
+            if seen[raw[s]] < 0:
+                seen[raw[s]] = found
+                found += 1
+            rows[i, s] = seen[raw[s]]
+    return rows, blocks, index
+
+
+@njit(cache=True)
+def pair_graph(maps: np.ndarray) -> np.ndarray:
+    """Where the maps lead the pairs p < q, in the order of `triu_indices`: int32 (n(n−1)/2, k), −1 where they meet."""
+    k, n = maps.shape
+    graph = np.full((n * (n - 1) // 2, k), -1, np.int32)
+    i = 0
+    for p in range(n):
+        for q in range(p + 1, n):
+            for a in range(k):
+                x, y = maps[a, p], maps[a, q]
+                if x != y:
+                    low, high = min(x, y), max(x, y)
+                    graph[i, a] = low * (2 * n - low - 1) // 2 + high - low - 1
+            i += 1
+    return graph
+
+
+@njit(cache=True)
+def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarray) -> tuple[Any, Any]:
+    """The hash of a row, and its slot in an open table of row numbers: an empty one (−1) if it isn't there yet."""
+    code = np.uint64(14695981039346656037)
+    for x in row:
+        code = (code ^ np.uint64(x)) * np.uint64(1099511628211)
+    code ^= code >> np.uint64(29)
+    slot = np.int64(code & np.uint64(table.shape[0] - 1))
+    while table[slot] >= 0:
+        if hashes[table[slot]] == code and np.array_equal(rows[table[slot]], row):
+            break
+        slot = (slot + 1) & (table.shape[0] - 1)
+    return code, slot
+
+
+@njit(cache=True)
+def _open_table(room: int) -> np.ndarray:
+    size = 2
+    while size < 2 * room:
+        size *= 2
+    return np.full(size, -1)
+
+
+@njit(cache=True)
+def principals(
+    maps: np.ndarray, pairs: np.ndarray, graph: np.ndarray, component: np.ndarray, room: int, budget: int
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The distinct congruences that single pairs generate: (rows (P, n), a pair for each (P, 2), whether that is all).
+
+    `graph` says which pairs the maps lead a pair to, `component` numbers its strong components, sinks first. Pairs of
+    one component generate the same congruence, and one coarser than those that they lead to: the coarsest of these is
+    where the closure starts. It stops before more than `room` rows, or after `budget` steps.
+    """
+    k, n = maps.shape
+    representative = np.full(component.max() + 1, -1)
+    for i in range(pairs.shape[0]):
+        if representative[component[i]] < 0:
+            representative[component[i]] = i
+    room = min(room, representative.shape[0])
+    rows, source, hashes = np.empty((room, n), np.int64), np.empty((room, 2), np.int64), np.empty(room, np.uint64)
+    generated, table, identity = np.full(representative.shape[0], -1), _open_table(room), np.arange(n)
+    found, steps = 0, 0
+    for c in range(representative.shape[0]):
+        i, coarsest = representative[c], -1
+        for j in graph[i]:
+            if j >= 0 and generated[component[j]] >= 0:
+                row_number = generated[component[j]]
+                if coarsest < 0 or rows[row_number].max() < rows[coarsest].max():
+                    coarsest = row_number
+        start = rows[coarsest] if coarsest >= 0 else identity
+        if start[pairs[i, 0]] == start[pairs[i, 1]]:
+            generated[c] = coarsest
+            continue
+        if steps > budget:
+            return rows[:found], source[:found], False
+        row = close(maps, start, pairs[i : i + 1])
+        steps += n + k * (start.max() - row.max())
+        code, slot = _slot(row, rows, hashes, table)
+        if table[slot] < 0:
+            if found == room:
+                return rows[:found], source[:found], False
+            rows[found], source[found], hashes[found], table[slot] = row, pairs[i], code, found
+            found += 1
+        generated[c] = table[slot]
+    return rows[:found], source[:found], True
+
+
+@njit(cache=True)
+def joins(generators: np.ndarray, pairs: np.ndarray, room: int, budget: int) -> tuple[np.ndarray, bool]:
+    """All joins of one or more principal congruences (P, n), given with the pairs that generate them: (rows, whole).
+
+    Of those found, always the one with the fewest blocks is joined with all generators next, so that where the search
+    stops, at more than `room` rows or `budget` steps, the coarse ones are there.
+    """
+    P, n = generators.shape
+    rows, hashes, blocks = np.empty((room, n), np.int64), np.empty(room, np.uint64), np.empty(room, np.int64)
+    waiting, table = np.zeros(room, np.bool_), _open_table(room)
+    found, steps = 0, 0
+    current = np.arange(n)
+    while True:
+        for j in range(P):
+            if current[pairs[j, 0]] == current[pairs[j, 1]]:
+                continue
+            if steps > budget:
+                return rows[:found], False
+            steps += n
+            row = join(current, generators[j])
+            code, slot = _slot(row, rows, hashes, table)
+            if table[slot] < 0:
+                if found == room:
+                    return rows[:found], False
+                rows[found], hashes[found], blocks[found], table[slot] = row, code, row.max(), found
+                waiting[found] = True
+                found += 1
+        coarsest = -1
+        for i in range(found):
+            if waiting[i] and (coarsest < 0 or blocks[i] < blocks[coarsest]):
+                coarsest = i
+        if coarsest < 0:
+            return rows[:found], True
+        waiting[coarsest] = False
+        current = rows[coarsest]
+
+
+@njit(cache=True)
+def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, budget: int) -> np.ndarray:
+    """For every chosen pair, joins of generators that no further generator can join without merging the pair: (S, n).
+
+    S is the number of pairs that `budget` steps suffice for.
+    """
+    n = generators.shape[1]
+    rows = np.empty((chosen.shape[0], n), np.int64)
+    steps = 0
+    for i in range(chosen.shape[0]):
+        if steps > budget:
+            return rows[:i]
+        x, y = pairs[chosen[i]]
+        row = np.arange(n)
+        for j in range(generators.shape[0]):
+            steps += 1
+            if row[pairs[j, 0]] != row[pairs[j, 1]] and generators[j, x] != generators[j, y]:
+                steps += n
+                wider = join(row, generators[j])
+                if wider[x] != wider[y]:
+                    row = wider
+        rows[i] = row
+    return rows
+
+
+@njit(cache=True)
+def local_maps(
+    maps: np.ndarray, context: np.ndarray, finer: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """How maps act inside the blocks of a context on those of a finer congruence: (block, first, images, kind).
+
+    Of the m blocks of `finer`, `images[a, c]` is the one that map a leads c to. `block[first[b] : first[b + 1]]` are
+    those inside block b of the context; `kind[a, b]` says what map a makes of them, `FREE` if b or its image has one.
+    """
+    k, m, n_blocks = maps.shape[0], finer.max() + 1, context.max() + 1
+    state, outer = np.full(m, -1), np.empty(m, np.int64)
+    first = np.zeros(n_blocks + 1, np.int64)
+    for s in range(finer.shape[0]):
+        if state[finer[s]] < 0:
+            state[finer[s]], outer[finer[s]] = s, context[s]
+            first[context[s] + 1] += 1
+    first = np.cumsum(first)
+    fill, block = first[:-1].copy(), np.empty(m, np.int64)
+    for c in range(m):
+        block[fill[outer[c]]] = c
+        fill[outer[c]] += 1
+    images, kind = np.empty((k, m), np.int64), np.zeros((k, n_blocks), np.int64)
+    seen = np.empty(m, np.int64)
+    for a in range(k):
+        for c in range(m):
+            images[a, c] = finer[maps[a, state[c]]]
+        seen[:] = -1
+        for b in range(n_blocks):
+            size = first[b + 1] - first[b]
+            target = outer[images[a, block[first[b]]]]
+            if size == 1 or first[target + 1] - first[target] == 1:
+                continue
+            distinct = 0
+            for i in range(first[b], first[b + 1]):
+                if seen[images[a, block[i]]] != b:
+                    seen[images[a, block[i]]] = b
+                    distinct += 1
+            kind[a, b] = CONSTANT if distinct == 1 else INJECTIVE if distinct == size else OTHER
+    return block, first, images, kind
+
+
+@njit(cache=True)
+def identified(
+    classes: np.ndarray, block: np.ndarray, first: np.ndarray, images: np.ndarray, kind: np.ndarray
+) -> tuple[np.ndarray, bool]:
+    """The classes of blocks, (m,), after merging every block with its images under injective local maps.
+
+    And whether this keeps the blocks inside each block of the context apart. The arguments are from `local_maps`, the
+    classes a partition of the m blocks; `images` and `kind` may have any number of rows.
+    """
+    m = classes.shape[0]
+    parent = np.arange(m)
+    for a in range(images.shape[0]):
+        for b in range(kind.shape[1]):
+            if kind[a, b] == INJECTIVE:
+                for i in range(first[b], first[b + 1]):
+                    x, y = _find(parent, classes[block[i]]), _find(parent, classes[images[a, block[i]]])
+                    parent[max(x, y)] = min(x, y)
+    merged = _by_first_appearance(parent, classes)
+    seen = np.full(m, -1)
+    for b in range(kind.shape[1]):
+        for i in range(first[b], first[b + 1]):
+            if seen[merged[block[i]]] == b:
+                return merged, False
+            seen[merged[block[i]]] = b
+    return merged, True
+
+
+@njit(cache=True)
+def is_identity_reset(maps: np.ndarray, context: np.ndarray, finer: np.ndarray) -> bool:
+    """Whether labels of the blocks exist under which every local map is constant or the identity."""
+    block, first, images, kind = local_maps(maps, context, finer)
+    for row in kind:
+        for entry in row:
+            if entry == OTHER:
+                return False
+    return identified(np.arange(block.shape[0]), block, first, images, kind)[1]

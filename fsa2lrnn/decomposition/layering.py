@@ -1,0 +1,188 @@
+"""Layers of congruences (Hartmanis & Stearns 1966): few layers of small components that together run a machine.
+
+From the context φ, at first one block, a layer takes congruences whose components in φ are small; their meet with φ is
+the context of the next layer, until it is the identity. A finer context raises no component's block size, so to take
+all that are small in every layer gives the fewest layers (docs/theory.md §6); a subset with the same meet does as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from fsa2lrnn.decomposition import kernels
+from fsa2lrnn.decomposition.congruence import Lattice
+from fsa2lrnn.errors import NotExpressible
+
+Layers = list[list[np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Choice:
+    """A congruence, its meet with the context, the index and the size of its LRNN blocks."""
+
+    congruence: np.ndarray
+    finer: np.ndarray
+    index: int
+    size: int
+
+    @property
+    def price(self) -> int:
+        """The sum of the cubes of its blocks: lanes are one for each state but the first."""
+        return self.size**3 if self.size > 1 else self.index - 1
+
+
+def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[int] = ()) -> Layers:
+    """Congruences by layer whose components, in the context of the layers before, have blocks of at most `largest`.
+
+    Where the lattice has none so small, the layer is the one congruence of smallest index: its component is too large
+    and left to other means. With a complete lattice no other choice of congruences needs fewer layers, if no component
+    is too large and `first` is empty. Choices among equals follow the order of the lattice; they depend on how
+    states are numbered only where block sizes of the partitions agree too.
+
+    Args:
+        maps: distinct maps, int64 (k, n).
+        lattice: congruences of theirs.
+        largest: the largest LRNN block allowed, at least 1.
+        first: smaller bounds for the first layers, each of which holds where it leaves any congruence at all.
+
+    Raises:
+        NotExpressible: if `largest` is below 1.
+
+    >>> from fsa2lrnn.decomposition.congruence import lattice
+    >>> turn = np.array([[*range(1, 60), 0]])
+    >>> [[int(p.max()) + 1 for p in layer] for layer in layering(turn, lattice(turn), largest=5)]
+    [[5, 4, 3]]
+    """
+    if largest < 1:
+        raise NotExpressible(f"blocks of at most {largest} states hold nothing: give largest=1 or more")
+    context, layers = np.zeros(maps.shape[1], np.int64), Layers()
+    while context.max() + 1 < len(context):
+        choices = _choices(maps, context, lattice)
+        bound = first[len(layers)] if len(layers) < len(first) else largest
+        small = [choice for choice in choices if choice.size <= bound]
+        small = small or [choice for choice in choices if choice.size <= largest]
+        taken = _few(context, small) if small else [min(choices, key=lambda choice: choice.index)]
+        layers.append([choice.congruence for choice in taken])
+        context = _meet(context, taken)
+    return layers
+
+
+def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> Layers:
+    """As many layers as given, each going only as far as those to come require: most often far fewer components.
+
+    A layer of `layering` may tell apart more than the next ones need; here components that gain most are taken until
+    the layers left can finish. Which gain most is decided greedily, so compare the costs of both. Layers with a
+    component that is too large come back as they are.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> from fsa2lrnn.decomposition.congruence import lattice
+    >>> maps = zoo.shift_register(4).delta
+    >>> found = lattice(maps)
+    >>> layers = layering(maps, found, largest=1)
+    >>> [len(layer) for layer in layers], [len(layer) for layer in thin(maps, found, layers, largest=1)]
+    ([1, 2, 2, 1], [1, 1, 1, 1])
+    """
+    context, result = np.zeros(maps.shape[1], np.int64), Layers()
+    for left in reversed(range(len(layers))):
+        small = [choice for choice in _choices(maps, context, lattice) if choice.size <= largest]
+        if not small:
+            return layers
+        greedy = _covering(context, _meet(context, small), small)
+        low, high = 1, len(greedy)
+        while low < high:
+            middle = (low + high) // 2
+            if _finishes(maps, _meet(context, greedy[:middle]), lattice, largest, left):
+                high = middle
+            else:
+                low = middle + 1
+        taken = _few(context, small if high == len(greedy) else greedy[:high])
+        result.append([choice.congruence for choice in taken])
+        context = _meet(context, taken)
+    return result
+
+
+def _finishes(maps: np.ndarray, context: np.ndarray, lattice: Lattice, largest: int, n_layers: int) -> bool:
+    """Whether that many layers lead from the context to the identity."""
+    for _ in range(n_layers):
+        context = _meet(context, [choice for choice in _choices(maps, context, lattice) if choice.size <= largest])
+    return bool(context.max() + 1 == len(context))
+
+
+def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_Choice]:
+    """Of every component in the context that tells states apart the coarsest congruence, coarse ones first."""
+    finer, blocks, indices = kernels.meets(context, lattice.partitions)
+    seen: dict[bytes, int] = {}
+    for i in np.flatnonzero(blocks > context.max() + 1).tolist():
+        seen.setdefault(finer[i].tobytes(), i)
+    choices: list[_Choice] = []
+    for i in seen.values():
+        index = int(indices[i])
+        size = 1 if index <= 2 or kernels.is_identity_reset(maps, context, finer[i]) else index
+        choices.append(_Choice(lattice.partitions[i], finer[i], index, size))
+    return choices
+
+
+def _few(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """An irredundant subset with the same meet, small in the sum of prices: the better of two greedy ones."""
+    subsets = [_by_gain(context, choices), _by_price(context, choices)]
+    return min(subsets, key=lambda subset: (sum(choice.price for choice in subset), len(subset)))
+
+
+def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """Always the one that tells most apart, the smaller on ties; then those not needed go, the dearest first."""
+    taken = _covering(context, _meet(context, choices), choices)
+    for choice in sorted(taken, key=lambda choice: -choice.price):
+        rest = [other for other in taken if other is not choice]
+        if _meet(context, rest).max() == _meet(context, taken).max():
+            taken = rest
+    return taken
+
+
+def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """From the dearest price down: as few of that price as make up for what all cheaper ones do not tell apart."""
+    levels = [list(level) for _, level in groupby(sorted(choices, key=_price), key=_price)]
+    cheaper = [context]
+    for level in levels:
+        cheaper.append(_meet(cheaper[-1], level))
+    taken: list[_Choice] = []
+    for i in reversed(range(len(levels))):
+        goal = _meet(cheaper[i + 1], taken)
+        taken += _covering(_meet(cheaper[i], taken), goal, levels[i])
+    return _by_gain(context, taken)
+
+
+def _price(choice: _Choice) -> int:
+    return choice.price
+
+
+def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
+    """Greedily few choices that reach the goal, the meet of all: those that leave most blocks, the cheap, the even."""
+    finer = np.stack([choice.finer for choice in choices])
+    prices = np.array([choice.price for choice in choices])
+    taken: list[_Choice] = []
+    while context.max() < goal.max():
+        rows, blocks, _ = kernels.meets(context, finer)
+        dear = np.where(blocks == blocks.max(), prices, prices.max() + 1)
+        equals = np.flatnonzero(dear == dear.min())
+        best = int(equals[np.argmin(_pairs_together(rows[equals]))])
+        taken.append(choices[best])
+        context = rows[best]
+    return taken
+
+
+def _pairs_together(rows: np.ndarray) -> np.ndarray:
+    """How many ordered pairs of states share a block: partitions (N, n) -> (N,)."""
+    N, n = rows.shape
+    offset = np.arange(0, N * n, n, dtype=np.int64)
+    sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
+    return (sizes**2).sum(axis=1)
+
+
+def _meet(context: np.ndarray, choices: list[_Choice]) -> np.ndarray:
+    for choice in choices:
+        context = kernels.meets(context, choice.finer[None])[0][0]
+    return context

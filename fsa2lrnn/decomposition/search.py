@@ -1,0 +1,233 @@
+"""Which cascade? Several are built, by congruences and by holonomy, and the cheapest is taken (`decompose`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.bound import Bound, prime_bound
+from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.decomposition.congruence import lattice, meet
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.cost import Cost
+from fsa2lrnn.decomposition.holonomy import holonomy
+from fsa2lrnn.decomposition.labels import block_size
+from fsa2lrnn.decomposition.layering import layering, thin
+from fsa2lrnn.decomposition.names import field_layers, field_names
+from fsa2lrnn.decomposition.refine import fibre_code
+from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, split_large
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+
+LARGEST_BLOCK = 8  # that of the paper's settings; components are split down to it where no other size is asked for
+LAYERINGS_BUILT = 6  # the cheapest by an estimate; the others are not built
+
+Layering = list[list[np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cascade that was considered.
+
+    Args:
+        how: how it is made.
+        cost: what it costs; None where it was not to be had.
+        why_not: the limit or the condition that it failed.
+    """
+
+    how: str
+    cost: Cost | None
+    why_not: str = ""
+
+    def explain(self) -> str:
+        """One line."""
+        return f"{self.how}: {self.cost.explain() if self.cost else self.why_not}"
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """A cascade for a machine, with the reasons for it.
+
+    Args:
+        cascade: runs the minimal machine.
+        cost: what it costs.
+        bound: the largest prime that some component of every cascade has to turn round.
+        candidates: all that were considered, the chosen one first.
+    """
+
+    cascade: Cascade
+    cost: Cost
+    bound: Bound
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def largest_permuted(self) -> int:
+        """States of the largest component that does more than reset, which is what the bound speaks of; 1 if none."""
+        return max((c.n_states for c in self.cascade.components if c.kind not in ("reset", "trivial")), default=1)
+
+    @property
+    def meets_bound(self) -> bool:
+        """Whether no cascade could have a smaller largest component."""
+        return self.largest_permuted == self.bound.prime
+
+
+def decompose(
+    machine: MooreMachine,
+    max_block: int | None = None,
+    token_shift: bool = True,
+    units: Callable[[Cascade], int] = lambda cascade: sum(len(component.keys) for component in cascade.components),
+    below: int | None = None,
+) -> Decomposition:
+    """The cheapest cascade found for a machine.
+
+    Layerings by congruences have the fewest layers for the block size allowed; components that no congruence splits
+    go through their holonomy decomposition, permutation groups through the congruences of their regular representation.
+
+    Args:
+        machine: any Moore machine; its minimal machine is decomposed.
+        max_block: the largest block allowed. If None, components are split down to 8 states, but a fibre code may take
+            more.
+        token_shift: whether components may read others as they were before the letter; if not, blocks hold the fibre
+            code in place of it (`refine.fibre_code`).
+        units: the number of hidden units that a cascade's gates take; by default one for each of their keys.
+        below: look for cascades with a smaller total cost than this only.
+
+    Raises:
+        NotExpressible: if no cascade was found with blocks that small, or so cheap, with what was tried.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> found = decompose(zoo.group("Z60"))
+    >>> found.cascade.block_sizes, found.bound.prime, found.meets_bound
+    (((5, 4, 3),), 5, True)
+    """
+    minimal = minimise(machine)
+    reduced, kind = _distinct_letters(minimal)
+    largest = LARGEST_BLOCK if max_block is None else max_block
+    candidates: list[Candidate] = []
+    best: tuple[Cost, Cascade] | None = None
+    for how, cover in _covers(reduced, largest, token_shift):
+        try:
+            cascade = _finish(reduced, cover, largest, max_block, token_shift)
+        except (BudgetExceeded, NotExpressible) as error:
+            candidates.append(Candidate(how, None, str(error)))
+            continue
+        least = Cost.of(cascade.block_sizes, units=0)
+        limits = [*([best[0].total] if best else []), *([below] if below is not None else [])]
+        if limits and least.total >= min(limits):  # counting gate units may take seconds
+            candidates.append(Candidate(how, None, f"costs at least {least.explain()}"))
+            continue
+        cost = Cost.of(cascade.block_sizes, units(cascade))
+        candidates.append(Candidate(how, cost))
+        if all(cost.total < limit for limit in limits):
+            best = cost, cascade
+    candidates.sort(key=lambda candidate: (candidate.cost is None, candidate.cost))
+    if best is None:
+        tried = "; ".join(candidate.explain() for candidate in candidates)
+        limit = "" if below is None else f" and a cost below {below:,}"
+        shift = "" if token_shift else " without token shift"
+        raise NotExpressible(
+            f"no cascade with blocks of at most {largest} states{limit} was found{shift} ({tried}): allow a larger "
+            f"max_block{'' if token_shift else ' or token_shift=True'}, or take form='onehot'"
+        )
+    return Decomposition(_all_letters(best[1], minimal, kind), best[0], prime_bound(minimal), tuple(candidates))
+
+
+def _finish(
+    machine: MooreMachine, cover: Callable[[], Cover], largest: int, limit: int | None, token_shift: bool
+) -> Cascade:
+    """A cascade within the block size, without token shift where that is refused."""
+    cascade = split_large(assemble(machine, cover()), largest)
+    if not token_shift and cascade.has_reads:
+        cascade = assemble(machine, fibre_code(cascade), reads_now=True)
+        if limit is not None and cascade.max_block > limit:
+            raise NotExpressible(f"the fibre code needs a block of {cascade.max_block} states")
+    return cascade
+
+
+def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[tuple[str, Callable[[], Cover]]]:
+    """The coordinates to be tried, each with a name and made on demand."""
+    seen: set[bytes] = set()
+    for how, layers in _layerings(machine, largest):
+        names = field_names(machine, layers)
+        for order in (0,) if token_shift else (0, 1, -1):
+            values, levels = congruence_coordinates(machine.delta, layers, order)
+            key = np.vstack([values, levels]).tobytes()
+            if key not in seen:
+                seen.add(key)
+                gauge = f", forgetful letters first ({order:+})" if order else ""
+                cover = Cover(machine.delta, np.arange(machine.n_states), values, levels, names)
+                yield how + gauge, partial(_started, cover, machine.start)
+    yield "holonomy", partial(holonomy, machine.delta, machine.start, max_chains=MAX_CHAINS)
+
+
+def _started(cover: Cover, start: int) -> Cover:
+    """The cover of a machine by itself, renumbered so that the start comes first."""
+    if start == 0:
+        return cover
+    order = np.array([start, *(q for q in range(len(cover.image)) if q != start)])
+    place = np.argsort(order)
+    return replace(cover, delta=place[cover.delta[:, order]], image=cover.image[order], values=cover.values[order])
+
+
+def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
+    """By the labels' fields, if these allow, and different layerings by congruences, the cheapest by an estimate."""
+    maps, found = machine.delta, dict[bytes, tuple[str, Layering]]()
+    if machine.n_states == 1:
+        return [("one state", [[np.zeros(1, np.int64)]])]
+    congruences = lattice(maps)
+    for how, bounds in _bounds(largest):
+        full = layering(maps, congruences, largest, bounds)
+        thinned = [] if bounds else [(f"{how}, thinned", thin(maps, congruences, full, largest))]
+        for title, layers in [(how, full), *thinned]:
+            key = b"|".join(b"".join(congruence.tobytes() for congruence in layer) for layer in layers)
+            # A machine without a useful congruence is left to holonomy.
+            if len(layers) > 1 or all(block_size(maps, layers[0][0] * 0, tau) <= largest for tau in layers[0]):
+                found.setdefault(key, (title, layers))
+    cheapest = sorted(found.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
+    named = field_layers(machine)
+    return [*([("fields of the labels", named)] if named else []), *cheapest]
+
+
+def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Bounds on the block sizes of the first layers, and what they are called."""
+    yield f"congruences, blocks of {largest}", ()
+    for small in range(1, largest):
+        for layers in range(1, 6):
+            yield f"congruences, blocks of {small} in {layers} layers, then of {largest}", (small,) * layers
+
+
+def _estimate(maps: np.ndarray, layers: Layering) -> int:
+    """Σ b³ and the layers' price of a layering, before it is built."""
+    context, sizes = np.zeros(maps.shape[1], np.int64), list[tuple[int, ...]]()
+    for layer in layers:
+        sizes.append(tuple(block_size(maps, context, congruence) for congruence in layer))
+        for congruence in layer:
+            context = meet(context, congruence)
+    return Cost.of(sizes, units=0).total
+
+
+def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
+    """The machine over one letter of each kind that acts alike, and the kind of every letter."""
+    first: dict[bytes, int] = {}
+    kind = np.array([first.setdefault(row.tobytes(), len(first)) for row in machine.delta])
+    _, kept = np.unique(kind, return_index=True)
+    letters = [machine.alphabet[a] for a in kept]
+    return MooreMachine(machine.delta[kept], machine.outputs, machine.start, letters, machine.labels), kind
+
+
+def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
+    """The cascade with the maps of each kind of letter given to all letters of the kind."""
+    if len(kind) == len(cascade.delta):
+        return cascade
+    return Cascade(machine, tuple(_spread(c, kind) for c in cascade.components), cascade.reads_now)
+
+
+def _spread(component: Component, kind: np.ndarray) -> Component:
+    rows = [np.flatnonzero(component.keys[:, 0] == k) for k in kind]
+    keys = np.concatenate([component.keys[r] for r in rows])
+    keys[:, 0] = np.repeat(np.arange(len(kind)), [len(r) for r in rows])
+    return replace(component, keys=keys, maps=component.maps[np.concatenate(rows)])

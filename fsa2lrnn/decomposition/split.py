@@ -1,0 +1,116 @@
+"""Splitting the components of a cascade that are too large: by congruences, by a group's subgroups, by holonomy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.decomposition.congruence import lattice, meet
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.groups import group_cover, regular
+from fsa2lrnn.decomposition.holonomy import holonomy
+from fsa2lrnn.decomposition.labels import index, labels
+from fsa2lrnn.decomposition.layering import layering
+from fsa2lrnn.decomposition.refine import component_maps, refine
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+
+MAX_CHAINS = 20_000  # of a holonomy decomposition; a cascade with more joint states is no bargain
+GROUP_ORDER = 200  # of the largest group whose subgroups are looked for
+
+
+def split_large(cascade: Cascade, largest: int) -> Cascade:
+    """The cascade with every component split until no block is larger than `largest`.
+
+    Raises:
+        NotExpressible: if a component is left that neither way splits.
+        BudgetExceeded: if a holonomy decomposition or the cascade outgrows its limits.
+    """
+    while (i := _too_large(cascade, largest)) is not None:
+        cover = _split(cascade, i, largest)
+        cascade = assemble(cascade.machine, refine(cascade, i, cover))
+    return cascade
+
+
+def congruence_coordinates(
+    maps: np.ndarray, layers: list[list[np.ndarray]], order: int = 0
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
+
+    Args:
+        maps: what the letters do, int (k, n).
+        layers: congruences by layer, as `layering` gives them.
+        order: 0 to have as many letters as possible leave a coordinate alone; 1 or −1 to have those first, in this or
+            the opposite order, that forget the state of lower layers, so that they need not know it.
+    """
+    context = np.zeros(maps.shape[1], np.int64)
+    columns, levels = list[np.ndarray](), list[int]()
+    for level, layer in enumerate(layers):
+        first = _forgetful(maps, context)[::order] if order else ()
+        for congruence in layer:
+            columns.append(labels(maps, context, congruence, first))
+            levels.append(level)
+        for congruence in layer:
+            context = meet(context, congruence)
+    return np.stack(columns, axis=1), tuple(levels)
+
+
+def _forgetful(maps: np.ndarray, context: np.ndarray) -> tuple[int, ...]:
+    """Letters under which the context's blocks merge, those that merge most first."""
+    n_blocks = int(context.max()) + 1
+    lost = [n_blocks - len(np.unique(context[row])) for row in maps]
+    return tuple(a for a in sorted(range(len(maps)), key=lambda a: (-lost[a], a)) if lost[a])
+
+
+def _too_large(cascade: Cascade, largest: int) -> int | None:
+    sizes = [max(component.block_sizes) for component in cascade.components]
+    return next((i for i, size in enumerate(sizes) if size > largest), None)
+
+
+def _split(cascade: Cascade, i: int, largest: int) -> Cover:
+    component = cascade.components[i]
+    maps, _ = component_maps(cascade, i)
+    layers = layering(maps, lattice(maps), largest)
+    if _fits(maps, layers, largest):
+        values, levels = congruence_coordinates(maps, layers)
+        return _from_start(maps, component.start, values, levels)
+    if component.kind == "general":
+        return holonomy(maps, component.start, max_chains=MAX_CHAINS)
+    try:
+        elements, left = regular(maps, GROUP_ORDER)
+    except BudgetExceeded as error:
+        raise NotExpressible(
+            f"a component of {component.n_states} states has no congruence with components of at most {largest} "
+            f"states, and {error}"
+        ) from None
+    layers = layering(left, lattice(left), largest)
+    if not _fits(left, layers, largest):
+        raise NotExpressible(
+            f"a component's group of order {len(elements)} on {component.n_states} states needs a block of more than "
+            f"max_block = {largest} states"
+        )
+    values, levels = congruence_coordinates(left, layers)
+    return group_cover(maps, component.start, elements, values, levels)
+
+
+def _fits(maps: np.ndarray, layers: list[list[np.ndarray]], largest: int) -> bool:
+    context = np.zeros(maps.shape[1], np.int64)
+    for layer in layers:
+        if any(index(context, congruence) > largest for congruence in layer):
+            return False
+        for congruence in layer:
+            context = meet(context, congruence)
+    return True
+
+
+def _from_start(maps: np.ndarray, start: int, values: np.ndarray, levels: tuple[int, ...]) -> Cover:
+    """The states of a machine that the start reaches, as a cover of it with these coordinates."""
+    order, seen = [start], {start}
+    for q in order:
+        for r in maps[:, q].tolist():
+            if r not in seen:
+                seen.add(r)
+                order.append(r)
+    kept = np.array(order)
+    number = np.zeros(maps.shape[1], np.int64)
+    number[kept] = np.arange(len(kept))
+    return Cover(number[maps[:, kept]], kept, values[kept], levels, ("",) * len(levels))

@@ -1,0 +1,224 @@
+"""Boxes that hold the keys of one label and none of another: greedy covers in the manner of two-level minimisation.
+
+Three methods, of which the best is taken: *merge* the keys, and any boxes that differ in one coordinate only; *split*
+the table by a decision tree (Breiman et al. 1984) and merge its leaves; *grow* boxes from single keys as long as no key
+of another label gets in, over values that no key has too (Espresso, Brayton et al. 1984).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+Sets = tuple[frozenset[int], ...]
+
+_WORK = 2_000_000_000  # table entries that growing boxes may look at, some seconds
+_LOOKS = 500_000  # how many of these one box may take by being grown from several keys
+_MAX_SEEDS = 6
+
+
+class Table:
+    """The keys, a row a coordinate; values of all coordinates numbered in one row, so that a box is a mask of them."""
+
+    def __init__(self, keys: np.ndarray) -> None:
+        self.keys = keys
+        sizes = keys.max(0, initial=-1) + 1
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self.codes = np.ascontiguousarray((keys + self.offsets[:-1]).T.astype(np.int32))  # (J, R)
+        self.values: list[frozenset[int]] = [frozenset(np.unique(column).tolist()) for column in keys.T]
+        self.work = _WORK
+
+    def cover(self, good: np.ndarray, enough: int | None) -> list[Sets]:
+        """Boxes that hold each key in `good` once and no other key; may stop short once there are `enough`."""
+        points = [tuple(frozenset([x]) for x in row) for row in self.keys[good].tolist()]
+        leaves = [self._sets(box) for box in self._leaves(good)]
+        best = min(merge(points), merge(leaves), key=len)
+        grown = self._grow_all(good, min(len(best), enough or len(best)))
+        return best if grown is None or len(best) <= len(grown) else grown
+
+    def _leaves(self, good: np.ndarray) -> list[np.ndarray]:
+        """The leaves with keys in `good` of a decision tree (Breiman et al. 1984), as masks of values."""
+        leaves: list[np.ndarray] = []
+        pending = [(np.ones(self.offsets[-1], bool), np.arange(len(good)))]
+        while pending:
+            box, rows = pending.pop()
+            n_good = int(good[rows].sum())
+            if n_good == len(rows):
+                leaves.append(box)
+            elif n_good:
+                j, inside = self._best_split(rows, good)
+                own = slice(self.offsets[j], self.offsets[j + 1])
+                for side in (inside, ~inside):
+                    part = box.copy()
+                    part[own] &= side[own]
+                    pending.append((part, rows[side[self.codes[j, rows]]]))
+        return leaves
+
+    def _best_split(self, rows: np.ndarray, good: np.ndarray) -> tuple[int, np.ndarray]:
+        """The coordinate and the set of its values that tell good keys from others best, by Gini's impurity.
+
+        Of the sets of values of a coordinate the best is a beginning of their order by the share of good keys.
+        """
+        n_values = int(self.offsets[-1])
+        codes = self.codes[:, rows]
+        total = np.bincount(codes.ravel(), minlength=n_values)
+        n_good = np.bincount(codes[:, good[rows]].ravel(), minlength=n_values)
+        coordinate = np.repeat(np.arange(len(self.codes)), np.diff(self.offsets))
+        order = np.lexsort((-n_good / np.maximum(total, 1), total == 0, coordinate))
+        first = self.offsets[coordinate]  # of each value's coordinate, where sums start
+        total_up, good_up = (np.concatenate([[0], np.cumsum(part[order])]) for part in (total, n_good))
+        left = (total_up[1:] - total_up[first]).astype(float)
+        left_good = good_up[1:] - good_up[first]
+        right, right_good = len(rows) - left, int(good[rows].sum()) - left_good
+        purity = (left_good**2 + (left - left_good) ** 2) / np.maximum(left, 1)
+        purity += (right_good**2 + (right - right_good) ** 2) / np.maximum(right, 1)
+        purity[(left == 0) | (right == 0)] = -1
+        best = int(purity.argmax())
+        j = int(coordinate[order[best]])
+        inside = np.zeros(n_values, bool)
+        inside[order[self.offsets[j] : best + 1]] = True
+        return j, inside
+
+    def _grow_all(self, good: np.ndarray, limit: int) -> list[Sets] | None:
+        """The greedy cover by growing; None when it is going to take more than `limit` boxes or the work is used up."""
+        left, bad = good.copy(), ~good
+        found: list[Sets] = []
+        sizes: list[int] = []
+        while left.any():
+            hope = max(sizes[-10:], default=len(left))  # the greedy choice seldom finds larger boxes later
+            if int(left.sum()) > (limit - len(found)) * hope or self.work <= 0:
+                return None
+            box, inside = self._best(left, bad)
+            left &= ~inside
+            bad |= inside
+            sizes.append(int(inside.sum()))
+            found.append(self._sets(box))
+        return merge(found)
+
+    def _best(self, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Of boxes grown from several keys the one that holds the most keys that are left, and which."""
+        rows = np.flatnonzero(left)
+        n_seeds = int(np.clip(_LOOKS // self.codes.size, 1, min(_MAX_SEEDS, len(rows))))
+        seeds = rows[np.linspace(0, len(rows) - 1, n_seeds).astype(int)]
+        grown = [self._grow(int(seed), left, bad) for seed in seeds]
+        return max(grown, key=lambda result: int(result[1].sum()))
+
+    def _grow(self, seed: int, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A box round a key that no key in `bad` is in, as a mask of values, and which keys of `left` are in it."""
+        box = _Growing(self, seed, bad)
+        while (value := box.best_value(left)) is not None:
+            box.add(value)
+        box.drop()
+        self.work -= box.work
+        return box.inside, (box.distance == 0) & left
+
+    def _sets(self, box: np.ndarray) -> Sets:
+        parts = (np.flatnonzero(box[a:b]) for a, b in zip(self.offsets, self.offsets[1:], strict=False))
+        return tuple(frozenset(part.tolist()) & v for part, v in zip(parts, self.values, strict=True))
+
+
+class _Growing:
+    """A box that grows: for every key, in how many coordinates it is outside, and the sum of their numbers."""
+
+    def __init__(self, table: Table, seed: int, bad: np.ndarray) -> None:
+        self.codes, self.offsets, self.bad = table.codes, table.offsets, bad
+        self.inside = np.zeros(table.offsets[-1], bool)
+        self.inside[self.codes[:, seed]] = True
+        outside = (self.codes != self.codes[:, seed, None]).astype(np.float32)
+        self.distance = outside.sum(0).astype(np.int16)
+        numbers = np.arange(len(outside), dtype=np.float32)
+        self.which = (numbers @ outside).astype(np.int32)  # at distance 1, the coordinate where the key is outside
+        self.work = 3 * self.codes.size
+
+    def add(self, value: int) -> None:
+        """Lets a value in."""
+        j = int(np.searchsorted(self.offsets, value, side="right")) - 1
+        self.inside[value] = True
+        self._nearer(j, self.codes[j] == value)
+
+    def drop(self) -> None:
+        """Lets in all values of a coordinate, where that lets no bad key in: of every coordinate in turn."""
+        blocked = np.zeros(len(self.codes), bool)
+        blocked[self.which[self.bad & (self.distance == 1)]] = True
+        for j, codes in enumerate(self.codes):
+            own = slice(self.offsets[j], self.offsets[j + 1])
+            if not blocked[j] and not self.inside[own].all():
+                self._nearer(j, ~self.inside[codes])
+                self.inside[own] = True
+                blocked[self.which[self.bad & (self.distance == 1)]] = True
+
+    def best_value(self, left: np.ndarray) -> int | None:
+        """The value that lets in most keys that are left, or else brings most of the nearest of them nearer."""
+        near = np.flatnonzero(self.distance == 1)
+        missing = self.codes[self.which[near], near]
+        blocked = np.zeros(len(self.inside), bool)
+        blocked[missing[self.bad[near]]] = True
+        gain = np.bincount(missing[left[near]], minlength=len(self.inside))
+        gain[blocked] = 0
+        self.work += 3 * len(self.distance)
+        if gain.any():
+            return int(gain.argmax())
+        return self._step_towards(np.flatnonzero(left & (self.distance > 1)), blocked)
+
+    def _step_towards(self, rows: np.ndarray, blocked: np.ndarray) -> int | None:
+        codes = self.codes[:, rows]
+        self.work += 5 * codes.size
+        missing = ~self.inside[codes]
+        within_reach = ~(missing & blocked[codes]).any(0)
+        if not within_reach.any():
+            return None
+        nearest = within_reach & (self.distance[rows] == self.distance[rows[within_reach]].min())
+        return int(np.bincount(codes[:, nearest][missing[:, nearest]], minlength=len(blocked)).argmax())
+
+    def _nearer(self, j: int, rows: np.ndarray) -> None:
+        self.distance -= rows
+        self.which[rows] -= j
+        self.work += 4 * len(rows)
+
+
+def merge(found: list[Sets]) -> list[Sets]:
+    """Joins disjoint boxes that differ in one coordinate only, until none do. What they cover stays as it is.
+
+    >>> [[sorted(s) for s in box] for box in merge([(frozenset({x}), frozenset({y})) for x in (0, 1) for y in (0, 1)])]
+    [[[0, 1], [0, 1]]]
+    """
+    numbers: dict[frozenset[int], int] = {}
+    rows = np.array([[numbers.setdefault(s, len(numbers)) for s in sets] for sets in found], np.int64)
+    sets = list(numbers)
+    before = len(rows) + 1
+    while 1 < len(rows) < before:
+        before = len(rows)
+        for j in np.argsort([-len(np.unique(column)) for column in rows.T], kind="stable"):  # the largest first
+            rows = _merge_along(rows, int(j), sets, numbers)
+    merged: list[list[int]] = rows.tolist()
+    return [tuple(sets[s] for s in row) for row in merged]
+
+
+def _merge_along(
+    rows: np.ndarray, j: int, sets: list[frozenset[int]], numbers: dict[frozenset[int], int]
+) -> np.ndarray:
+    rest = np.delete(rows, j, axis=1)
+    group = number_rows(rest)
+    order = np.argsort(group, kind="stable")
+    firsts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    merged = rows[order[firsts]]
+    for g in np.flatnonzero(np.diff(firsts, append=len(order)) > 1):
+        last = firsts[g + 1] if g + 1 < len(firsts) else len(order)
+        joined: list[int] = rows[order[firsts[g] : last], j].tolist()
+        union = frozenset(x for s in joined for x in sets[s])
+        if union not in numbers:
+            numbers[union] = len(sets)
+            sets.append(union)
+        merged[g, j] = numbers[union]
+    return merged
+
+
+def number_rows(rows: np.ndarray) -> np.ndarray:
+    """A number for each row, equal for equal rows: (R, J) -> (R,)."""
+    code, radix = np.zeros(len(rows), np.int64), 1
+    for column in rows.T:
+        size = int(column.max()) + 1
+        if radix > 2**62 // size:
+            code = np.unique(code, return_inverse=True)[1]
+            radix = len(rows)
+        code, radix = code * size + column, radix * size
+    return code

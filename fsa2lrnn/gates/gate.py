@@ -1,0 +1,114 @@
+"""Gates Linear–ReLU–Linear over the integers: the part of a layer that looks at the token and at lower layers.
+
+y = W₂ relu(W₁ u + b₁) + b₂                                                 (the paper's Eq. 5, docs/theory.md §6)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from fsa2lrnn.errors import InvalidMachine, NotExact
+
+_EXACT = 2**53  # float64 holds every integer up to here
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """y = W₂ relu(W₁ u + b₁) + b₂ with integers; d, the number of hidden units, may be 0.
+
+    Args:
+        W1: int, shape (d, D).
+        b1: int, shape (d,).
+        W2: int, shape (E, d).
+        b2: int, shape (E,).
+
+    Raises:
+        InvalidMachine: if the shapes do not fit, or an entry is no integer.
+
+    >>> conjunction = Gate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
+    >>> conjunction(np.array([[0, 1], [1, 1]])).tolist()
+    [[2], [7]]
+    """
+
+    W1: np.ndarray
+    b1: np.ndarray
+    W2: np.ndarray
+    b2: np.ndarray
+
+    def __post_init__(self) -> None:
+        parts = {"W1": self.W1, "b1": self.b1, "W2": self.W2, "b2": self.b2}
+        d, width_out = len(self.W1), len(self.W2)
+        if self.W1.ndim != 2 or [part.shape for part in (self.b1, self.W2, self.b2)] != [
+            (d,),
+            (width_out, d),
+            (width_out,),
+        ]:
+            shapes = ", ".join(f"{name} {part.shape}" for name, part in parts.items())
+            raise InvalidMachine(f"the shapes of a gate do not fit: {shapes} should be (d, D), (d,), (E, d), (E,)")
+        for name, part in parts.items():
+            if not np.issubdtype(part.dtype, np.integer):
+                raise InvalidMachine(f"{name} of a gate has dtype {part.dtype}: give integers")
+            part.flags.writeable = False
+
+    @property
+    def width_in(self) -> int:
+        """D."""
+        return self.W1.shape[1]
+
+    @property
+    def width_out(self) -> int:
+        """E."""
+        return len(self.W2)
+
+    @property
+    def n_units(self) -> int:
+        """d, the number of hidden units."""
+        return len(self.W1)
+
+    def __call__(self, u: np.ndarray) -> np.ndarray:
+        """y, exactly: int (…, D) -> int64 (…, E). Raises `NotExact` where sums could leave what float64 holds."""
+        self.check_exact(int(np.abs(u).max(initial=0)))
+        W1, b1, _, _ = self.weights
+        return self.finish(u.astype(np.float64) @ W1.T + b1).astype(np.int64)
+
+    @cached_property
+    def weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """W₁, b₁, W₂, b₂ in float64, in which a product of matrices of integers is fast and exact below 2⁵³."""
+        W1, b1, W2, b2 = (part.astype(np.float64) for part in (self.W1, self.b1, self.W2, self.b2))
+        return W1, b1, W2, b2
+
+    def finish(self, h: np.ndarray) -> np.ndarray:
+        """y from W₁ u + b₁, float64: (…, d) -> (…, E)."""
+        _, _, W2, b2 = self.weights
+        return np.maximum(h, 0) @ W2.T + b2
+
+    def check_exact(self, largest: int) -> None:
+        """Raises `NotExact` unless all sums stay below 2⁵³ for inputs whose entries are at most `largest`."""
+        slope, offset = self._growth
+        if (bound := slope * largest + offset) >= _EXACT:
+            raise NotExact(f"inputs up to {largest} make sums of up to {bound:.3g} in a gate: float64 is exact to 2^53")
+
+    @cached_property
+    def _growth(self) -> tuple[float, float]:
+        """(s, t) such that for inputs of at most z no sum exceeds s z + t."""
+        W1, b1, W2, b2 = (np.abs(part) for part in self.weights)
+        slope, offset = W1.sum(1), b1
+        return (
+            float(max(slope.max(initial=0), (W2 @ slope).max(initial=0))),
+            float(max(offset.max(initial=0), (W2 @ offset + b2).max(initial=0))),
+        )
+
+    def largest_sum(self, u: np.ndarray) -> int:
+        """The most that any sum, or part of one in any order, can reach in absolute value: int (…, D) -> a number.
+
+        >>> Gate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3])).largest_sum(np.array([[1, 1]]))
+        3
+        """
+        W1, b1, W2, b2 = self.weights
+        inputs = u.astype(np.float64)
+        first = np.abs(inputs) @ np.abs(W1).T + np.abs(b1)
+        second = np.maximum(inputs @ W1.T + b1, 0) @ np.abs(W2).T + np.abs(b2)
+        return int(max(first.max(initial=0), second.max(initial=0)))

@@ -1,0 +1,24 @@
+"""The exact intermediate form between a machine and a network: integer tables A[a], v[a], x₀ and a read-out.
+
+    x_k = A[a_k] x_{k-1} + v[a_k],    y_k = W₂ relu(W₁ x_k + b₁) + b₂        (the paper's Eq. 1, T1 of docs/theory.md)
+
+A `Recurrence` holds nothing that floats could round. Letters that act alike share one *cell* of the tables. Of one
+layer over letters there are two layouts of the same linear map: `DenseTables` writes the matrices out, `IndexTables`
+keeps of each one-hot column only the row of its 1. Both check on construction that their states stay one-hot, which is
+the hypothesis of T1. A `GatedStack` has several layers, whose A and v depend on the layers below too.
+"""
+
+from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
+from fsa2lrnn.recurrence.recurrence import Recurrence
+from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
+from fsa2lrnn.recurrence.tables import DenseTables, IndexTables
+
+__all__ = [
+    "DenseReadout",
+    "DenseTables",
+    "GatedLayer",
+    "GatedStack",
+    "IndexReadout",
+    "IndexTables",
+    "Recurrence",
+]

@@ -1,0 +1,63 @@
+"""A recurrence with its alphabets: the exact intermediate form as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from fsa2lrnn.errors import InvalidMachine
+from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
+from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
+from fsa2lrnn.recurrence.tables import DenseTables, IndexTables
+from fsa2lrnn.symbols import Word, encode
+
+
+@dataclass(frozen=True, eq=False)
+class Recurrence:
+    """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
+
+    Args:
+        alphabet: Σ, the letters of the tables' cells.
+        outputs: Γ, the distinct output symbols, numbered as the read-out numbers them.
+        tables: of one layer, or a stack of layers; a state is what `tables.initial()` and `tables.step()` give.
+        readout: from states to output numbers.
+
+    Raises:
+        InvalidMachine: if alphabet, tables and read-out do not fit together.
+    """
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+    tables: DenseTables | IndexTables | GatedStack
+    readout: DenseReadout | IndexReadout
+
+    def __post_init__(self) -> None:
+        if len(self.tables.cell) != len(self.alphabet):
+            raise InvalidMachine(f"the tables know {len(self.tables.cell)} letters, the alphabet {len(self.alphabet)}")
+        if isinstance(self.tables, IndexTables) != isinstance(self.readout, IndexReadout):
+            raise InvalidMachine("tables and read-out are of different layouts: both dense or both index tables")
+        if isinstance(self.readout, DenseReadout):
+            width, n_outputs = self.readout.W1.shape[1], len(self.readout.W2)
+            states = self.tables.initial().size
+        else:
+            width, n_outputs = len(self.readout.output), int(self.readout.output.max()) + 1
+            states = self.tables.block_sizes[0]
+        if width != states or not 1 <= n_outputs <= len(self.outputs):
+            raise InvalidMachine(
+                f"the read-out takes {width} and gives {n_outputs}, but states have {states} entries and there are "
+                f"{len(self.outputs)} outputs"
+            )
+
+    @property
+    def layers(self) -> tuple[DenseTables | IndexTables, ...] | tuple[GatedLayer, ...]:
+        """The layers from input to output: the tables alone, or those of the stack."""
+        return self.tables.layers if isinstance(self.tables, GatedStack) else (self.tables,)
+
+    def transduce(self, word: Word) -> list[Hashable]:
+        """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
+        x = self.tables.initial()[None]
+        symbols: list[Hashable] = []
+        for a in encode(word, self.alphabet):
+            x = self.tables.step(x)[:, a]
+            symbols.append(self.outputs[int(self.readout(x)[0])])
+        return symbols

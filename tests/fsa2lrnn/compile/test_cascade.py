@@ -1,0 +1,170 @@
+"""From cascades to stacks: every kind of component, reading before or now, proved in integers."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.compile.cascade import share_cells, stack_recurrence
+from fsa2lrnn.decomposition.cascade import Cascade, Component
+from verify.equivalence import Proved, prove_equivalent
+
+
+def component(n_states, start, layer, letters, reads, step):
+    """A component from a function step(state, letter number, *states read); `reads` are {number: size}."""
+    keys = np.array(list(itertools.product(range(letters), *(range(size) for size in reads.values()))))
+    maps = np.array([[step(s, *key) for s in range(n_states)] for key in keys.tolist()])
+    return Component(n_states, start, tuple(reads), layer, keys, maps)
+
+
+def cascade_of(letters, components, output, reads_now=False):
+    """The cascade of components for the machine that they run, its outputs a function of the joint state."""
+
+    def step(state, a):
+        after = []
+        for own, part in zip(state, components, strict=True):
+            seen = [a, *((after if reads_now else state)[j] for j in part.reads)]
+            after.append(int(part.maps[(part.keys == seen).all(1).argmax(), own]))
+        return tuple(after)
+
+    start = tuple(part.start for part in components)
+    return Cascade(explored(start, range(letters), step, output), components, reads_now)
+
+
+def explored(start, letters, step, output):
+    states, columns = [start], []
+    for state in states:
+        targets = [step(state, a) for a in letters]
+        states += [target for target in dict.fromkeys(targets) if target not in states]
+        columns.append([states.index(target) for target in targets])
+    return MooreMachine(np.array(columns).T, [output(state) for state in states], 0)
+
+
+def proved(cascade):
+    recurrence = stack_recurrence(cascade)
+    verdict = prove_equivalent(recurrence, cascade.machine)
+    assert isinstance(verdict, Proved)
+    assert verdict.pairs == len(cascade.states)
+    check_transitions(recurrence.tables)
+    return recurrence
+
+
+def check_transitions(tables):
+    """In every state that is reached the lanes have a ∈ {−1, 0, 1}, and all columns of larger blocks are one-hot."""
+    states = {tables.initial().tobytes(): tables.initial()}
+    pending = list(states.values())
+    for x in pending:
+        for after, cell in zip(tables.step(x[None])[0], tables.cell, strict=True):
+            check_at(tables, x, after, cell)
+            if after.tobytes() not in states:
+                states[after.tobytes()] = after
+                pending.append(after)
+
+
+def check_at(tables, before, after, cell):
+    below = 0
+    for layer in tables.layers:
+        token = np.eye(tables.n_cells, dtype=int)[cell]
+        u = np.concatenate([token, after[:below]])
+        if tables.token_shift:
+            u = np.concatenate([u, 0 * token, before[:below]])
+        b = layer.x0.shape[1]
+        for size, A in zip(layer.block_sizes, layer.transition(u).reshape(-1, b, b), strict=True):
+            assert set(np.unique(A)) <= {-1, 0, 1}
+            assert size == 1 or (A[:, :size].sum(0) == 1).all()
+            assert size == 1 or (A >= 0).all()
+        below += layer.width
+
+
+@pytest.mark.parametrize("reads_now", [False, True])
+def test_a_counter_with_carry(reads_now):
+    low = component(2, 1, 0, 2, {}, lambda s, a: s ^ a)
+    high = component(2, 0, 1, 2, {0: 2}, lambda s, a, low: s ^ (a & (low ^ reads_now)))
+    recurrence = proved(cascade_of(2, (low, high), lambda state: state[0] + 2 * state[1], reads_now))
+    assert recurrence.tables.token_shift != reads_now
+    assert recurrence.tables.block_sizes == (1, 1)
+
+
+def test_resets_take_a_lane_for_every_state_but_the_first():
+    hold = component(3, 2, 0, 4, {}, lambda s, a: s if a == 3 else a)
+    recurrence = proved(cascade_of(4, (hold,), lambda state: state[0]))
+    assert recurrence.tables.block_sizes == (1, 1)
+    assert recurrence.tables.initial().tolist() == [0, 1]
+    assert not recurrence.tables.token_shift
+
+
+def test_the_first_letter_kept_and_compared():
+    """Whether the first of the letters 0 … 4 is the last: begun?, the last letter, the first letter."""
+    begun = component(2, 0, 0, 5, {}, lambda _, __: 1)
+    last = component(5, 0, 0, 5, {}, lambda _, a: a)
+    first = component(5, 0, 1, 5, {0: 2}, lambda s, a, begun: s if begun else a)
+    recurrence = proved(cascade_of(5, (begun, last, first), lambda s: bool(s[0] and s[1] == s[2])))
+    assert recurrence.tables.block_sizes == (1,) * 9
+
+
+def test_two_registers_of_sums_and_products():
+    digits, plus, minus = range(5), 5, 6
+
+    def multiply(t, a):
+        return t * a % 5 if a in digits else {plus: 1, minus: 4}[a]
+
+    def add(s, a, t):
+        return s if a in digits else (s + t) % 5
+
+    t, s = component(5, 1, 0, 7, {}, multiply), component(5, 0, 1, 7, {0: 5}, add)
+    recurrence = proved(cascade_of(7, (t, s), lambda state: sum(state) % 5))
+    assert recurrence.tables.block_sizes == (5, 5)
+    assert [layer.n_units for layer in recurrence.layers] == [6, 4]  # of 7 maps and of 5 one is the bias
+
+
+def test_blocks_of_unlike_sizes_are_padded():
+    turn = component(3, 1, 0, 3, {}, lambda s, a: (s + (a == 0)) % 3)
+    flag = component(2, 0, 0, 3, {}, lambda s, a: (s, 1 - s, 0)[a])
+    both = component(4, 3, 1, 3, {0: 3, 1: 2}, lambda s, a, turn, flag: (s + turn * flag) % 4 if a else s)
+    recurrence = proved(cascade_of(3, (turn, flag, both), lambda state: state))
+    assert recurrence.tables.block_sizes == (3, 1, 4)
+    assert recurrence.layers[0].x0.tolist() == [[0, 1, 0], [0, 0, 0]]
+
+
+def test_a_machine_of_one_state_has_a_lane_that_stays():
+    recurrence = proved(cascade_of(2, (component(1, 0, 0, 2, {}, lambda s, _: s),), lambda _: "all"))
+    assert (recurrence.tables.block_sizes, recurrence.tables.initial().tolist()) == ((1,), [0])
+    assert recurrence.layers[0].transition(np.eye(recurrence.tables.n_cells, dtype=int)).tolist() == [[1]]
+
+
+def test_letters_that_act_alike_share_a_cell():
+    low = component(2, 0, 0, 4, {}, lambda s, a: s ^ (a % 2))
+    high = component(2, 0, 1, 4, {0: 2}, lambda s, a, low: s ^ low if a == 3 else s)
+    cascade = cascade_of(4, (low, high), lambda state: state)
+    assert share_cells(cascade).tolist() == [0, 1, 0, 2]
+    assert stack_recurrence(cascade).tables.n_cells == 3
+
+
+@st.composite
+def cascades(draw):
+    """Cascades of 1 … 3 components in one to three layers, any maps, reading before or now."""
+    reads_now, letters = draw(st.booleans()), draw(st.integers(1, 2))
+    components: list[Component] = []
+    for i in range(draw(st.integers(1, 3))):
+        layer = draw(st.integers(0, components[-1].layer + 1)) if components else 0
+        layer = max(layer, components[-1].layer) if components else 0
+        lower = [j for j in range(i) if components[j].layer < layer]
+        reads = draw(st.lists(st.sampled_from(lower), unique=True).map(sorted)) if lower else []
+        m = draw(st.integers(1, 4))
+        some = draw(st.lists(st.lists(st.integers(0, m - 1), min_size=m, max_size=m), min_size=1, max_size=3))
+        sizes = {j: components[j].n_states for j in reads}
+        count = letters * int(np.prod(list(sizes.values()), initial=1))
+        chosen = draw(st.lists(st.sampled_from(some), min_size=count, max_size=count))
+        keys = np.array(list(itertools.product(range(letters), *(range(size) for size in sizes.values()))))
+        components.append(Component(m, draw(st.integers(0, m - 1)), tuple(reads), layer, keys, np.array(chosen)))
+    return cascade_of(letters, tuple(components), lambda state: sum(state) % 3, reads_now)
+
+
+@given(cascades())
+def test_every_cascade_is_proved(cascade):
+    recurrence = proved(cascade)
+    assert recurrence.tables.block_sizes == tuple(size for layer in cascade.block_sizes for size in layer)
+    assert recurrence.tables.token_shift == (cascade.has_reads and not cascade.reads_now)

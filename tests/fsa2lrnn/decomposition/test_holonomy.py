@@ -1,0 +1,221 @@
+"""The holonomy decomposition, against its definition in plain Python."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.holonomy import _Tiling, holonomy
+from fsa2lrnn.errors import BudgetExceeded
+from verify.strategies import aperiodic_machines, machines, permutation_machines
+
+ZOO = [
+    "flip_flop",
+    "even_pair(5)",
+    "mod_arith(3)",
+    "dyck(2, 3)",
+    "tomita(3)",
+    "cerny(4)",
+    "elevator(5)",
+    "remainder(12)",
+    "all_maps(4)",
+    "group(S3)",
+    "random_dfa(8, 2, 1)",
+]
+
+
+def broken(cover, maps, start):
+    """The first promise of a cover of a machine that does not hold; None if all do."""
+    if cover.image[0] != start:
+        return "start"
+    if (cover.image[cover.delta] != maps[:, cover.image]).any():
+        return "morphism"
+    if reached(cover.delta, 0) != set(range(len(cover.image))):
+        return "reachable"
+    # [i, s, t]: whether coordinate i may be equal in s and t.
+    columns = cover.values.T
+    agree = (columns[:, :, None] == columns[:, None]) | (columns < 0)[:, :, None] | (columns < 0)[:, None]
+    if (agree.all(axis=0) & (cover.image[:, None] != cover.image)).any():
+        return "decode"
+    for i, level in enumerate(cover.levels):
+        taken = set(columns[i].tolist()) - {-1}
+        if taken != set(range(len(taken))):
+            return "numbering"
+        below = [j for j, other in enumerate(cover.levels) if other < level]
+        alike = agree[[*below, i]].all(axis=0)
+        for targets in cover.delta:
+            if (alike & ~agree[i][np.ix_(targets, targets)]).any():
+                return "dependency"
+    return None
+
+
+def reached(delta, state):
+    seen = {state}
+    queue = [state]
+    for s in queue:
+        new = set(delta[:, s].tolist()) - seen
+        seen |= new
+        queue += new
+    return seen
+
+
+def moves(cover):
+    """For each coordinate what it is seen to do, as dicts from old to new value, where it is free neither time."""
+    for i, level in enumerate(cover.levels):
+        above = cover.values[:, [j for j, other in enumerate(cover.levels) if other < level]]
+        seen = {}
+        for a, targets in enumerate(cover.delta):
+            for s, t in enumerate(targets):
+                old, new = int(cover.values[s, i]), int(cover.values[t, i])
+                if min(old, new) >= 0:
+                    seen.setdefault((a, above[s].tobytes()), {})[old] = new
+        yield list(seen.values())
+
+
+def is_constant(move):
+    return len(set(move.values())) == 1
+
+
+@given(machines(max_states=6, max_letters=3))
+def test_a_cover_that_moves_by_permutations_and_resets(m):
+    cover = holonomy(m.delta, m.start)
+    assert broken(cover, m.delta, m.start) is None
+    assert all(is_constant(move) or len(set(move.values())) == len(move) for seen in moves(cover) for move in seen)
+
+
+@pytest.mark.parametrize("source", ZOO)
+def test_covers_of_the_zoo(source):
+    m = zoo.from_task(source)
+    cover = holonomy(m.delta, m.start)
+    assert broken(cover, m.delta, m.start) is None
+    assert all(is_constant(move) or len(set(move.values())) == len(move) for seen in moves(cover) for move in seen)
+
+
+def mutants():
+    """Broken covers of a counter modulo 4 that can be set to 0, by what is wrong."""
+    delta = np.array([[1, 2, 3, 0], [0, 0, 0, 0]])
+    values, image = np.array([[0, 0], [1, 0], [0, 1], [1, 1]]), np.arange(4)
+    good = Cover(delta, image, values, (0, 1), ("", ""))
+    twice = Cover(np.tile(delta, 2), np.tile(image, 2), np.tile(values, (2, 1)), (0, 1), ("", ""))
+    return {
+        None: good,
+        "start": replace(good, image=np.array([1, 2, 3, 0])),
+        "morphism": replace(good, delta=delta[::-1]),
+        "reachable": twice,
+        "decode": replace(good, values=np.array([[0, 0], [1, 0], [0, -1], [1, 1]])),
+        "numbering": replace(good, values=2 * values),
+        "dependency": replace(good, levels=(1, 0)),
+    }
+
+
+@pytest.mark.parametrize("wrong", [None, "start", "morphism", "reachable", "decode", "numbering", "dependency"])
+def test_the_check_of_covers_can_fail(wrong):
+    assert broken(mutants()[wrong], np.array([[1, 2, 3, 0], [0, 0, 0, 0]]), 0) == wrong
+
+
+def test_what_follows_a_free_coordinate_must_not_hang_on_it():
+    """State 2, where the coordinate is free, may be taken for 0 and for 1; so letter 0 must lead all three alike."""
+    maps, image, values = np.zeros((2, 1), np.int64), np.zeros(3, np.int64), np.array([[0], [1], [-1]])
+    bad = Cover(np.array([[0, 1, 1], [2, 2, 2]]), image, values, (0,), ("",))
+    assert broken(bad, maps, 0) == "dependency"
+    assert broken(replace(bad, delta=np.array([[1, 1, 1], [2, 2, 2]])), maps, 0) is None
+
+
+@given(aperiodic_machines())
+def test_aperiodic_machines_have_resets_and_identities_only(m):
+    cover = holonomy(m.delta, m.start)
+    assert broken(cover, m.delta, m.start) is None
+    for seen in moves(cover):
+        assert all(is_constant(move) or all(old == new for old, new in move.items()) for move in seen)
+
+
+@given(permutation_machines())
+def test_permutations_have_one_coordinate_the_state(m):
+    cover = holonomy(m.delta, m.start)
+    assert broken(cover, m.delta, m.start) is None
+    assert cover.sizes == (len(reached(m.delta, m.start)),)
+
+
+@pytest.mark.parametrize(
+    ("source", "sizes", "chains"),
+    [
+        ("flip_flop", (2,), 2),
+        ("resettable_counter(5)", (5,), 5),
+        ("all_maps(4)", (4, 3, 2), 24),
+        ("all_maps(5)", (5, 4, 3, 2), 120),
+        ("shift_register(3)", (2, 2, 2), 8),
+        ("mod_arith(5)", (2, 5, 6), 60),
+    ],
+)
+def test_known_decompositions(source, sizes, chains):
+    m = zoo.from_task(source)
+    cover = holonomy(m.delta, m.start)
+    assert (cover.sizes, len(cover.image)) == (sizes, chains)
+    assert cover.levels == tuple(range(len(sizes)))
+
+
+def test_one_state():
+    cover = holonomy(np.array([[0]]), 0)
+    assert (cover.values.tolist(), cover.image.tolist(), cover.delta.tolist()) == ([[-1]], [0], [[0]])
+
+
+@given(machines(max_states=4, max_letters=2))
+def test_heights_and_tiles_are_those_of_the_definition(m):
+    maps = [tuple(row) for row in m.delta.tolist()]
+    words = {tuple(range(m.n_states))}
+    while longer := {tuple(a[q] for q in word) for word in words for a in maps} - words:
+        words |= longer
+    family = {frozenset(word) for word in words} | {frozenset([q]) for q in range(m.n_states)}
+    below = {(p, r) for p in family for r in family if any(p <= {word[q] for q in r} for word in words)}
+    height = {}
+    for r in sorted(family, key=lambda r: (len(r), sum((p, r) in below for p in family))):
+        lower = [height[p] for p in family if (p, r) in below and (r, p) not in below]
+        height[r] = 0 if len(r) == 1 else 1 + max(lower)
+
+    tiling = _Tiling.of(m.delta, 100)
+    sets = [frozenset(np.flatnonzero(row).tolist()) for row in tiling.sets]
+    assert sets[0] == frozenset(range(m.n_states))
+    assert len(sets) == len(set(sets))
+    assert dict(zip(sets, tiling.height.tolist(), strict=True)) == height
+    for r, row in zip(sets, tiling.tiles, strict=True):
+        proper = {p for p in family if p < r}
+        maximal = {p for p in proper if not any(p < other for other in proper)}
+        found = [sets[i] for i in row if i >= 0]
+        assert (set(found), len(found)) == (maximal, len(maximal))
+
+
+@given(machines(max_states=6, max_letters=2))
+@example(MooreMachine([[1, 2, 1, 3, 1, 4], [1, 3, 2, 4, 5, 0]], range(6)))
+def test_no_chain_is_left_behind_where_no_state_is(m):
+    """If every state leads to every other, so does every chain."""
+    if all(reached(m.delta, q) == set(range(m.n_states)) for q in range(m.n_states)):
+        cover = holonomy(m.delta, m.start)
+        assert all(0 in reached(cover.delta, s) for s in range(len(cover.image)))
+
+
+@given(machines(max_states=6, max_letters=2))
+def test_cascades_of_holonomy_hold_no_general_component(m):
+    m = m.minimise()
+    cascade = assemble(m, holonomy(m.delta, m.start))
+    assert {component.kind for component in cascade.components} <= {
+        "trivial", "reset", "permutation", "permutation-reset"
+    }  # fmt: skip
+
+
+def test_the_chains_of_all_maps_are_the_orders_of_states():
+    cover = holonomy(zoo.all_maps(4).delta, 0)
+    assert len(np.unique(cover.values, axis=0)) == 24
+    assert np.bincount(cover.image).tolist() == [6, 6, 6, 6]
+    assert cover.names == ("tile at height 3", "tile at height 2", "tile at height 1")
+
+
+def test_limits():
+    m = zoo.all_maps(5)
+    with pytest.raises(BudgetExceeded, match=r"set of all 5 states to more than 30 sets: allow more, or keep one"):
+        holonomy(m.delta, m.start, max_sets=30)
+    assert len(holonomy(m.delta, m.start, max_sets=31, max_chains=120).image) == 120
+    with pytest.raises(BudgetExceeded, match=r"more than 119 chains of 4 coordinates: allow more, or keep one block"):
+        holonomy(m.delta, m.start, max_chains=119)

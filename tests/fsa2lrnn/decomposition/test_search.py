@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+from hypothesis import given
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.decomposition import search
+from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn.errors import NotExpressible
+from verify.strategies import machines
+
+
+def sizes(name, **options):
+    return decompose(zoo.from_task(name), **options).cascade.block_sizes
+
+
+def relabelled(machine, rng):
+    """The machine with its states renumbered at random."""
+    new = rng.permutation(machine.n_states)
+    old = np.argsort(new)
+    return MooreMachine(
+        new[machine.delta[:, old]], [machine.outputs[q] for q in old], int(new[machine.start]), machine.alphabet
+    )
+
+
+# The reference results of docs/theory.md §6: (largest block of more than a lane, layers) to meet or beat.
+@pytest.mark.parametrize(
+    ("name", "largest", "layers"),
+    [
+        ("sum_mod(5)", 5, 1),
+        ("even_pair(5)", 1, 3),
+        ("mod_arith(5, completion=register)", 5, 2),
+        ("parity", 1, 1),
+        ("dyck(2, 3)", 1, 4),
+        ("dyck(2, 4)", 1, 5),
+        ("dyck(2, 5)", 1, 6),
+        ("group(Z60)", 5, 1),
+        ("group(S5)", 5, 1),
+        ("group(A5)", 5, 1),
+    ],
+)
+def test_reference_results_are_met(name, largest, layers):
+    cascade = decompose(zoo.from_task(name)).cascade
+    assert cascade.max_block <= largest
+    assert cascade.n_layers <= layers
+
+
+@pytest.mark.parametrize("i", range(1, 8))
+def test_tomita_languages_take_blocks_of_three(i):
+    assert decompose(zoo.tomita(i), max_block=3).cascade.max_block <= 3
+
+
+def test_groups_are_split_as_their_subgroups_allow():
+    assert [sorted(layer) for layer in sizes("group(S5)")] == [[1, 5, 5, 5]]
+    assert sizes("group(A5)") == ((5, 5, 5),)
+    assert sizes("group(Z60)") == ((5, 4, 3),)
+
+
+def test_mod_arith_without_token_shift_has_three_rooms():
+    found = decompose(zoo.mod_arith(5, "eager"), max_block=8, token_shift=False)
+    assert found.cascade.n_layers == 3
+    assert found.cascade.max_block <= 5
+
+
+def test_the_register_machine_without_token_shift_stays_within_the_papers_shape():
+    cascade = decompose(zoo.mod_arith(5, "register"), max_block=8, token_shift=False).cascade
+    assert cascade.n_layers <= 3
+    assert cascade.max_block <= 8
+    assert max(map(len, cascade.block_sizes)) <= 8
+
+
+@pytest.mark.parametrize("token_shift", [True, False])
+@pytest.mark.parametrize("max_block", [4, None])
+@given(machine=machines(max_states=6))
+def test_cascades_run_their_machine(machine, max_block, token_shift):
+    try:
+        found = decompose(machine, max_block, token_shift)
+    except NotExpressible:
+        assert not token_shift or max_block == 4
+        return
+    assert max_block is None or found.cascade.max_block <= max_block
+    assert found.cascade.machine == machine.minimise()
+    assert found.largest_permuted >= found.bound.prime
+    rng = np.random.default_rng(0)
+    word = [machine.alphabet[a] for a in rng.integers(len(machine.alphabet), size=30)]
+    assert found.cascade.transduce(word) == machine.transduce(word)
+
+
+@pytest.mark.parametrize("name", ["mod_arith(5, completion=register)", "even_pair(5)", "dyck(2, 3)", "group(S4)"])
+def test_sizes_do_not_depend_on_the_numbers_of_states(name):
+    machine = zoo.from_task(name)
+    plain = MooreMachine(machine.delta, machine.outputs, machine.start, machine.alphabet)
+    wanted = decompose(plain)
+    for seed in range(3):
+        found = decompose(relabelled(plain, np.random.default_rng(seed)))
+        assert [sorted(layer) for layer in found.cascade.block_sizes] == [
+            sorted(layer) for layer in wanted.cascade.block_sizes
+        ]
+
+
+def test_letters_that_act_alike_get_the_same_maps():
+    machine = MooreMachine([[1, 2, 3, 0], [0, 1, 2, 3], [1, 2, 3, 0]], range(4), alphabet="abc")
+    cascade = decompose(machine).cascade
+    assert cascade.transduce("acbca") == machine.transduce("acbca")
+    assert sorted(set(cascade.components[0].keys[:, 0].tolist())) == [0, 1, 2]
+
+
+def test_a_single_state_is_a_lane_that_stays():
+    found = decompose(MooreMachine([[0], [0]], ["y"]))
+    assert (found.cascade.block_sizes, found.cascade.components[0].kind) == (((1,),), "trivial")
+
+
+def test_what_cannot_be_had_is_named():
+    with pytest.raises(NotExpressible, match=r"no cascade with blocks of at most 4 states .* order 5 on 5 states"):
+        decompose(zoo.sum_mod(5), max_block=4)
+    with pytest.raises(NotExpressible, match=r"found without token shift .* the fibre code needs a block of \d+"):
+        decompose(zoo.dyck(2, 3), max_block=8, token_shift=False)
+    with pytest.raises(NotExpressible, match=r"more than 10,000 sets"):
+        decompose(zoo.random_dfa(35, 4, 0))
+
+
+def test_every_candidate_is_explained(monkeypatch):
+    found = decompose(zoo.mod_arith(5, "register"), token_shift=False)
+    assert found.candidates[0].cost == found.cost
+    costs = [candidate.cost for candidate in found.candidates if candidate.cost is not None]
+    assert costs == sorted(costs)
+    assert all(candidate.explain().startswith(candidate.how) for candidate in found.candidates)
+    monkeypatch.setattr(search, "MAX_CHAINS", 1)
+    assert any("more than 1 chains" in candidate.why_not for candidate in decompose(zoo.even_pair(5)).candidates)
+
+
+def test_a_start_other_than_the_first_state():
+    machine = MooreMachine([[1, 2, 3, 0]], range(4), start=2)
+    assert decompose(machine).cascade.transduce([0, 0]) == [3, 0]

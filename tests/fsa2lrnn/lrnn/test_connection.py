@@ -1,0 +1,176 @@
+"""What each layer reads: the widths, and "concat" against the recurrence written out letter by letter."""
+
+import itertools
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+from torch.func import functional_call
+from torch.nn.functional import layer_norm
+
+from fsa2lrnn.extract import extract
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load, save
+from fsa2lrnn.lrnn.connection import CONNECTIONS, connect, stream_widths
+from fsa2lrnn.lrnn.scans import METHODS
+from verify import Proved, prove_equivalent
+
+SIZES = ((2, 2), (3, 1), (1, 1, 1))
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
+WIRINGS = [
+    {"token_shift": shift, "layer_norm": norm} for shift, norm in itertools.product((False, True), (False, True))
+]
+
+
+def concat_model(dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    layers = tuple(BlockLayerConfig(sizes, 6, 5) for sizes in SIZES)
+    config = LRNNConfig(tuple("abc"), (0, 1, 2, 3), layers, 3, 7, connection="concat", **options)
+    model = LRNN(config).to(dtype)
+    with torch.no_grad():
+        for norm in model.norms:  # new norms scale by 1 and shift by 0, and would hide that they are not applied
+            norm.weight += 0.3 * torch.randn_like(norm.weight)
+            norm.bias += 0.3 * torch.randn_like(norm.bias)
+        probe = torch.randint(3, (5, 20), generator=torch.Generator().manual_seed(0))
+        model.readout[2].bias -= model(probe).mean((0, 1))  # or one output would win on every word
+    return model
+
+
+def slowly(model, tokens):
+    """Logits by the definition: each word and letter for itself, layer by layer, head by head, from the weights."""
+    config, weights = model.config, dict(model.named_parameters())
+
+    def mlp(name, z):
+        hidden = torch.relu(weights[f"{name}.0.weight"] @ z + weights[f"{name}.0.bias"])
+        return weights[f"{name}.2.weight"] @ hidden + weights[f"{name}.2.bias"]
+
+    def normed(i, z):
+        return layer_norm(z, z.shape, weights[f"norms.{i}.weight"], weights[f"norms.{i}.bias"]) if model.norms else z
+
+    def read_by(i, first, x):
+        return normed(i, torch.cat([first, *(part for below in x[:i] for part in below)]))
+
+    def start(i):
+        b = max(SIZES[i])
+        real = torch.arange(b) < torch.tensor(SIZES[i])[:, None]
+        return list((weights[f"layers.{i}.x0"] * real).unbind())
+
+    def step(i, u, x):
+        b, heads = max(SIZES[i]), []
+        A, v = mlp(f"layers.{i}.transition", u).reshape(-1, b, b), mlp(f"layers.{i}.value", u).reshape(-1, b)
+        for h, size in enumerate(SIZES[i]):
+            block = A[h, :size, :size]
+            block = block / (block.abs() ** config.p).sum(0).pow(1 / config.p).clamp(min=1)
+            heads.append(torch.cat([block @ x[h][:size] + v[h, :size], torch.zeros(b - size, dtype=x[h].dtype)]))
+        return heads
+
+    rows = []
+    for word in tokens.tolist():
+        x = [start(i) for i in range(len(SIZES))]
+        before = [read_by(i, torch.zeros(config.embedding_dim, dtype=model.dtype), x) for i in range(len(SIZES))]
+        for letter in word:
+            for i in range(len(SIZES)):
+                u = read_by(i, weights["embedding.weight"][letter], x)
+                x[i] = step(i, torch.cat([u, before[i]]) if config.token_shift else u, x[i])
+                before[i] = u
+            rows.append(mlp("readout", normed(len(SIZES), torch.cat([part for layer in x for part in layer]))))
+    return torch.stack(rows).reshape(*tokens.shape, -1) if rows else torch.zeros(*tokens.shape, 4, dtype=model.dtype)
+
+
+def logits_and_gradients(model, logits):
+    weight = torch.linspace(-1, 1, logits.numel(), dtype=logits.dtype).reshape(logits.shape)
+    model.zero_grad(set_to_none=True)
+    if logits.requires_grad:
+        (logits * weight).sum().backward()
+    return [logits.detach(), *(torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters())]
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("batch", [0, 1, 3])
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 7])
+@pytest.mark.parametrize("options", WIRINGS, ids=str)
+def test_concat_is_the_recurrence_letter_by_letter(options, length, batch, dtype):
+    model = concat_model(dtype, **options)
+    tokens = torch.randint(3, (batch, length), generator=torch.Generator().manual_seed(length))
+    reference = logits_and_gradients(model, slowly(model, tokens))
+    for method in METHODS:
+        for wanted, found in zip(reference, logits_and_gradients(model, model(tokens, method)), strict=True):
+            torch.testing.assert_close(found, wanted, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("options", WIRINGS, ids=str)
+def test_gradcheck_of_all_weights_in_double_precision(options):
+    model, tokens = concat_model(**options), torch.tensor([[0, 2, 1], [1, 1, 0]])
+    names, weights = zip(*model.named_parameters(), strict=True)
+
+    def logits(*values):
+        return functional_call(model, dict(zip(names, values, strict=True)), (tokens,))
+
+    assert gradcheck(logits, weights, fast_mode=True)
+
+
+@pytest.mark.parametrize("options", WIRINGS, ids=str)
+def test_the_read_out_of_the_start_sees_all_x0_and_no_letter(options):
+    model = concat_model(**options)
+    x0 = torch.cat([layer.initial_state(1).flatten() for layer in model.layers])
+    logits = model.initial_logits()
+    torch.testing.assert_close(logits, model.readout(model._norm(len(SIZES), x0)), rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        model.embedding.weight.fill_(7)
+    assert torch.equal(model.initial_logits(), logits)
+
+
+def test_under_token_shift_the_first_step_sees_zeros_for_the_letter_and_what_x0_gives_of_the_states():
+    model = concat_model(token_shift=True)
+    x0 = [layer.initial_state(2).flatten(1) for layer in model.layers]
+    for i, state in enumerate(model.initial_state(2)):
+        assert torch.equal(state.u, torch.cat([torch.zeros(2, 3, dtype=model.dtype), *x0[:i]], dim=1))
+
+
+def test_a_householder_layer_joins_as_a_block_does():
+    torch.manual_seed(0)
+    layers = (HouseholderLayerConfig(3, 2, 4, 4), BlockLayerConfig((2,), 4, 4))
+    model = LRNN(LRNNConfig("ab", (0, 1), layers, embedding_dim=5, connection="concat")).double()
+    tokens = torch.tensor([[0, 1, 1]])
+    embedded = model.embedding(tokens)
+    below, _ = model.layers[0](embedded, model.layers[0].initial_state(1))
+    above, _ = model.layers[1](torch.cat([embedded, below], dim=-1), model.layers[1].initial_state(1))
+    expected = model.readout(torch.cat([below, above], dim=-1))
+    torch.testing.assert_close(model(tokens), expected, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", WIRINGS, ids=str)
+def test_streams_transductions_and_files_give_the_same_outputs(options, tmp_path):
+    model, word = concat_model(**options), "abcacbbcab" * 20
+    numbers = model(torch.tensor([["abc".index(letter) for letter in word]])).argmax(-1)[0].tolist()
+    save(model, tmp_path / "m.safetensors")
+    back = load(tmp_path / "m.safetensors")
+    assert back.config == model.config
+    assert len(set(numbers)) > 1
+    assert back.transduce(word) == model.transduce(word) == numbers
+
+
+@pytest.mark.parametrize("options", WIRINGS, ids=str)
+def test_a_stack_that_forgets_is_extracted_and_proved(options):
+    """With A = 0 a state depends on the last letters only, so that states close."""
+    model = concat_model(**options)
+    with torch.no_grad():
+        for layer in model.layers:
+            layer.transition[2].weight.zero_()
+            layer.transition[2].bias.zero_()
+    machine = extract(model)
+    assert machine.n_states > 1
+    assert machine.transduce("abcacbb") == model.transduce("abcacbb")
+    proof = prove_equivalent(model, machine)
+    assert isinstance(proof, Proved)
+    assert proof.scans == ("sequential",)
+
+
+@pytest.mark.parametrize("connection", CONNECTIONS)
+@pytest.mark.parametrize("widths", [[4], [4, 4], [4, 4, 3]])
+def test_widths_are_those_of_the_streams(connection, widths):
+    stream, found = torch.zeros(2, 4), [4]
+    for i, width in enumerate(widths):
+        stream = connect(connection, stream, torch.ones(2, width), 4, i + 1 == len(widths))
+        found.append(stream.shape[1])
+    assert found == stream_widths(connection, 4, widths)
+    assert (stream == 1).all()  # nothing of the embedding reaches the read-out but through the layers

@@ -1,0 +1,145 @@
+"""Stacks of gated layers: what a step computes, and what is refused."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.errors import InvalidMachine, NotExact
+from fsa2lrnn.gates import Gate
+from fsa2lrnn.recurrence import GatedLayer, GatedStack
+from fsa2lrnn.recurrence import stack as stack_module
+from verify.equivalence import Proved, Refuted, prove_equivalent
+
+
+def random_gate(rng, width_in, width_out, unseen=()):
+    units = int(rng.integers(0, 3))
+    W1, W2 = rng.integers(-2, 3, (units, width_in)), rng.integers(-2, 3, (width_out, units))
+    W1[:, list(unseen)] = 0
+    return Gate(W1, rng.integers(-2, 3, units), W2, rng.integers(-2, 3, width_out))
+
+
+def random_stack(rng, token_shift):
+    n_cells, below, layers = int(rng.integers(1, 4)), 0, []
+    for _ in range(rng.integers(1, 4)):
+        n_heads, b = (int(k) for k in rng.integers(1, 3, 2))
+        seen = n_cells + below
+        width, before = (2 * seen, range(seen, seen + n_cells)) if token_shift else (seen, ())
+        gates = (random_gate(rng, width, n_heads * size, before) for size in (b * b, b))
+        layers.append(GatedLayer(*gates, rng.integers(-2, 3, (n_heads, b)), (b,) * n_heads))
+        below += n_heads * b
+    return GatedStack(rng.integers(0, n_cells, 4), tuple(layers), token_shift)
+
+
+def by_the_formula(stack, word):
+    """x_1, x_2, … layer by layer along a word, with u_k written out."""
+    before = np.concatenate([np.zeros(stack.n_cells, int), stack.initial()])
+    for a in word:
+        u, previous = np.eye(stack.n_cells, dtype=int)[stack.cell[a]], before[stack.n_cells :]
+        for layer in stack.layers:
+            seen, heads = np.concatenate([u, before[: len(u)]]) if stack.token_shift else u, layer.x0.shape
+            A = layer.transition(seen).reshape(*heads, heads[1])
+            own, previous = previous[: layer.width].reshape(heads), previous[layer.width :]
+            x = np.einsum("hij,hj->hi", A, own) + layer.value(seen).reshape(heads)
+            u = np.concatenate([u, x.ravel()])
+        before = u
+        yield u[stack.n_cells :]
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans(), st.lists(st.integers(0, 3), max_size=3))
+def test_a_step_is_the_formula(seed, token_shift, word):
+    stack = random_stack(np.random.default_rng(seed), token_shift)
+    x = stack.initial()
+    for a, wanted in zip(word, by_the_formula(stack, word), strict=True):
+        x = stack.step(x[None])[0, a]
+        assert (x.tolist(), x.dtype) == (wanted.tolist(), np.int64)
+
+
+def test_many_states_are_stepped_in_parts(stacks, monkeypatch):
+    tables = stacks["registers"][0].tables
+    states = np.unique(tables.step(tables.step(tables.initial()[None])[0]).reshape(-1, tables.width), axis=0)
+    whole = tables.step(states)
+    monkeypatch.setattr(stack_module, "_CHUNK", 1)
+    assert np.array_equal(tables.step(states), whole)
+
+
+def test_stacks_made_by_hand_are_proved(stack):
+    recurrence, machine = stack
+    verdict = prove_equivalent(recurrence, machine)
+    assert isinstance(verdict, Proved)
+    assert verdict.pairs == machine.n_states
+    assert recurrence.layers == recurrence.tables.layers
+
+
+def test_a_stack_with_another_start_is_refuted(stacks):
+    recurrence, machine = stacks["counter"]
+    tables = recurrence.tables
+    high = tables.layers[1]
+    flipped = GatedLayer(high.transition, high.value, 1 - high.x0, high.block_sizes)
+    wrong = GatedStack(tables.cell, (tables.layers[0], flipped), tables.token_shift)
+    recurrence = type(recurrence)(recurrence.alphabet, recurrence.outputs, wrong, recurrence.readout)
+    assert isinstance(prove_equivalent(recurrence, machine), Refuted)
+
+
+def constant(width_in, values):
+    return Gate(np.zeros((0, width_in), int), np.zeros(0, int), np.zeros((len(values), 0), int), np.array(values))
+
+
+def lane(width_in, a=1, v=0):
+    return GatedLayer(constant(width_in, [a]), constant(width_in, [v]), np.array([[1]]), (1,))
+
+
+def test_sizes_of_a_stack():
+    layers = (lane(2), GatedLayer(constant(3, [1] * 8), constant(3, [1] * 4), np.zeros((2, 2), int), (2, 2)))
+    stack = GatedStack(np.array([1, 0, 1]), layers, False)
+    assert (stack.n_cells, stack.n_heads, stack.block_sizes, stack.width) == (2, 3, (1, 2, 2), 5)
+    assert [layer.n_units for layer in layers] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"value": constant(3, [0, 0])}, "widths of A and v"),
+        ({"transition": constant(2, [0] * 7)}, "widths of A and v"),
+        ({"x0": np.zeros((2, 1), int)}, "widths of A and v"),
+        ({"block_sizes": (2, 0)}, "widths of A and v"),
+        ({"transition": constant(2, [1, 0, 0, 1, 0, 1, 0, 0])}, "a gate writes outside blocks of sizes"),
+        ({"value": constant(2, [1, 0, 0, 1])}, "a gate writes outside blocks of sizes"),
+        ({"x0": np.array([[1, 0], [0, 1]])}, "x0 has entries outside blocks of sizes"),
+    ],
+)
+def test_a_layer_checks_itself(change, message):
+    parts = {
+        "transition": constant(2, [1, 0, 0, 1, 1, 0, 0, 0]),
+        "value": constant(2, [0, 0, 1, 0]),
+        "x0": np.array([[1, 0], [1, 0]]),
+        "block_sizes": (2, 1),
+    }
+    GatedLayer(**parts)
+    with pytest.raises(InvalidMachine, match=message):
+        GatedLayer(**{**parts, **change})
+
+
+def test_a_stack_checks_itself():
+    with pytest.raises(InvalidMachine, match="at least one layer"):
+        GatedStack(np.array([0]), (), False)
+    with pytest.raises(InvalidMachine, match=r"give each letter one of the cells 0\.\.1"):
+        GatedStack(np.array([2]), (lane(2),), False)
+    with pytest.raises(InvalidMachine, match="layer 1 sees 4 entries, but 2 cells and 1 entries of lower states are"):
+        GatedStack(np.array([0]), (lane(2), lane(4)), False)
+    with pytest.raises(InvalidMachine, match="twice for the token shift, are there"):
+        GatedStack(np.array([0]), (lane(4), lane(3)), True)
+
+
+def test_no_gate_looks_at_the_letter_before():
+    looking = Gate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
+    with pytest.raises(InvalidMachine, match="layer 0 looks at the letter before"):
+        GatedStack(np.array([0, 1]), (GatedLayer(looking, constant(4, [0]), np.array([[1]]), (1,)),), True)
+
+
+def test_states_that_grow_beyond_float64_are_refused():
+    stack = GatedStack(np.array([0]), (lane(1, a=2**20),), False)
+    x = stack.step(stack.step(stack.initial()[None])[0])[0]
+    assert x.tolist() == [[2**40]]
+    with pytest.raises(NotExact, match="states grow without bound"):
+        stack.step(x)
