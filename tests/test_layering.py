@@ -16,10 +16,11 @@ MAY_IMPORT = {
     "fsa2lrnn.errors": set(),
     "fsa2lrnn.files": set(),
     "fsa2lrnn.symbols": {"fsa2lrnn.errors"},
+    "fsa2lrnn.rows": set(),
     "fsa2lrnn.tables": set(),
     "fsa2lrnn.automata": {"fsa2lrnn.errors", "fsa2lrnn.files", "fsa2lrnn.symbols", "fsa2lrnn.tables"},
-    "fsa2lrnn.decomposition": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.tables"},
-    "fsa2lrnn.gates": {"fsa2lrnn.errors"},
+    "fsa2lrnn.decomposition": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.rows"},
+    "fsa2lrnn.gates": {"fsa2lrnn.errors", "fsa2lrnn.rows"},
     "fsa2lrnn.recurrence": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.gates"},
     "fsa2lrnn.compile": {
         "fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.decomposition", "fsa2lrnn.gates", "fsa2lrnn.recurrence",
@@ -44,7 +45,8 @@ MAY_IMPORT = {
     "fsa2lrnn.__main__": {"fsa2lrnn.cli"},
 }  # fmt: skip
 TORCH_FREE = (
-    "errors", "files", "symbols", "tables", "automata", "decomposition", "gates", "recurrence", "compile", "families",
+    "errors", "files", "rows", "symbols", "tables", "automata", "decomposition", "gates", "recurrence", "compile",
+    "families",
 )  # fmt: skip
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade, Component, tells
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
+from fsa2lrnn.rows import distinct_rows
 
 FREE = -1
-_MAX_CODE = 2**62
 _MAX_WORK = 40_000_000  # some seconds
 _MAX_ROWS = 100_000  # rows of a component's table that the values of free coordinates may blow it up to
 
@@ -169,23 +169,6 @@ def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int)
     row, old, new = row[asked], rows[asked, -2], rows[asked, -1]
     maps[row, old] = new
     return _Table(keys, maps) if (maps[row, old] == new).all() else None
-
-
-def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct rows of small integers, in order, and which of them each row is: what `np.unique` gives, faster.
-
-    >>> [found.tolist() for found in distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))]
-    [[[0, 2], [1, 0]], [1, 0, 1]]
-    """
-    codes, span = np.zeros(len(rows), np.int64), 1
-    for column in rows.T:
-        low, high = int(column.min(initial=0)), int(column.max(initial=0))
-        if span * (high - low + 1) > _MAX_CODE:
-            used, codes = np.unique(codes, return_inverse=True)
-            codes, span = codes.reshape(-1), len(used)
-        codes, span = codes * (high - low + 1) + column - low, span * (high - low + 1)
-    _, first, number = np.unique(codes, return_index=True, return_inverse=True)
-    return rows[first], number.reshape(-1)
 
 
 def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:

@@ -10,8 +10,9 @@ from collections.abc import Callable, Hashable, Iterator
 import numpy as np
 
 from fsa2lrnn.decomposition.cascade import MAX_JOINT_STATES, Cascade
-from fsa2lrnn.decomposition.coordinates import Cover, distinct_rows
+from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.rows import distinct_rows
 
 
 def component_maps(cascade: Cascade, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.rows import number_rows
+
 Sets = tuple[frozenset[int], ...]
 
 _WORK = 2_000_000_000  # table entries that growing boxes may look at, some seconds
@@ -210,15 +212,3 @@ def _merge_along(
             sets.append(union)
         merged[g, j] = numbers[union]
     return merged
-
-
-def number_rows(rows: np.ndarray) -> np.ndarray:
-    """A number for each row, equal for equal rows: (R, J) -> (R,)."""
-    code, radix = np.zeros(len(rows), np.int64), 1
-    for column in rows.T:
-        size = int(column.max()) + 1
-        if radix > 2**62 // size:
-            code = np.unique(code, return_inverse=True)[1]
-            radix = len(rows)
-        code, radix = code * size + column, radix * size
-    return code

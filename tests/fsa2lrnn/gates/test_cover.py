@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.gates.cover import Table, merge, number_rows
+from fsa2lrnn.gates.cover import Table, merge
 
 
 def held(sets, keys):
@@ -65,10 +65,3 @@ def test_merging_keeps_what_is_covered():
         map(str, [(frozenset({0, 2}), frozenset({0, 1})), (frozenset({1}), frozenset({0}))])
     )
     assert merge([]) == []
-
-
-def test_rows_are_numbered_alike_just_when_equal():
-    rows = np.array([[2**40, 3, 2**40], [2**40, 3, 2**40], [2**40, 3, 5], [0, 3, 5]])
-    a, b, c, d = number_rows(rows).tolist()
-    assert a == b
-    assert len({a, c, d}) == 3

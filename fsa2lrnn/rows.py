@@ -1,0 +1,34 @@
+"""Equal rows of a table of small integers, found by numbering rows: far faster than `np.unique(axis=0)`, which sorts
+rows as strings of bytes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_MAX_CODE = 2**62
+
+
+def number_rows(rows: np.ndarray) -> np.ndarray:
+    """A number for each row, equal for equal rows and ordered as the rows are: int (R, J) -> int64 (R,).
+
+    >>> number_rows(np.array([[1, 0], [0, 2], [1, 0]])).tolist()
+    [3, 2, 3]
+    """
+    codes, span = np.zeros(len(rows), np.int64), 1
+    for column in rows.T:
+        low, high = int(column.min(initial=0)), int(column.max(initial=0))
+        if span * (high - low + 1) > _MAX_CODE:
+            used, codes = np.unique(codes, return_inverse=True)
+            codes, span = codes.reshape(-1), len(used)
+        codes, span = codes * (high - low + 1) + column - low, span * (high - low + 1)
+    return codes
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct rows in order, and which of them each row is: int (R, J) -> (D, J), int64 (R,).
+
+    >>> [found.tolist() for found in distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))]
+    [[[0, 2], [1, 0]], [1, 0, 1]]
+    """
+    _, first, number = np.unique(number_rows(rows), return_index=True, return_inverse=True)
+    return rows[first], number.reshape(-1)
