@@ -35,7 +35,8 @@ def compile_machine(
         machine: any complete Moore machine.
         form: "onehot", a single layer of one-hot blocks; "cascade", layers of small blocks whose gates read the states
             below; "auto", the cheaper of the two (`choice.choose` says why).
-        max_block: the largest block allowed; if None, the one-hot form takes what it needs, a cascade 8.
+        max_block: the largest block allowed; if None, the one-hot form takes what it needs, and a cascade splits
+            its components down to 8 states, of which a fibre code may make more.
         token_shift: whether a layer may see its input before the letter too, at first what x₀ gives. Cascades use it
             where they need it; without it their blocks grow. The one-hot form never needs to.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.

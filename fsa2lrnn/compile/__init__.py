@@ -36,7 +36,8 @@ def compile_recurrence(
         form: "onehot", one layer with a block that has a state for each state of the minimal machine, or one block a
             factor where its labels show it to be a direct product; "cascade", layers of small blocks
             (`decomposition.decompose`); "auto", the cheaper of the two (`choice.choose`, which also says why).
-        max_block: the largest block allowed. If None, the one-hot form takes what it needs, a cascade 8.
+        max_block: the largest block allowed. If None, the one-hot form takes what it needs, and a cascade splits its
+            components down to 8 states, of which a fibre code may make more.
         token_shift: whether a layer may look at lower layers' states before the letter; without it a cascade's blocks
             hold in a fibre code what higher layers need of them.
         layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64

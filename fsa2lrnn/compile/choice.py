@@ -38,7 +38,8 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
 
     Args:
         machine: any Moore machine.
-        max_block: the largest block allowed; if None, that of one layer is not limited, and a cascade's is 8.
+        max_block: the largest block allowed; if None, that of one layer is not limited, and a cascade's components are
+            split down to 8 states.
         token_shift: whether a cascade may use token shift.
 
     Raises:

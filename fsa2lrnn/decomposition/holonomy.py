@@ -5,8 +5,8 @@ Languages, and Machines* B, 1976, chapter II; Egri-Nagy & Nehaniv 2015). Let I* 
 them, and the singletons.
 
 * P ≤ R if P is contained in R·w for some word w (*subduction*). Sets that are ≤ each other are as good as equal: words
-  lead one to the other and back, one to one. The *height* of a set is the length of the longest chain strictly below
-  it, and 0 for singletons.
+  lead one to the other and back, one to one. The *height* of a set is 0 for singletons, else the most sets of two
+  states or more in a chain that goes strictly down from it, itself among them.
 * The *tiles* of R are its maximal proper subsets in I*. Tiles are named alike in all sets of a class, as the words of a
   spanning tree lead those of its first set to theirs; so along the tree a letter leaves names as they are.
 * A state of the cover is a chain Q ⊃ tile ⊃ tile of that ⊃ … ⊃ {q}. Its coordinate at height h is the name of the tile

@@ -62,8 +62,9 @@ def fibre_code(cascade: Cascade) -> Cover:
 
     A reader at k wants s_j(k−1). Its map at k, f, takes s_j(k−1) to s_j(k), so only the states of the fibre
     f⁻¹(s_j(k)) are in question; of these, states are told apart only if some reader moves differently for them. Each
-    coordinate becomes the pair of s_j(k) and the number of that class, to be read at k (`reads_now`). Where the map is
-    a permutation, or the readers do not look, the second is always 0 and the component does not grow.
+    coordinate becomes the pair of s_j(k) and the number of that class, to be read at k (`reads_now`). Where the maps
+    that readers can't tell apart are one to one on what occurs, or the readers do not look, the second is always 0 and
+    the component does not grow.
 
     Args:
         cascade: of components that read before the letter.

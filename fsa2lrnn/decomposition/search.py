@@ -71,7 +71,7 @@ class Decomposition:
 
     @property
     def meets_bound(self) -> bool:
-        """Whether no cascade could have a smaller largest component."""
+        """Whether the largest component that does more than reset could not be smaller in any cascade."""
         return self.largest_permuted == self.bound.prime
 
 
