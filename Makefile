@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify lint coverage bench clean
+.PHONY: help demo test test-all verify lint coverage bench tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -40,6 +40,11 @@ coverage: $(READY) ## tests with branch coverage
 bench: $(READY)  ## measure scans and machines; writes experiments/results/*.json
 	$(BIN)/python -m experiments.bench_scans
 	$(BIN)/python -m experiments.bench_machines
+
+tables: $(READY) ## families and cascades again, proofs and all; then the README from all results
+	$(BIN)/python -m experiments.families_table
+	$(BIN)/python -m experiments.cascade_table
+	$(BIN)/python -m experiments.readme
 
 clean:           ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

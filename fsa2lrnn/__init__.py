@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.automata.monoid import classify
     from fsa2lrnn.compile import compile_recurrence
+    from fsa2lrnn.compile.choice import choose
+    from fsa2lrnn.decomposition.cascade import Cascade
+    from fsa2lrnn.decomposition.search import decompose
     from fsa2lrnn.families import FAMILIES, represent
     from fsa2lrnn.lower import compile_machine
     from fsa2lrnn.lrnn.checkpoint import load, save
@@ -29,13 +32,16 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "Cascade": "fsa2lrnn.decomposition.cascade",
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.lrnn.model",
     "MooreMachine": "fsa2lrnn.automata.machine",
     "Recurrence": "fsa2lrnn.recurrence",
+    "choose": "fsa2lrnn.compile.choice",
     "classify": "fsa2lrnn.automata.monoid",
     "compile_machine": "fsa2lrnn.lower",
     "compile_recurrence": "fsa2lrnn.compile",
+    "decompose": "fsa2lrnn.decomposition.search",
     "equivalent": "fsa2lrnn.automata.language",
     "load": "fsa2lrnn.lrnn.checkpoint",
     "represent": "fsa2lrnn.families",
@@ -45,12 +51,15 @@ _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
 __all__ = [
     "FAMILIES",
+    "Cascade",
     "LRNN",
     "MooreMachine",
     "Recurrence",
+    "choose",
     "classify",
     "compile_machine",
     "compile_recurrence",
+    "decompose",
     "equivalent",
     "load",
     "lrnn",

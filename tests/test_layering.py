@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "fsa2lrnn.errors": set(),
     "fsa2lrnn.files": set(),
     "fsa2lrnn.symbols": {"fsa2lrnn.errors"},
+    "fsa2lrnn.leaps": set(),
     "fsa2lrnn.rows": set(),
     "fsa2lrnn.tables": set(),
     "fsa2lrnn.automata": {"fsa2lrnn.errors", "fsa2lrnn.files", "fsa2lrnn.symbols", "fsa2lrnn.tables"},

@@ -17,13 +17,20 @@ def blocks(language):
 
 
 def test_the_python_example_runs_and_prints_what_it_says(tmp_path, monkeypatch, capsys):
-    (code,) = blocks("python")
+    code = blocks("python")[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 15
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {})
     printed = capsys.readouterr().out
     assert "[1, None, 3, None, 0, None, 1]" in printed
     assert "Proved(pairs=51, " in printed
+
+
+def test_the_cascade_has_the_blocks_that_are_shown(capsys):
+    _, code = blocks("python")
+    exec(compile(code, "README.md", "exec"), {})
+    shown = [line.split("# ")[1] for line in code.splitlines() if line.startswith("print")]
+    assert capsys.readouterr().out.splitlines() == shown
 
 
 def test_the_commands_work_in_turn(tmp_path):

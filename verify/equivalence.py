@@ -17,6 +17,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extract import NOT_A_NUMBER, Interner, ModelSystem
+from fsa2lrnn.lrnn import index
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
@@ -113,8 +114,9 @@ def prove_equivalent(
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
-    >>> prove_equivalent(compile_machine(parity), parity)
-    Proved(pairs=2, transitions=4, machine_states=2, arithmetic='float32', scans=('sequential', 'pscan'))
+    >>> verdict = prove_equivalent(compile_machine(parity), parity)
+    >>> type(verdict).__name__, verdict.transitions, verdict.scans
+    ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
     minimal = minimise(machine)
     system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else _WatchedModel(model)
@@ -189,6 +191,7 @@ class _WatchedModel(ModelSystem):
     def __init__(self, model: LRNN) -> None:
         super().__init__(model)
         self._watch = RoundingWatch(model)
+        self._index = model.config.index_layer is not None
 
     def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with self._watch.looking():
@@ -197,6 +200,8 @@ class _WatchedModel(ModelSystem):
     @property
     def scans(self) -> tuple[str, ...]:
         """The scans that compute what the steps taken so far have computed."""
+        if self._index:
+            return tuple(index.METHODS)
         return tuple(METHODS) if self._watch.is_exact else ("sequential",)
 
 

@@ -113,6 +113,31 @@ def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[li
     return delta
 
 
+@st.composite
+def wreath_products(
+    draw: DrawFn, max_states: int = 12, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
+) -> MooreMachine:
+    """Machines with congruences: the state is a tuple, and each coordinate moves by a map that depends on the letter
+    and on the coordinates before it, a permutation or any map at all.
+
+    These are the machines that a cascade of small ones runs without more ado (Krohn & Rhodes 1965). The start is any
+    state, and states may be unreachable or equivalent. Shrinks towards one state and maps to state 0.
+    """
+    alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
+    delta = np.zeros((len(alphabet), 1), np.int64)
+    room = max_states
+    while room > 1 and draw(st.booleans()):
+        size = draw(st.integers(2, min(room, 5)))
+        room //= size
+        state = st.integers(0, size - 1)
+        one_map = st.lists(state, min_size=size, max_size=size) | st.permutations(range(size))
+        maps = [[draw(one_map) for _ in row] for row in delta]
+        delta = (delta[:, :, None] * size + np.array(maps)).reshape(len(alphabet), -1)
+    n = delta.shape[1]
+    omega = draw(st.lists(st.sampled_from(outputs), min_size=n, max_size=n))
+    return MooreMachine(delta, omega, draw(st.integers(0, n - 1)), alphabet)
+
+
 def words(machine: MooreMachine, max_size: int = 20) -> SearchStrategy[list[Hashable]]:
     """Words over the machine's alphabet, as lists of letters. Shrinks towards the empty word and the first letters."""
     return st.lists(st.sampled_from(machine.alphabet), max_size=max_size)

@@ -20,12 +20,16 @@ from fsa2lrnn.cli.options import (
     Form,
     JsonOption,
     Layout,
+    MaxBlockOption,
     ModelOrSource,
     Normalisation,
     OptionalModel,
     OptionalSource,
+    Preset,
+    Sampler,
     Scan,
     Source,
+    TokenShiftOption,
 )
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible, UnsupportedFormat
 
@@ -34,6 +38,7 @@ if TYPE_CHECKING:
 
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.recurrence import Recurrence
 
 NO, BAD_INPUT = 1, 2
 
@@ -54,8 +59,11 @@ def compile_(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help=f"write the model here ({MODEL_SUFFIX})")
     ] = None,
-    form: Annotated[Form, typer.Option(help="the construction")] = "onehot",
-    max_block: Annotated[int | None, typer.Option(min=1, help="refuse larger blocks")] = None,
+    form: Annotated[
+        Form, typer.Option(help="one layer of one-hot blocks, layers of small blocks, or the cheaper")
+    ] = "onehot",
+    max_block: MaxBlockOption = None,
+    token_shift: TokenShiftOption = True,
     layout: Annotated[Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")] = "auto",
     dtype: Annotated[Dtype, typer.Option(help="arithmetic of the model")] = "float32",
     normalisation: Annotated[Normalisation, typer.Option(help="column rule of the model")] = "clip",
@@ -65,25 +73,25 @@ def compile_(
 ) -> None:
     """Compile an automaton into exact weights."""
     from fsa2lrnn.cli import console
-    from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.lower import lower
     from fsa2lrnn.lrnn.checkpoint import save
 
     if output is not None and output.suffix != MODEL_SUFFIX:
         raise UnsupportedFormat(f"output {output}: a model is written to a file ending in {MODEL_SUFFIX}")
     machine = _read(source, completion)
-    model = compile_machine(
-        machine, form, max_block, dtype=_dtype(dtype), layout=layout, normalisation=normalisation, p=p
-    )
+    recurrence, why = _recurrence(machine, form, max_block, token_shift, layout)
+    model = lower(recurrence, _dtype(dtype), normalisation, p)
     if output is not None:
         save(model, output)
     if as_json:
         saved = str(output) if output else None
-        console.emit_json(
-            {"machine": console.machine_json(machine), "model": console.model_json(model), "saved": saved}
-        )
+        facts = {"machine": console.machine_json(machine), "model": console.model_json(model)}
+        console.emit_json({**facts, "why": why, "saved": saved})
         return
     console.facts("machine", console.machine_rows(machine))
-    console.facts("model", [*console.model_rows(model), ("saved", str(output) if output else "no (-o FILE saves it)")])
+    chosen = [("chosen", why)] if why else []
+    saved = ("saved", str(output) if output else "no (-o FILE saves it)")
+    console.facts("model", [*chosen, *console.model_rows(model), saved])
 
 
 @app.command()
@@ -114,13 +122,18 @@ def explain_(
     source: Source,
     family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this family; repeatable")] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
+    max_block: MaxBlockOption = None,
+    token_shift: TokenShiftOption = True,
+    dot: Annotated[Path | None, typer.Option(metavar="FILE", help="draw the cascade into this Graphviz file")] = None,
     completion: CompletionOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is known of an automaton: its algebra, which LRNN families can represent it, what a network costs."""
+    from fsa2lrnn.cli import cascade
     from fsa2lrnn.cli import explain as explanation
 
-    explanation.main(_read(source, completion), family or [], certificates, as_json)
+    wanted = cascade.Wanted(max_block, token_shift, dot)
+    explanation.main(_read(source, completion), family or [], certificates, wanted, as_json)
 
 
 @app.command()
@@ -188,6 +201,36 @@ def extract(
         console.out.print(table)
 
 
+@app.command("train")
+def train_(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the runs; called again, they go on")],
+    preset: Annotated[Preset, typer.Option(help="settings by name")] = "released",
+    seeds: Annotated[str, typer.Option(help="one run each, as many at once as there are cores: 0,1,2")] = "0",
+    steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
+    sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="any setting; repeatable")
+    ] = None,
+    lengths: Annotated[str, typer.Option(help="where the last checkpoint is judged")] = "40,100,500,5000,50000",
+    words: Annotated[int, typer.Option(min=1, help="fresh words a length")] = 10_000,
+    letters: Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")] = 20_000_000,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget the runs that are in the folder")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train networks on an automaton's words, and judge them at lengths they have not seen."""
+    from experiments.seeds import Plan
+    from fsa2lrnn.cli import train as training
+
+    given = {"steps": steps, "sampler": sampler, "device": device}
+    changed = training.assignments(changes or []) | {name: x for name, x in given.items() if x is not None}
+    plan = Plan(not fresh, tensorboard, training.whole_numbers(lengths, "--lengths"), words, letters)
+    if code := training.main(source, preset, out, seeds, changed, plan, as_json):
+        raise typer.Exit(code)
+
+
 @app.command("demo")
 def demo_(as_json: JsonOption = False) -> None:
     """Compile the paper's hardest task, prove it for all lengths and evaluate expressions with it."""
@@ -217,6 +260,25 @@ def _read(source: str, completion: Completion | None) -> MooreMachine:
     from fsa2lrnn.automata.machine import MooreMachine
 
     return MooreMachine.from_source(source, completion=completion)
+
+
+def _recurrence(
+    machine: MooreMachine, form: Form, max_block: int | None, token_shift: bool, layout: Layout
+) -> tuple[Recurrence, str | None]:
+    """`compile_recurrence`, and why it took the form that it took where that was left to it."""
+    from fsa2lrnn.compile import compile_recurrence
+    from fsa2lrnn.compile.cascade import stack_recurrence
+    from fsa2lrnn.compile.choice import choose
+
+    why = None
+    if form == "auto" and layout == "index":
+        form, why = "onehot", "one layer: layout index holds one large block"
+    elif form == "auto":
+        choice = choose(machine, max_block, token_shift)
+        if choice.decomposition is not None:  # found once, which may take seconds
+            return stack_recurrence(choice.decomposition.cascade), choice.why
+        form, why = choice.form, choice.why
+    return compile_recurrence(machine, form, max_block, token_shift, layout), why
 
 
 def _model(source: str, dtype: Dtype, completion: Completion | None) -> LRNN:

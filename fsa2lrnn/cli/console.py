@@ -14,6 +14,7 @@ from fsa2lrnn import symbols
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.config import LRNNConfig
     from fsa2lrnn.lrnn.model import LRNN
     from verify.equivalence import Proved, Refuted, Undecided
 
@@ -61,31 +62,58 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
 
 def model_json(model: LRNN) -> dict[str, Any]:
     """Sizes of a model: what the user pays."""
+    config = model.config
     return {
         "layers": [
             {"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads}  # type: ignore[union-attr]
             for layer in model.layers
         ],
-        "layout": "index" if model.config.index_layer else "dense",
+        "layout": "index" if config.index_layer else "dense",
+        "token_shift": config.token_shift,
+        "hidden_units": _hidden_units(config),
         "dtype": str(model.dtype).removeprefix("torch."),
-        "normalisation": model.config.normalisation,
+        "normalisation": config.normalisation,
         "parameters": sum(p.numel() for p in model.parameters()),
         "bytes": sum(t.numel() * t.element_size() for t in model.state_dict().values()),
     }
 
 
 def model_rows(model: LRNN) -> list[tuple[str, str]]:
-    """Sizes of a model, for people."""
+    """Sizes of a model, for people: a row for each layer where there are several."""
     sizes = model_json(model)
-    layers = " · ".join(
-        f"{layer['n_heads']} block{'s' if layer['n_heads'] > 1 else ''} of {', '.join(map(str, layer['block_sizes']))}"
-        for layer in sizes["layers"]
-    )
+    layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
     kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
+    weights = ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}")
+    units = [] if model.config.index_layer else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
+    if len(layers) == 1:
+        return [("layers", f"1 ({layers[0]}), {kind}"), *units, weights]
+    shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
     return [
-        ("layers", f"{len(sizes['layers'])} ({layers}), {kind}"),
-        ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}"),
+        ("layers", f"{len(layers)}, {kind}"),
+        *((f"  layer {i}", text) for i, text in enumerate(layers, start=1)),
+        ("token shift", shift),
+        *units,
+        weights,
     ]
+
+
+def blocks_text(sizes: Iterable[int]) -> str:
+    """Blocks by size, those of size 1 as lanes.
+
+    >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
+    ('2 blocks of 5, 4 and 2 lanes', '2 lanes')
+    """
+    sizes = list(sizes)
+    blocks, lanes = [size for size in sizes if size > 1], sizes.count(1)
+    parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
+    return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
+
+
+def _hidden_units(config: LRNNConfig) -> int:
+    """Of all gates and of the read-out; an index layer has none."""
+    if config.index_layer:
+        return 0
+    return config.readout_hidden + sum(layer.transition_hidden + layer.value_hidden for layer in config.block_layers)
 
 
 def verdict_json(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:

@@ -1,21 +1,54 @@
-"""The main job on a real machine, in one screen: ModArith(5) compiled, proved for all lengths, and used."""
+"""The main job on a real machine, in one screen: ModArith(5) compiled, proved for all lengths, and used; then in three
+layers of small blocks."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli import cascade as cascades
 from fsa2lrnn.cli import console
+from fsa2lrnn.compile.cascade import stack_recurrence
+from fsa2lrnn.compile.choice import gate_units
+from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
+from fsa2lrnn.decomposition.drawing import describe
+from fsa2lrnn.decomposition.names import field_layers, field_names
+from fsa2lrnn.decomposition.refine import fibre_code
+from fsa2lrnn.decomposition.split import congruence_coordinates
+from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extract import extract
-from fsa2lrnn.lower import DTYPES, compile_machine
-from verify.equivalence import Proved, prove_equivalent
+from fsa2lrnn.lower import DTYPES, compile_machine, lower
+from fsa2lrnn.lrnn.model import LRNN
+from verify.equivalence import Proved, Refuted, Undecided, prove_equivalent
 
 MODULUS = 5
 SHORT = "1+2-3*4"  # the paper's own example, §4.1
 DIGITS = 10_000
 SEED = 0
+NARROW = (torch.float32, torch.bfloat16)
+
+
+@dataclass(frozen=True, eq=False)
+class Rooms:
+    """The demonstration's cascade, proved and at work.
+
+    Args:
+        cascade: of the 75-state machine whose labels are (operator, term, accumulator).
+        model: the network, in float32.
+        verdicts: a verdict for each arithmetic.
+        given: what the network says is the value of SHORT.
+    """
+
+    cascade: Cascade
+    model: LRNN
+    verdicts: dict[str, Proved | Refuted | Undecided]
+    given: object
 
 
 def main(as_json: bool) -> None:
@@ -27,20 +60,53 @@ def main(as_json: bool) -> None:
     }
     expressions = [SHORT, random_expression(DIGITS, MODULUS, np.random.default_rng(SEED))]
     results = [(text, model.transduce(text)[-1], evaluate(text) % MODULUS) for text in expressions]
+    rooms = build_rooms()
     returns = extract(model) == machine.minimise()
     facts = {
         "machine": console.machine_json(machine),
         "model": console.model_json(model),
         "proofs": {dtype: console.verdict_json(verdict) for dtype, verdict in verdicts.items()},
         "evaluated": [{"letters": len(text), "model": given, "integers": right} for text, given, right in results],
+        "rooms": _rooms_json(rooms),
         "extracted_machine_is_the_source": returns,
     }
     if as_json:
         console.emit_json(facts)
     else:
-        _show(machine, model, verdicts, results, returns)
-    if not returns or not all(isinstance(v, Proved) for v in verdicts.values()) or any(g != r for _, g, r in results):
+        _show(machine, model, verdicts, results, rooms, returns)
+    results.append((SHORT, rooms.given, evaluate(SHORT) % MODULUS))
+    proved = all(isinstance(v, Proved) for v in [*verdicts.values(), *rooms.verdicts.values()])
+    if not returns or not proved or any(given != right for _, given, right in results):
         raise SystemExit(1)
+
+
+def build_rooms() -> Rooms:
+    """ModArith(5) with the operator kept until its digit comes, as the cascade of its labels' fields, and proved."""
+    machine = zoo.mod_arith(MODULUS, "eager").minimise()
+    cascade = by_fields(machine)
+    recurrence = stack_recurrence(cascade)
+    models = {str(d).removeprefix("torch."): lower(recurrence, d) for d in NARROW}
+    verdicts = {dtype: prove_equivalent(model, machine) for dtype, model in models.items()}
+    return Rooms(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
+
+
+def by_fields(machine: MooreMachine) -> Cascade:
+    """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
+    first layer that it can be in; its start is state 0.
+
+    Raises:
+        NotExpressible: if the labels have no fields that can be put in layers.
+
+    >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
+    ((1, 1), (3,), (3,))
+    """
+    layers = field_layers(machine)
+    if layers is None:
+        raise NotExpressible("the labels of this machine have no fields that stand in layers: use decompose(machine)")
+    values, levels = congruence_coordinates(machine.delta, layers)
+    names = field_names(machine, layers)
+    shifted = assemble(machine, Cover(machine.delta, np.arange(machine.n_states), values, levels, names))
+    return assemble(machine, fibre_code(shifted), reads_now=True)
 
 
 def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
@@ -65,7 +131,7 @@ def evaluate(expression: str) -> int:
     return total
 
 
-def _show(machine, model, verdicts, results, returns) -> None:
+def _show(machine, model, verdicts, results, rooms, returns) -> None:
     out = console.out
     out.rule("[bold]fsa2lrnn: an automaton as an exact linear recurrent network")
     out.print(
@@ -81,18 +147,58 @@ def _show(machine, model, verdicts, results, returns) -> None:
     out.print(
         "\n[bold]3. The proof.[/] All pairs (network state, machine state) that any word can reach, compared bit by bit"
     )
-    for dtype, verdict in verdicts.items():
-        out.print(f"   {dtype:9}{console.verdict_text(verdict).splitlines()[0]}")
-        if isinstance(verdict, Proved):
-            out.print(f"            {verdict.pairs} joint states, {verdict.transitions} transitions, closed")
+    _show_proofs(verdicts)
     out.print("\n[bold]4. The network at work[/], beside Python's integers:")
-    for text, given, right in results:
-        shown = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
-        mark = "[green]equal[/]" if given == right else "[red]different[/]"
-        out.print(f"   {shown} = {given} (mod {MODULUS}); integers: {right}  {mark}")
+    for result in results:
+        _show_result(*result)
+    _show_rooms(rooms)
     back = "the minimal machine, state for state" if returns else "[red]another machine[/]"
-    out.print(f"\n[bold]5. And back.[/] Extracting the automaton from the weights gives {back}.")
+    out.print(f"\n[bold]6. And back.[/] Extracting the automaton from the weights of step 2 gives {back}.")
     out.print(
         '\nNext: [cyan]fsa2lrnn compile "regex:(ab)*" -o ab.safetensors[/], [cyan]fsa2lrnn run ab.safetensors abab[/], '
         '[cyan]fsa2lrnn verify ab.safetensors "regex:(ab)*"[/]'
     )
+
+
+def _show_rooms(rooms: Rooms) -> None:
+    cascade, n_states = rooms.cascade, rooms.cascade.machine.n_states
+    console.out.print(
+        f"\n[bold]5. Three rooms.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
+        f"{n_states} states whose labels\n   name three parts. Each becomes a layer that reads the letter and the one "
+        "below: a cascade, without token shift"
+    )
+    console.facts("", describe(cascade))
+    console.out.print(
+        f"   blocks: {cascades.sizes_text(cascade)}, and {gate_units(cascade)} hidden units, instead of a block of "
+        f"{n_states}"
+    )
+    _show_proofs(rooms.verdicts)
+    _show_result(SHORT, rooms.given, evaluate(SHORT) % MODULUS)
+
+
+def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
+    for dtype, verdict in verdicts.items():
+        console.out.print(f"   {dtype:9}{console.verdict_text(verdict).splitlines()[0]}")
+        if isinstance(verdict, Proved):
+            console.out.print(f"            {verdict.pairs} joint states, {verdict.transitions} transitions, closed")
+
+
+def _show_result(text: str, given: object, right: int) -> None:
+    shown = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
+    mark = "[green]equal[/]" if given == right else "[red]different[/]"
+    console.out.print(f"   {shown} = {given} (mod {MODULUS}); integers: {right}  {mark}")
+
+
+def _rooms_json(rooms: Rooms) -> dict[str, object]:
+    cascade = rooms.cascade
+    return {
+        "states": cascade.machine.n_states,
+        "layers": [
+            {"name": component.name, "layer": component.layer, "block_sizes": component.block_sizes}
+            for component in cascade.components
+        ],
+        "gate_units": gate_units(cascade),
+        "model": console.model_json(rooms.model),
+        "proofs": {dtype: console.verdict_json(verdict) for dtype, verdict in rooms.verdicts.items()},
+        "evaluated": {"expression": SHORT, "model": rooms.given, "integers": evaluate(SHORT) % MODULUS},
+    }

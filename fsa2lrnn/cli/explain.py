@@ -1,4 +1,5 @@
-"""What is known of a machine, on one screen: its algebra, which families can represent it, and what a network costs."""
+"""What is known of a machine, on one screen: its algebra, which families can represent it, what a network costs,
+and its cascade of small blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.cli import console
+from fsa2lrnn.cli import cascade, console
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
@@ -27,8 +28,10 @@ _ANSWERS = {
 _LARGE = 40  # states from which the explanation names how many families are left to do
 
 
-def main(machine: MooreMachine, families: list[str], folder: Path | None, as_json: bool) -> None:
-    """Classify, represent in each family, re-check every answer, and print or return it all."""
+def main(
+    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascade.Wanted, as_json: bool
+) -> None:
+    """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all."""
     names = families or list(FAMILIES)
     for name in names:
         description_of(name)
@@ -37,8 +40,11 @@ def main(machine: MooreMachine, families: list[str], folder: Path | None, as_jso
     turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
     verdicts = {name: _answer(machine, name) for name in turns}
     costs = _costs(machine)
+    small = cascade.look(machine, wanted)
     if folder is not None:
         _write_certificates(verdicts, folder)
+    if wanted.dot is not None:
+        cascade.draw(small, wanted.dot)
     if as_json:
         console.emit_json(
             {
@@ -46,6 +52,7 @@ def main(machine: MooreMachine, families: list[str], folder: Path | None, as_jso
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
                 "costs": costs,
+                "cascade": cascade.to_json(small),
             }
         )
         return
@@ -60,6 +67,9 @@ def main(machine: MooreMachine, families: list[str], folder: Path | None, as_jso
         table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
     console.out.print(table)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
+    console.facts("\ncascade", cascade.rows(small))
+    if wanted.dot is not None:
+        console.out.print(f"\ndrawn in {escape(str(wanted.dot))}: dot -Tsvg turns it into a picture")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 

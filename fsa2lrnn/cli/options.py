@@ -14,7 +14,9 @@ Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 Form = Literal["onehot", "cascade", "auto"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none"]
-Scan = Literal["auto", "sequential", "pscan"]
+Preset = Literal["released", "quick"]
+Sampler = Literal["uniform", "live", "task"]
+Scan = Literal["auto", "sequential", "pscan", "chunked", "fused"]
 
 _SOURCE = "regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)"
 _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
@@ -29,3 +31,10 @@ CompletionOption = Annotated[
 ]
 DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+MaxBlockOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="the largest block; by default one layer takes what it needs, a cascade 8"),
+]
+TokenShiftOption = Annotated[
+    bool, typer.Option("--token-shift/--no-token-shift", help="whether a cascade's layers may see the step before too")
+]

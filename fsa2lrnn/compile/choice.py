@@ -12,8 +12,9 @@ from fsa2lrnn.compile.factors import visible_factors
 from fsa2lrnn.compile.onehot import share_cells
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import Cost
-from fsa2lrnn.decomposition.search import LARGEST_BLOCK, Decomposition, decompose
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.decomposition.search import LARGEST_BLOCK, Decomposition, NoCascade, decompose
+
+LARGEST_SEARCHED = 500  # states; the search takes seconds there, minutes for thousands
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
         token_shift: whether a cascade may use token shift.
 
     Raises:
-        NotExpressible: if neither can be had with blocks of at most `max_block`.
+        NoCascade: a `NotExpressible`, if neither can be had with blocks of at most `max_block`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> choose(zoo.sum_mod(5)).why
@@ -63,10 +64,15 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
         found = best_cascade(minimal, max_block, token_shift)
         why = f"a cascade, at a cost of {found.cost.explain()}: one layer needs a block of {max(sizes)}"
         return Choice("cascade", onehot, found, why)
+    if minimal.n_states > LARGEST_SEARCHED:
+        why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
+        return Choice("onehot", onehot, None, why)
     try:
         found = best_cascade(minimal, max_block, token_shift, below=onehot.total)
-    except NotExpressible as error:
-        return Choice("onehot", onehot, None, f"one layer, at a cost of {onehot.explain()}: {error}")
+    except NoCascade as error:
+        tried = "; ".join(candidate.explain() for candidate in error.candidates)
+        why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({tried})"
+        return Choice("onehot", onehot, None, why)
     why = f"a cascade, at a cost of {found.cost.explain()}: one layer costs {onehot.explain()}"
     return Choice("cascade", onehot, found, why)
 

@@ -21,7 +21,7 @@ from fsa2lrnn.decomposition.layering import layering, thin
 from fsa2lrnn.decomposition.names import field_layers, field_names
 from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, split_large
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 
 LARGEST_BLOCK = 8  # that of the paper's settings; components are split down to it where no other size is asked for
 LAYERINGS_BUILT = 6  # the cheapest by an estimate; the others are not built
@@ -46,6 +46,15 @@ class Candidate:
     def explain(self) -> str:
         """One line."""
         return f"{self.how}: {self.cost.explain() if self.cost else self.why_not}"
+
+
+class NoCascade(NotExpressible):
+    """No cascade was found within the limits. `candidates` are those that were considered."""
+
+    def __init__(self, limits: str, remedy: str, candidates: tuple[Candidate, ...]) -> None:
+        tried = "; ".join(candidate.explain() for candidate in candidates)
+        super().__init__(f"no cascade {limits} was found ({tried}): {remedy}")
+        self.candidates = candidates
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +106,7 @@ def decompose(
         below: look for cascades with a smaller total cost than this only.
 
     Raises:
-        NotExpressible: if no cascade was found with blocks that small, or so cheap, with what was tried.
+        NoCascade: a `NotExpressible`, if none was found with blocks that small, or so cheap, with what was tried.
 
     >>> from fsa2lrnn.automata import zoo
     >>> found = decompose(zoo.group("Z60"))
@@ -120,19 +129,20 @@ def decompose(
         if limits and least.total >= min(limits):  # counting gate units may take seconds
             candidates.append(Candidate(how, None, f"costs at least {least.explain()}"))
             continue
-        cost = Cost.of(cascade.block_sizes, units(cascade))
+        try:
+            cost = Cost.of(cascade.block_sizes, units(cascade))
+        except NotExact as error:
+            candidates.append(Candidate(how, None, str(error)))
+            continue
         candidates.append(Candidate(how, cost))
         if all(cost.total < limit for limit in limits):
             best = cost, cascade
     candidates.sort(key=lambda candidate: (candidate.cost is None, candidate.cost))
     if best is None:
-        tried = "; ".join(candidate.explain() for candidate in candidates)
-        limit = "" if below is None else f" and a cost below {below:,}"
-        shift = "" if token_shift else " without token shift"
-        raise NotExpressible(
-            f"no cascade with blocks of at most {largest} states{limit} was found{shift} ({tried}): allow a larger "
-            f"max_block{'' if token_shift else ' or token_shift=True'}, or take form='onehot'"
-        )
+        limits = f"with blocks of at most {largest} states{'' if below is None else f' and a cost below {below:,}'}"
+        shift = ("", "") if token_shift else (", without token shift,", " or token_shift=True")
+        remedy = f"allow a larger max_block{shift[1]}, or take form='onehot'"
+        raise NoCascade(f"{limits}{shift[0]}", remedy, tuple(candidates))
     return Decomposition(_all_letters(best[1], minimal, kind), best[0], prime_bound(minimal), tuple(candidates))
 
 
@@ -197,7 +207,8 @@ def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
     yield f"congruences, blocks of {largest}", ()
     for small in range(1, largest):
         for layers in range(1, 6):
-            yield f"congruences, blocks of {small} in {layers} layers, then of {largest}", (small,) * layers
+            first = "the first layer" if layers == 1 else f"the first {layers} layers"
+            yield f"congruences, blocks of {small} in {first}, then of {largest}", (small,) * layers
 
 
 def _estimate(maps: np.ndarray, layers: Layering) -> int:

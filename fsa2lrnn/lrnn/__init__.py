@@ -3,7 +3,7 @@
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, IndexLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.scans import scan
+from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.lrnn.scans.pscan import schedule
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "load",
     "save",
     "scan",
+    "scan_tokens",
     "schedule",
 ]

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans import scan
+from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
 
 
 class BlockLayer(nn.Module):
@@ -56,10 +56,22 @@ class BlockLayer(nn.Module):
         """x₀ for each word of a batch: (B, H, b)."""
         return (self.x0 * self.mask).expand(batch, *self.x0.shape)
 
-    def forward(self, u: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """Outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b)."""
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
+
+        With `index`, int64 (B,T), the rows of u (N,d) are the different inputs, and index[i, k] is the one at step k of
+        word i: A and v are then made N times, not B·T times.
+        """
+        check_method(method, METHODS)
         A, v = self.tables(u)
-        x = scan(A, v, state, method)
+        if index is None:
+            x = scan(A, v, state, method)
+        elif method == "auto" or method in TOKEN_METHODS:
+            x = scan_tokens(index, A, v, state, method)
+        else:
+            x = scan(A[index], v[index], state, method)
         return x.flatten(-2), x[:, -1] if x.shape[1] else state
 
     def emit(self, state: Tensor) -> Tensor:

@@ -101,17 +101,44 @@ class LRNN(nn.Module):
         """
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
-        for i, layer in enumerate(self.layers):
-            u = self._norm(i, stream)
-            last_u = None
-            if (first_u := state[i].u) is not None:
-                shifted = torch.cat([first_u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
-                last_u = shifted[:, -1]
-                u = torch.cat([u, shifted[:, :-1]], dim=-1)
-            x, last_x = layer(u, state[i].x, method)
-            after.append(LayerState(last_x, last_u))
+        for i in range(len(self.layers)):
+            if i == 0 and self._has_few_inputs(tokens):
+                x, last = self._first_layer_by_letter(tokens, state[0], method)
+            else:
+                x, last = self._layer(i, stream, state[i], method)
+            after.append(last)
             stream = self._connect(i, stream, x)
         return self.readout(self._norm(len(self.layers), stream)), tuple(after)
+
+    def _layer(self, i: int, stream: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
+        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b)."""
+        u, last_u = self._norm(i, stream), None
+        if state.u is not None:
+            shifted = torch.cat([state.u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
+            last_u = shifted[:, -1]
+            u = torch.cat([u, shifted[:, :-1]], dim=-1)
+        x, last_x = self.layers[i](u, state.x, method)
+        return x, LayerState(last_x, last_u)
+
+    def _has_few_inputs(self, tokens: Tensor) -> bool:
+        """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""
+        if self.config.index_layer is not None:
+            return False
+        n = len(self.alphabet)
+        return tokens.numel() >= 2 * (n * n + len(tokens) if self.config.token_shift else n)
+
+    def _first_layer_by_letter(self, tokens: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
+        """What `_layer` gives for i = 0, with A and v made once for each input that there can be, not for each step."""
+        u, index, last_u = self._norm(0, cast("Tensor", self.embedding.weight)), tokens, None  # (|Σ|, d)
+        if state.u is not None:
+            n, last_u = len(u), u[tokens[:, -1]]
+            first = torch.cat([u[tokens[:, 0]], state.u], dim=-1)  # (B, 2d): at k = 1, no pair of letters
+            pairs = torch.cat([u.repeat_interleave(n, 0), u.repeat(n, 1)], dim=-1)  # (|Σ|², 2d): (now, before)
+            u = torch.cat([pairs, first])
+            of_first = n * n + torch.arange(len(tokens), device=tokens.device)
+            index = torch.cat([of_first[:, None], n * tokens[:, 1:] + tokens[:, :-1]], dim=1)
+        x, last_x = self.layers[0](u, state.x, method, index)
+        return x, LayerState(last_x, last_u)
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""

@@ -13,6 +13,7 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.scans import METHODS
 from verify import Proved, Refuted, Undecided, mutants, prove_equivalent
 from verify.strategies import machines
 
@@ -54,7 +55,7 @@ def assert_refuted_by_a_shortest_word(broken, machine, longest=7):
 def test_compiled_models_are_proved(machine, dtype, layout):
     verdict = prove_equivalent(compile_machine(machine, dtype=dtype, layout=layout), machine)
     n = machine.minimise().n_states
-    assert verdict == Proved(n, n * len(machine.alphabet), n, str(dtype)[6:], ("sequential", "pscan"))
+    assert verdict == Proved(n, n * len(machine.alphabet), n, str(dtype)[6:], tuple(METHODS))
 
 
 @given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))
@@ -142,9 +143,10 @@ def test_stacks_are_proved_for_all_scans(stack, dtype):
     verdict = prove_equivalent(model, machine)
     assert isinstance(verdict, Proved)
     assert verdict.machine_states == machine.n_states
-    assert verdict.scans == ("sequential", "pscan") == prove_equivalent(recurrence, machine).scans
+    assert verdict.scans == tuple(METHODS) == prove_equivalent(recurrence, machine).scans
     tokens = torch.randint(len(model.alphabet), (3, 130), generator=torch.Generator().manual_seed(0))
-    assert torch.equal(model(tokens, "pscan"), model(tokens, "sequential"))
+    for method in METHODS:
+        assert torch.equal(model(tokens, method), model(tokens, "sequential"))
 
 
 # The letter's weight in the low digit's transition: the clip takes a = 1 − 2·2 back to −1. Weights of the high digit's

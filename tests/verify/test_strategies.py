@@ -2,12 +2,14 @@
 
 import itertools
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine, equivalent, zoo
+from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.recurrence import DenseTables
 from verify.strategies import (
     aperiodic_machines,
@@ -18,6 +20,7 @@ from verify.strategies import (
     permutation_machines,
     recurrences,
     words,
+    wreath_products,
 )
 
 quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
@@ -152,6 +155,26 @@ def test_small_aperiodic_machines_of_the_zoo_come_up(name):
         return equivalent(MooreMachine(m.delta, m.outputs, m.start, wanted.alphabet), wanted) is None
 
     assert find(strategy, same, settings=quiet).n_states == 2
+
+
+@given(wreath_products(max_states=8))
+def test_wreath_products_stay_within_their_bounds(m):
+    assert m.n_states <= 8
+    assert len(m.alphabet) <= 3
+    assert set(m.outputs) <= {0, 1, 2}
+
+
+def test_a_wreath_product_of_four_minimal_states_with_a_congruence_is_found():
+    def has_one(m):
+        minimal = m.minimise()
+        return minimal.n_states == 4 and len(lattice(np.unique(minimal.delta, axis=0)).partitions) > 2
+
+    assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
+
+
+def test_wreath_products_reach_groups_and_aperiodic_machines():
+    assert find(wreath_products(), lambda m: permutes(m) and m.minimise().n_states == 4, settings=quiet).n_states == 4
+    assert find(wreath_products(), lambda m: is_aperiodic(m) and m.minimise().n_states == 3, settings=quiet)
 
 
 @given(st.data())

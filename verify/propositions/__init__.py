@@ -6,7 +6,7 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import compilation, families, scans, stability
+from verify.propositions import cascades, compilation, families, scans, stability
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -27,6 +27,7 @@ REGISTRY: tuple[Proposition, ...] = (
     *stability.PROPOSITIONS,
     *scans.PROPOSITIONS,
     *compilation.PROPOSITIONS,
+    *cascades.PROPOSITIONS,
 )
 
 __all__ = [

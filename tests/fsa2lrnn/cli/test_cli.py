@@ -10,6 +10,7 @@ import pytest
 
 from fsa2lrnn import cli
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
+from fsa2lrnn.lrnn.scans import METHODS
 
 
 @pytest.fixture
@@ -64,9 +65,30 @@ def test_json_of_every_verb(call):
     assert result["trace"] == [1, None, 3, None, 0, None, 1]
     verdict = json.loads(call("verify", "task:parity", "task:parity", "--json")[1])
     assert verdict["verdict"] == "proved"
-    assert verdict["scans"] == ["sequential", "pscan"]
+    assert verdict["scans"] == list(METHODS)
     extracted = json.loads(call("extract", "task:sum_mod(4)", "--json")[1])
     assert extracted["machine"]["states"] == 4
+
+
+def test_a_cascade_from_the_command_line(call):
+    source = "task:mod_arith(5, completion=eager)"
+    arguments = ("compile", source, "--form", "cascade", "--no-token-shift", "--max-block", "8")
+    code, out, _ = call(*arguments, "-o", "rooms.safetensors")
+    assert code == 0
+    assert "1 block of 4 and 1 lane" in out
+    assert "no: gates see this step alone" in out
+    assert "chosen" not in out
+    assert call("verify", "rooms.safetensors", source)[0] == 0
+
+
+def test_auto_says_why(call):
+    out = call("compile", "task:even_pair(5)", "--form", "auto")[1]
+    assert "chosen a cascade, at a cost of 535 = Σb³ 9 + 14 gate units + 256 × 2 layers: one" in " ".join(out.split())
+    facts = json.loads(call("compile", "task:sum_mod(5)", "--form", "auto", "--json")[1])
+    assert facts["why"] == "one layer: its blocks, of sizes 5, are no larger than 8"
+    facts = json.loads(call("compile", "task:even_pair(5)", "--form", "auto", "--layout", "index", "--json")[1])
+    assert (facts["why"], facts["model"]["layout"]) == ("one layer: layout index holds one large block", "index")
+    assert json.loads(call("compile", "task:sum_mod(5)", "--json")[1])["why"] is None
 
 
 def test_the_demo_tells_the_story(call):
@@ -78,12 +100,19 @@ def test_the_demo_tells_the_story(call):
         "10,000 digits",
         "51 joint states",
         "bfloat16",
+        "5. Three rooms.",
+        "layer 3, accumulator",
+        "2 lanes · 1 block of 5 · 1 block of 5, and 39 hidden units, instead of a block of 75",
+        "75 joint states, 600 transitions, closed",
+        "6. And back.",
     ):
         assert piece in out
     code, out, _ = call("demo", "--json")
     facts = json.loads(out)
     assert facts["extracted_machine_is_the_source"]
     assert [e["model"] == e["integers"] for e in facts["evaluated"]] == [True, True]
+    assert [layer["block_sizes"] for layer in facts["rooms"]["layers"]] == [[1, 1], [5], [5]]
+    assert {proof["verdict"] for proof in facts["rooms"]["proofs"].values()} == {"proved"}
 
 
 def test_the_propositions_of_the_paper(call):
@@ -159,6 +188,9 @@ def test_what_cannot_be_expressed_exits_with_one(call):
     assert code == 1
     assert "at block size 5 a permutation is scaled by 0.7812" in err
     assert call("compile", "task:mod_arith(5)", "--max-block", "8")[0] == 1
+    code, _, err = call("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3")
+    assert code == 1
+    assert "no cascade with blocks of at most 3 states was found" in err
 
 
 @pytest.mark.parametrize("arguments", [("compile",), ("fly",), ("compile", "task:parity", "--dtype", "int8")])
@@ -180,18 +212,20 @@ def test_brackets_in_messages_are_not_taken_for_markup(call):
 
 
 def test_the_choices_are_those_of_the_code():
+    from experiments import data, settings
     from fsa2lrnn import compile as compiler
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.normalise import RULES
-    from fsa2lrnn.lrnn.scans import METHODS
 
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Layout) == get_args(compiler.Layout)
     assert get_args(options.Normalisation) == RULES
+    assert get_args(options.Preset) == settings.PRESETS
+    assert get_args(options.Sampler) == data.SAMPLERS
     assert get_args(options.Scan) == ("auto", *METHODS)
 
 

@@ -1,6 +1,7 @@
 """What people read."""
 
 import pytest
+import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import console
@@ -30,8 +31,28 @@ def test_long_lists_are_cut():
 def test_the_bill():
     rows = dict(console.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
     assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
+    assert rows["hidden units"] == "66 of gates and read-out"
+    assert "token shift" not in rows
     rows = dict(console.model_rows(compile_machine(zoo.length_mod(100))))
     assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
+    assert "hidden units" not in rows
+
+
+@pytest.mark.parametrize(
+    ("token_shift", "shift"),
+    [(True, "yes: gates see the step before too"), (False, "no: gates see this step alone")],
+)
+def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
+    model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=token_shift)
+    rows = dict(console.model_rows(model))
+    assert rows["layers"] == "3, dense"
+    layers = [rows[f"  layer {i}"] for i in (1, 2, 3)]
+    assert layers == ["2 lanes", "1 block of 4 and 1 lane", "1 block of 5"]
+    assert rows["token shift"] == shift
+    sizes = console.model_json(model)
+    assert sizes["token_shift"] is token_shift
+    hidden = [m for name, m in model.named_modules() if name.endswith(".0") and isinstance(m, torch.nn.Linear)]
+    assert sizes["hidden_units"] == sum(linear.out_features for linear in hidden)
 
 
 def test_a_large_machine_has_no_table():

@@ -41,7 +41,9 @@ def test_small_machines_keep_one_layer():
 
 def test_what_decomposition_can_not_do_keeps_one_layer_unless_that_is_too_large():
     large = zoo.random_dfa(35, 4, 0)
+    assert "no cheaper cascade (holonomy: " in choose(large).why
     assert "more than 10,000 sets" in choose(large).why
+    assert choose(zoo.length_mod(501)).why.startswith("one layer: cascades of more than 500 states")
     with pytest.raises(NotExpressible, match="no cascade with blocks of at most 16 states"):
         choose(large, max_block=16)
 

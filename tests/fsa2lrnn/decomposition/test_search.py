@@ -111,7 +111,7 @@ def test_a_single_state_is_a_lane_that_stays():
 def test_what_cannot_be_had_is_named():
     with pytest.raises(NotExpressible, match=r"no cascade with blocks of at most 4 states .* order 5 on 5 states"):
         decompose(zoo.sum_mod(5), max_block=4)
-    with pytest.raises(NotExpressible, match=r"found without token shift .* the fibre code needs a block of \d+"):
+    with pytest.raises(NotExpressible, match=r", without token shift, was found .* the fibre code needs"):
         decompose(zoo.dyck(2, 3), max_block=8, token_shift=False)
     with pytest.raises(NotExpressible, match=r"more than 10,000 sets"):
         decompose(zoo.random_dfa(35, 4, 0))

@@ -8,7 +8,7 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact
-from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.connection import CONNECTIONS
 from fsa2lrnn.lrnn.scans import METHODS
@@ -48,8 +48,62 @@ def test_scans_agree_in_the_model_forward_and_backward(options):
         model = random_model(**options)
         model(tokens, method).square().mean().backward()
         gradients.append([p.grad for p in model.parameters()])
-    for reference, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(other, reference, rtol=1e-9, atol=1e-9)
+    for reference, *others in zip(*gradients, strict=True):
+        for other in others:
+            torch.testing.assert_close(other, reference, rtol=1e-9, atol=1e-9)
+
+
+def step_by_step(_model, _tokens):
+    """Stands for `LRNN._has_few_inputs`: no tables."""
+    return False
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_a_first_layer_with_tables_is_the_one_without_forward_and_backward(options, monkeypatch):
+    tokens = torch.randint(3, (5, 14), generator=torch.Generator().manual_seed(3))
+    found = []
+    for patched in (False, True):
+        if patched:
+            monkeypatch.setattr(LRNN, "_has_few_inputs", step_by_step)
+        model = random_model(**options)
+        assert model._has_few_inputs(tokens) == (not patched)
+        start = model.initial_state(5)
+        _, carried = model.advance(tokens[:, :4], start)
+        logits, after = model.advance(tokens, carried)
+        logits.square().mean().backward()
+        states = [part for layer in after for part in layer if part is not None]
+        found.append([logits, *states, *(p.grad for p in model.parameters())])
+    for by_letter, by_step in zip(*found, strict=True):
+        torch.testing.assert_close(by_letter, by_step, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("form", ["onehot", "cascade"])
+def test_tables_change_no_bit_of_a_compiled_model(form, dtype, monkeypatch):
+    model = compile_machine(zoo.group("Z3xZ2"), form=form, dtype=dtype)
+    tokens = torch.randint(len(model.alphabet), (40, 50), generator=torch.Generator().manual_seed(0))
+    assert model._has_few_inputs(tokens)
+    by_letter = [model(tokens, method) for method in METHODS]
+    monkeypatch.setattr(LRNN, "_has_few_inputs", step_by_step)
+    for logits in by_letter:
+        assert torch.equal(logits, model(tokens, "sequential"))
+
+
+@pytest.mark.parametrize(("token_shift", "limit"), [(False, 6), (True, 20)])
+def test_tables_are_made_when_each_row_is_read_twice_on_average(token_shift, limit):
+    """3 letters; under token shift 9 pairs, and one first input a word."""
+    model = random_model(token_shift=token_shift)
+    for length in (0, 1, limit - 1, limit, limit + 1):
+        assert model._has_few_inputs(torch.zeros(1, length, dtype=torch.int64)) == (length >= limit)
+
+
+@pytest.mark.parametrize("token_shift", [False, True])
+def test_the_gates_of_the_first_layer_run_once_a_letter_or_pair(token_shift):
+    model, seen = random_model(token_shift=token_shift), []
+    for layer in model.layers:
+        layer.transition.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[:-1].numel()))
+    model(torch.zeros(2, 50, dtype=torch.int64))
+    assert seen == [9 + 2 if token_shift else 3, 100]
 
 
 def test_under_token_shift_the_first_step_sees_what_x0_gives():

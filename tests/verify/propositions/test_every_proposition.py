@@ -8,6 +8,9 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile.choice import best_cascade, choose
+from fsa2lrnn.decomposition.bound import prime_bound
+from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import index
@@ -56,6 +59,24 @@ def quartic(A, v, _x0):
 
 def diagonal_liquid(generator):
     return np.diag(generator.integers(-2, 3, 2)), {letter: generator.integers(-2, 3, 2) for letter in "01-"}
+
+
+def wrong_weight(recurrence, dtype):
+    return mutants.wrong_gate_weight(lower(recurrence, dtype), 0, 0, 0)
+
+
+def from_zeros(recurrence, dtype):
+    model = lower(recurrence, dtype)
+    return mutants.shift_by_zeros(model) if model.config.token_shift else model
+
+
+def undecomposed(maps, _start):
+    states = np.arange(maps.shape[1])
+    return Cover(maps, states, states[:, None], (0,), ("all",))
+
+
+def always_a_cascade(machine):
+    return replace(choose(machine), form="cascade", decomposition=best_cascade(machine))
 
 
 THREE_WORDS = {"0-1": 1, "1-0": -1, "0-0-1": -1}
@@ -109,6 +130,14 @@ BROKEN = {
     "T1-lowering": [{"bridge": lambda r, dtype: mutants.drop_letter(lower(r, dtype), r.alphabet[0])}],
     "T2-inside": [{"apply": mutants.shrinking_rule}],
     "T2-released": [{"apply": mutants.uncentred_rule}, {"compiler": lambda m, **_: compile_machine(m)}],
+    "cascade-exact": [{"bridge": wrong_weight}, {"bridge": from_zeros}],
+    "cascade-random": [{"compiler": complemented}],
+    "cascade-fibre": [{"compiler": lambda m, **_: compile_machine(m, form="cascade")}],
+    "cascade-context": [{"size_of": lambda _maps, context, _tau: int(context.max())}],
+    "cascade-holonomy": [{"cover_of": undecomposed}],
+    "cascade-prime": [{"bound_of": lambda m: replace(prime_bound(m), prime=prime_bound(m).prime + 1)}],
+    "cascade-auto": [{"decide": always_a_cascade}],
+    "cascade-zeros": [{"shift": lambda model: model}],
 }
 
 

@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.scans import METHODS, scan
+from fsa2lrnn.lrnn.scans import METHODS, choose_method, scan
 
 FAST = [method for method in METHODS if method != "sequential"]
-LENGTHS = [0, 1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 33]
+LENGTHS = [0, 1, 2, 3, 7, 8, 40]
+SIZES = [1, 2, 3, 5, 8, 16]
+SHAPES = [(batch, heads) for batch in (0, 1, 5) for heads in (1, 3, 8)]
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}
 
 
-def norm_preserving(batch, length, heads, b, dtype, seed=0):
+def norm_preserving(batch, length, heads, b, dtype=torch.float64, seed=0):
     """Orthogonal blocks: Gaussian ones contract, and would hide every numerical difference."""
     generator = torch.Generator().manual_seed(seed)
     A = torch.linalg.qr(torch.randn(batch, length, heads, b, b, generator=generator, dtype=torch.float64)).Q
@@ -23,45 +25,141 @@ def norm_preserving(batch, length, heads, b, dtype, seed=0):
     return [t.to(dtype).requires_grad_() for t in (A, v, x0)]
 
 
-@pytest.mark.parametrize("dtype", TOLERANCE)
-@pytest.mark.parametrize("batch", [0, 1, 3])
-@pytest.mark.parametrize("length", LENGTHS)
-@pytest.mark.parametrize("method", FAST)
-def test_agrees_with_the_reference_forward_and_backward(method, length, batch, dtype):
-    results = []
-    for name in ("sequential", method):
-        inputs = norm_preserving(batch, length, 2, 3, dtype)
-        x = scan(*inputs, method=name)
-        weight = torch.linspace(-1, 1, x.numel(), dtype=dtype).reshape(x.shape)
+def noisy_permutations(batch, length, heads, b, dtype=torch.float64):
+    """Permutations and a little noise, as training leaves them: nearly norm-preserving, and not symmetric."""
+    generator = torch.Generator().manual_seed(1)
+    places = torch.rand(batch, length, heads, b, generator=generator).argsort(-1)
+    A = torch.eye(b)[places] + 0.01 * torch.randn(*places.shape, b, generator=generator)
+    v = 0.1 * torch.randn(*places.shape, generator=generator)
+    return [t.to(dtype).requires_grad_() for t in (A, v, torch.randn(batch, heads, b, generator=generator))]
+
+
+def results(inputs, method):
+    """The states, and the gradients of a sum in which each counts otherwise."""
+    copies = [t.detach().clone().requires_grad_() for t in inputs]
+    x = scan(*copies, method=method)
+    weight = torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)
+    if x.requires_grad:
         (x * weight).sum().backward()
-        results.append([x, *(t.grad if t.grad is not None else torch.zeros_like(t) for t in inputs)])
-    for reference, fast in zip(*results, strict=True):
-        assert reference.shape == fast.shape
-        torch.testing.assert_close(fast, reference, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype])
+    return [x, *(torch.zeros_like(t) if t.grad is None else t.grad for t in copies)]
+
+
+def assert_same(found, wanted, tolerance):
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("b", SIZES)
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("make", [norm_preserving, noisy_permutations])
+def test_agrees_with_the_reference_forward_and_backward(make, length, b):
+    for batch, heads in SHAPES:
+        inputs = make(batch, length, heads, b)
+        wanted = results(inputs, "sequential")
+        for method in FAST:
+            assert_same(results(inputs, method), wanted, 10 * TOLERANCE[torch.float64])
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("b", [3, 8, 17, 33])
+@pytest.mark.parametrize("method", FAST)
+def test_agrees_in_single_precision_and_for_large_blocks(method, b, dtype):
+    for length in (4, 5, 13, 31):
+        inputs = norm_preserving(3, length, 2, b, dtype)
+        assert_same(results(inputs, method), results(inputs, "sequential"), 10 * TOLERANCE[dtype])
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("length", [1, 2, 3, 6])
-def test_gradcheck_in_double_precision(method, length):
-    A, v, x0 = norm_preserving(2, length, 1, 2, torch.float64)
-    assert gradcheck(lambda *inputs: scan(*inputs, method=method), (A, v, x0))
+@pytest.mark.parametrize("b", SIZES)
+def test_gradcheck_in_double_precision(method, b):
+    for length in LENGTHS[1:]:
+        for batch, heads in SHAPES[3:] if b < 8 else SHAPES[3:5]:
+            inputs = norm_preserving(batch, length, heads, b)
+            assert gradcheck(lambda *inputs: scan(*inputs, method=method), inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("length", [1, 2, 6])
+def test_gradcheck_entry_by_entry(method, length):
+    assert gradcheck(lambda *inputs: scan(*inputs, method=method), norm_preserving(2, length, 1, 2))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("wanted", [(True, False, False), (False, True, False), (False, False, True)])
+def test_gradients_of_some_inputs_only(method, wanted):
+    inputs = norm_preserving(2, 9, 3, 4)
+    for_all = results(inputs, "sequential")[1:]
+    some = [t.detach().clone().requires_grad_(needed) for t, needed in zip(inputs, wanted, strict=True)]
+    x = scan(*some, method=method)
+    (x * torch.linspace(-1, 1, x.numel(), dtype=x.dtype).reshape(x.shape)).sum().backward()
+    for t, needed, gradient in zip(some, wanted, for_all, strict=True):
+        assert (t.grad is not None) == needed
+        if needed:
+            torch.testing.assert_close(t.grad, gradient, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_non_contiguous_inputs(method):
-    A, v, x0 = (t.detach() for t in norm_preserving(2, 6, 3, 4, torch.float64))
-    strided = [A.transpose(-1, -2), v.flip(1), x0]
+    A, v, x0 = (t.detach() for t in norm_preserving(2, 6, 3, 4))
+    strided = [A.contiguous().mT, v.transpose(0, 1).contiguous().transpose(0, 1), x0.T.contiguous().T]
     solid = [t.contiguous() for t in strided]
-    assert torch.equal(scan(*strided, method=method), scan(*solid, method=method))
+    assert not any(t.is_contiguous() for t in strided)
+    assert_same(results(strided, method), results(solid, method), 1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_expanded_inputs_add_up_their_gradients(method):
+    one = norm_preserving(1, 1, 1, 3)
+    copies = [t.detach().clone().requires_grad_() for t in one]
+    A, v, x0 = copies
+    x = scan(A.expand(4, 7, 2, 3, 3), v.expand(4, 7, 2, 3), x0.expand(2, 3), method=method)
+    x.sum().backward()
+    A, v, x0 = (t.detach().clone().requires_grad_() for t in one)
+    solid = (A.repeat(4, 7, 2, 1, 1), v.repeat(4, 7, 2, 1), x0.repeat(2, 1))
+    wanted = scan(*solid, method="sequential")
+    wanted.sum().backward()
+    assert_same([x, *(t.grad for t in copies)], [wanted, A.grad, v.grad, x0.grad], 1e-12)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inputs_are_left_as_they_are_and_the_states_are_new(method):
+    inputs = [t.detach() for t in norm_preserving(2, 5, 2, 3)]
+    before = [t.clone() for t in inputs]
+    scan(*inputs, method=method).zero_()
+    assert_same(inputs, before, 0)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_initial_state_for_each_word(method):
-    A, v, x0 = (t.detach() for t in norm_preserving(3, 5, 2, 4, torch.float64))
+    A, v, x0 = (t.detach() for t in norm_preserving(3, 5, 2, 4))
     own = torch.stack([x0, 2 * x0, -x0])
     together = scan(A, v, own, method=method)
     for i in range(3):
         torch.testing.assert_close(together[i : i + 1], scan(A[i : i + 1], v[i : i + 1], own[i], method=method))
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("b", [1, 3, 8, 17])
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_no_number_spreads_and_stays_in_its_word_and_head(method, b, value):
+    A, v, x0 = (t.detach() for t in norm_preserving(2, 9, 2, b))
+    v[1, 4, 1, b - 1] = value
+    x = scan(A, v, x0, method)
+    wrong = ~x.isfinite()
+    assert wrong[1, 4:, 1].any(-1).all()
+    assert wrong[1, 5:, 1].all()
+    wrong[1, 4:, 1] = False
+    assert not wrong[0].any()
+    assert not wrong[:, :, 0].any()
+    assert not wrong[:, :4].any()
+
+
+@pytest.mark.parametrize("method", ["sequential", "fused"])
+def test_what_overflows_under_the_definition_overflows_to_the_same(method):
+    A, zero = torch.full((1, 8, 1, 2, 2), 1e30), torch.zeros(1, 8, 1, 2)
+    assert not scan(A, zero, torch.zeros(1, 2), method).any()
+    assert scan(A, zero, torch.ones(1, 2), method)[0, 1:].isposinf().all()
 
 
 @given(st.data(), st.sampled_from([torch.float64, torch.float32, torch.bfloat16, torch.float16]))
@@ -82,10 +180,36 @@ def test_one_hot_transitions_are_bit_exact_in_every_dtype_and_schedule(data, dty
         assert torch.equal(scan(A, torch.zeros(1, length, 1, n, dtype=dtype), x0, method), expected)
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "device", "method"),
+    [
+        ((128, 40, 8, 8), torch.float32, "cpu", "fused"),
+        ((128, 40, 8, 8), torch.float64, "cpu", "fused"),
+        ((1, 128, 1, 8), torch.float32, "cpu", "fused"),
+        ((1, 127, 1, 8), torch.float32, "cpu", "sequential"),
+        ((0, 40, 8, 8), torch.float32, "cpu", "sequential"),
+        ((128, 40, 8, 8), torch.bfloat16, "cpu", "sequential"),
+        ((128, 63, 8, 8), torch.float32, "meta", "sequential"),
+        ((128, 64, 8, 8), torch.float32, "meta", "chunked"),
+        ((128, 64, 8, 8), torch.bfloat16, "meta", "chunked"),
+    ],
+)
+def test_what_auto_stands_for(shape, dtype, device, method):
+    assert choose_method(torch.empty(shape, dtype=dtype, device=device)) == method
+
+
+def test_auto_does_what_it_chooses():
+    inputs = [t.detach() for t in norm_preserving(3, 60, 2, 8)]
+    assert choose_method(inputs[1]) == "fused"
+    assert torch.equal(scan(*inputs), scan(*inputs, method="fused"))
+    assert not torch.equal(scan(*inputs), scan(*inputs, method="sequential"))
+
+
 def test_bad_arguments_are_named():
     A, v, x0 = torch.zeros(1, 2, 1, 3, 3), torch.zeros(1, 2, 1, 3), torch.zeros(1, 3)
     with pytest.raises(
-        UnsupportedFormat, match="scan method 'magic' is not known: choose one of auto, sequential, pscan"
+        UnsupportedFormat,
+        match="scan method 'magic' is not known: choose one of auto, sequential, pscan, chunked, fused",
     ):
         scan(A, v, x0, "magic")
     with pytest.raises(ValueError, match=r"A \(1, 2, 1, 3, 3\), v \(1, 2, 1, 3\), x0 \(2, 3\) should be"):

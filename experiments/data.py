@@ -1,0 +1,251 @@
+"""Words and transductions of any Moore machine, in batches, from a seed: the same seed gives the same words.
+
+A sampler says which letters may come next, given the machine's state and the position modulo a period, and each of them
+is equally likely. To draw a batch, every position of every word gets a number from 0 … D−1, D the least common multiple
+of the numbers of choices, and a table turns the number and the state into a letter. A number is then a map of states
+like a letter is, so that all words of a batch are walks on one table: a compiled loop on a CPU, composed maps on a GPU.
+
+A label of `IGNORE` is a position whose output does not count, neither in the loss nor in an accuracy.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numba import njit
+from torch import Tensor
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.lrnn.index import pscan, sequential
+
+IGNORE = -100  # what `torch.nn.functional.cross_entropy` leaves out by default
+SAMPLERS = ("uniform", "live", "task")
+_TABLE_ENTRIES = 1 << 26
+_COMPOSED_ENTRIES = 1 << 27  # maps held at once on a GPU; beyond it, a gather a position
+
+
+class Sampler(NamedTuple):
+    """Which letters may come next: `choices[k % period, q, a]`, and whether the output after position k counts."""
+
+    choices: np.ndarray  # bool (period, n, |Σ|), at least one letter everywhere
+    scored: tuple[bool, ...]  # (period,)
+
+
+class Walks(NamedTuple):
+    """Words under way: their states (B,), and how many letters they have."""
+
+    states: Tensor
+    position: int
+
+
+class Batch(NamedTuple):
+    """Words, int64 (B, T), and the number of the output after every prefix or `IGNORE`, int64 (B, T)."""
+
+    tokens: Tensor
+    labels: Tensor
+
+
+def make_sampler(name: str, machine: MooreMachine, source: str = "") -> Sampler:
+    """One of `SAMPLERS` for a machine.
+
+    - "uniform": every letter, always; every position counts.
+    - "live": the letters that do not lead into a settled state, one from which all further outputs are the same (in a
+      minimal machine an absorbing state); all letters where there are no others. Every position counts.
+    - "task": as the paper and its released code draw words for the task that `source` names. For Sum and EvenPair that
+      is "uniform". ModArith has digits and operators in turn and only the outputs after a digit count, in the loss as
+      in the accuracy; chains of subtractions likewise. Any other source: "uniform".
+
+    Raises `UnsupportedFormat` for another name.
+    """
+    n_letters, n = machine.delta.shape
+    everything = Sampler(np.ones((1, n, n_letters), bool), (True,))
+    if name == "uniform":
+        return everything
+    if name == "live":
+        alive = ~settled_states(machine)[machine.delta.T]  # (n, |Σ|)
+        return Sampler((alive | ~alive.any(1, keepdims=True))[None], (True,))
+    if name == "task":
+        task = re.match(r"task:\s*(\w+)", source)
+        return _OWN[task[1]](machine) if task and task[1] in _OWN else everything
+    raise UnsupportedFormat(f"sampler {name!r} is not known: choose one of {', '.join(SAMPLERS)}")
+
+
+def settled_states(machine: MooreMachine) -> np.ndarray:
+    """The states from which every word gives the output of the state itself: bool (n,).
+
+    >>> settled_states(MooreMachine.from_source("regex:ab")).sum()
+    np.int64(1)
+    """
+    number = {output: j for j, output in enumerate(dict.fromkeys(machine.outputs))}
+    omega = np.array([number[output] for output in machine.outputs])
+    settled = (omega[machine.delta] == omega).all(0)
+    while (smaller := settled & settled[machine.delta].all(0)).sum() < settled.sum():
+        settled = smaller
+    return settled
+
+
+def _digits_and_operators(machine: MooreMachine) -> Sampler:
+    is_digit = np.array([str(letter).isdigit() for letter in machine.alphabet])
+    choices = np.stack([is_digit, ~is_digit])[:, None].repeat(machine.n_states, 1)
+    return Sampler(choices, (True, False))
+
+
+_OWN: dict[str, Callable[[MooreMachine], Sampler]] = {
+    "mod_arith": _digits_and_operators,
+    "subtraction": _digits_and_operators,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """The words of one machine under one sampler, on one device; `words` makes it.
+
+    Attributes:
+        alphabet: the letters that tokens number.
+        outputs: the symbols that labels number: by default those that occur where outputs count.
+        n_draws: D; the number drawn at position k is row (k % period)·D + number of the tables.
+        next_state, letters: int64 (period·D, n): the state and the letter that a drawn number leads to.
+        labels: int64 (period, n): the label of a state reached by a letter at position k % period.
+    """
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+    start: int
+    scored: tuple[bool, ...]
+    n_draws: int
+    next_state: Tensor
+    letters: Tensor
+    labels: Tensor
+
+    @property
+    def device(self) -> torch.device:
+        """Where batches are made."""
+        return self.letters.device
+
+    def generator(self, seed: int) -> torch.Generator:
+        """A source of numbers for `batch` and `advance`, on their device."""
+        return torch.Generator(self.device).manual_seed(seed)
+
+    def fit(self, length: int) -> int:
+        """The largest length up to `length` at which the last output counts: 39 for ModArith's 40, as in the paper.
+
+        Raises `UnsupportedFormat` where there is none.
+        """
+        for fitting in range(length, max(0, length - len(self.scored)), -1):
+            if self.scored[(fitting - 1) % len(self.scored)]:
+                return fitting
+        raise UnsupportedFormat(f"length {length}: no word of this length or a little less has an output that counts")
+
+    def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
+        """`size` new words of `length` letters."""
+        return self.advance(self.begin(size), length, generator)[0]
+
+    def begin(self, size: int) -> Walks:
+        """`size` empty words."""
+        return Walks(torch.full((size,), self.start, device=self.device), 0)
+
+    def advance(self, walks: Walks, length: int, generator: torch.Generator) -> tuple[Batch, Walks]:
+        """The next `length` letters of words under way, and the words after them."""
+        size, period = len(walks.states), len(self.scored)
+        phase = torch.arange(walks.position, walks.position + length, device=self.device) % period  # (T,)
+        cells = torch.randint(self.n_draws, (size, length), generator=generator, device=self.device)
+        cells += phase * self.n_draws
+        walk = walk_compiled if self.device.type == "cpu" else walk_composed
+        tokens, states = walk(self.next_state, self.letters, cells, walks.states)
+        last = states[:, -1] if length else walks.states
+        return Batch(tokens, self.labels[phase, states]), Walks(last, walks.position + length)
+
+
+def words(
+    machine: MooreMachine,
+    sampler: Sampler,
+    outputs: tuple[Hashable, ...] | None = None,
+    device: str | torch.device = "cpu",
+) -> Words:
+    """Prepare the tables to draw words from.
+
+    Args:
+        outputs: the symbols that labels number, a model's for instance.
+
+    Raises:
+        UnsupportedFormat: if an output that counts is not among `outputs`.
+        BudgetExceeded: if the choices have no common multiple small enough for a table.
+
+    >>> ab = words(m := MooreMachine.from_source("regex:(ab)*"), make_sampler("live", m))
+    >>> tokens, labels = ab.batch(2, 5, ab.generator(0))
+    >>> tokens.tolist(), [[ab.outputs[j] for j in row] for row in labels[:1].tolist()]
+    ([[0, 1, 0, 1, 0], [0, 1, 0, 1, 0]], [[False, True, False, True, False]])
+    """
+    period, n, _ = sampler.choices.shape
+    counts = sampler.choices.sum(2)  # (period, n)
+    n_draws = math.lcm(*map(int, np.unique(counts)))
+    if n_draws * period * n > _TABLE_ENTRIES:
+        raise BudgetExceeded(
+            f"a table of {n_draws:,} draws for {period * n:,} states is beyond {_TABLE_ENTRIES:,} entries: "
+            'use the sampler "uniform"'
+        )
+    order = np.argsort(~sampler.choices, axis=2, kind="stable")  # the letters to choose from come first
+    pick = np.arange(n_draws)[:, None, None] % counts  # (D, period, n)
+    letters = np.take_along_axis(order[None], pick[..., None], 3)[..., 0]
+    letters = letters.swapaxes(0, 1).reshape(period * n_draws, n)
+    next_state = machine.delta[letters, np.arange(n)]
+    met = _met(next_state.reshape(period, n_draws, n), machine.start) & np.array(sampler.scored)[:, None]
+    occurring = {machine.outputs[q] for q in np.flatnonzero(met.any(0))}
+    if outputs is None:
+        outputs = tuple(output for output in dict.fromkeys(machine.outputs) if output in occurring)
+    number = {output: j for j, output in enumerate(outputs)}
+    if unknown := [output for output in occurring if output not in number]:
+        raise UnsupportedFormat(
+            f"output {unknown[0]!r} of the machine is none of {', '.join(map(repr, outputs))}: "
+            "take the machine that the model was made for"
+        )
+    labels = np.where(met, [number.get(output, IGNORE) for output in machine.outputs], IGNORE)
+    tables = (torch.from_numpy(np.ascontiguousarray(table)).to(device) for table in (next_state, letters, labels))
+    return Words(machine.alphabet, outputs, machine.start, sampler.scored, n_draws, *tables)
+
+
+def _met(next_state: np.ndarray, start: int) -> np.ndarray:
+    """Which states a letter at position k % period can lead to: (period, D, n) -> bool (period, n)."""
+    period, _, n = next_state.shape
+    met = np.zeros((period, n), bool)
+    waiting = [(0, np.array([start]))]
+    while waiting:
+        phase, states = waiting.pop()
+        targets = np.unique(next_state[phase][:, states])
+        new = targets[~met[phase, targets]]
+        if len(new):
+            met[phase, new] = True
+            waiting.append(((phase + 1) % period, new))
+    return met
+
+
+def walk_compiled(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """Letters and states along rows of table rows `cells` (B, T), from states `starts` (B,): two tensors (B, T)."""
+    tokens, states = torch.empty_like(cells), torch.empty_like(cells)
+    _walk(*(tensor.numpy() for tensor in (next_state, letters, cells, starts, tokens, states)))
+    return tokens, states
+
+
+@njit(cache=True)
+def _walk(next_state, letters, cells, starts, tokens, states):
+    for i in range(cells.shape[0]):
+        q = starts[i]
+        for k in range(cells.shape[1]):
+            tokens[i, k] = letters[cells[i, k], q]
+            q = next_state[cells[i, k], q]
+            states[i, k] = q
+
+
+def walk_composed(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+    """As `walk_compiled`, in operations on whole tensors: ⌈log₂T⌉ rounds while the maps fit, else T."""
+    fits = cells.numel() * next_state.shape[1] <= _COMPOSED_ENTRIES
+    states = (pscan if fits else sequential)(next_state, cells, starts)
+    before = torch.cat([starts[:, None], states], dim=1)[:, :-1]
+    return letters[cells, before], states

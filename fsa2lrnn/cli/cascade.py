@@ -1,0 +1,186 @@
+"""What `explain` says of cascades: the best one found, what none can do without, and which form is cheaper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli import console
+from fsa2lrnn.compile.choice import Choice, best_cascade, choose
+from fsa2lrnn.decomposition.bound import Bound, prime_bound
+from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
+from fsa2lrnn.decomposition.drawing import blocks_of, describe, title, to_dot
+from fsa2lrnn.decomposition.search import Candidate, Decomposition, decompose
+from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
+from fsa2lrnn.files import write_atomically
+
+LARGEST = 200  # states of the minimal machine beyond which a search takes long, and is made only if it is asked for
+_KEYS = 2_000  # maps of a cascade up to which counting the units of its gates takes a second or so
+_SHOWN = 4  # candidates
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is asked of a cascade: the largest block, whether token shift may be used, and where to draw it."""
+
+    max_block: int | None = None
+    token_shift: bool = True
+    dot: Path | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What was found.
+
+    Args:
+        found: the best cascade, None if there is none.
+        counted: whether the units of its gates are counted; if not, costs are least costs.
+        why_not: why there is none.
+        bound: what every cascade of the machine needs, None if it was not looked for.
+        choice: what `form="auto"` takes, None if nothing or if it was not looked for.
+    """
+
+    found: Decomposition | None
+    counted: bool
+    why_not: str
+    bound: Bound | None
+    choice: Choice | None
+
+
+def look(machine: MooreMachine, wanted: Wanted) -> Answer:
+    """The best cascade of a machine, unless the search would be long and no `max_block` asks for it."""
+    n_states = machine.minimise().n_states
+    if n_states > LARGEST and wanted.max_block is None:
+        why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
+        return Answer(None, False, why, None, None)
+    choice, limits = None, (wanted.max_block, wanted.token_shift)
+    try:
+        choice = choose(machine, *limits)
+        if (found := choice.decomposition) is not None:
+            return Answer(found, True, "", found.bound, choice)
+        found = decompose(machine, *limits, units=lambda _: 0)
+        if counted := sum(len(component.keys) for component in found.cascade.components) <= _KEYS:
+            found = best_cascade(machine, *limits)
+        return Answer(found, counted, "", found.bound, choice)
+    except (BudgetExceeded, NotExact, NotExpressible) as error:
+        return Answer(None, False, str(error), prime_bound(machine), choice)
+
+
+def draw(answer: Answer, path: Path) -> None:
+    """Write the drawing. Raises `NotExpressible` if there is nothing to draw."""
+    if answer.found is None:
+        raise NotExpressible(f"there is no cascade to draw into {path}: {answer.why_not}")
+    write_atomically(path, to_dot(answer.found.cascade).encode())
+
+
+def rows(answer: Answer) -> list[tuple[str, str]]:
+    """The answer as a list of facts."""
+    if answer.found is None:
+        return [("none", answer.why_not), *_bound_rows(answer), *_choice_rows(answer)]
+    cascade = answer.found.cascade
+    return [
+        ("layers", f"{cascade.n_layers}: {sizes_text(cascade)}; {shift_text(cascade)}"),
+        *describe(cascade),
+        *_bound_rows(answer),
+        ("cost", cost_text(answer.found.cost, answer.counted)),
+        *_choice_rows(answer),
+        *_candidate_rows(answer),
+    ]
+
+
+def to_json(answer: Answer) -> dict[str, Any]:
+    """The answer as a JSON object; what was not found is null."""
+    found, choice = answer.found, answer.choice
+    return {
+        "found": found is not None,
+        "why_not": answer.why_not or None,
+        "components": _components_json(found.cascade) if found else None,
+        "block_sizes": found.cascade.block_sizes if found else None,
+        "output_reads": found.cascade.output_reads if found else None,
+        "reads": _when(found.cascade) if found else None,
+        "bound": {**vars(answer.bound), "says": answer.bound.says} if answer.bound else None,
+        "largest_permuted": found.largest_permuted if found else None,
+        "meets_bound": found.meets_bound if found else None,
+        "cost": vars(found.cost) if found else None,
+        "gate_units_counted": answer.counted,
+        "one_layer_cost": vars(choice.onehot) if choice else None,
+        "candidates": [_candidate_json(candidate, answer) for candidate in found.candidates] if found else [],
+        "auto": {"form": choice.form, "why": choice.why} if choice else None,
+    }
+
+
+def sizes_text(cascade: Cascade) -> str:
+    """The blocks of each layer."""
+    return " · ".join(map(console.blocks_text, cascade.block_sizes))
+
+
+def shift_text(cascade: Cascade) -> str:
+    """Whether it takes token shift."""
+    return "with token shift" if cascade.has_reads and not cascade.reads_now else "without token shift"
+
+
+def cost_text(cost: Cost, counted: bool) -> str:
+    """The cost in words, the least one where the gates' units are not counted."""
+    if counted:
+        return cost.explain()
+    return f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
+
+
+def _bound_rows(answer: Answer) -> list[tuple[str, str]]:
+    if answer.bound is None:
+        return []
+    return [("lower bound", answer.bound.says), *([("  met", _met(answer.found))] if answer.found else [])]
+
+
+def _met(found: Decomposition) -> str:
+    if found.largest_permuted == 1:
+        return "yes: all components only reset"
+    largest = f"the largest component that does more than reset has {found.largest_permuted} states"
+    return f"yes: {largest}" if found.meets_bound else f"no: {largest}, and a smaller one is not ruled out"
+
+
+def _choice_rows(answer: Answer) -> list[tuple[str, str]]:
+    if (choice := answer.choice) is None:
+        return []
+    return [("one layer costs", choice.onehot.explain()), ("auto takes", choice.why)]
+
+
+def _candidate_rows(answer: Answer) -> list[tuple[str, str]]:
+    candidates = answer.found.candidates if answer.found else ()
+    lines = [
+        f"{candidate.how}: {'' if answer.counted else 'at least '}{candidate.cost.total:,}"
+        if candidate.cost
+        else f"{candidate.how}: {candidate.why_not}"
+        for candidate in candidates
+    ]
+    more = [f"and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
+    return [("considered" if i == 0 else "", line) for i, line in enumerate([*lines[:_SHOWN], *more])]
+
+
+def _components_json(cascade: Cascade) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": title(cascade, i),
+            "layer": component.layer,
+            "n_states": component.n_states,
+            "kind": component.kind,
+            "reads": component.reads,
+            "block_sizes": component.block_sizes,
+            "blocks": blocks_of(component),
+        }
+        for i, component in enumerate(cascade.components)
+    ]
+
+
+def _candidate_json(candidate: Candidate, answer: Answer) -> dict[str, Any]:
+    cost = vars(candidate.cost) if candidate.cost else None
+    return {"how": candidate.how, "cost": cost, "why_not": candidate.why_not or None, "exact": answer.counted}
+
+
+def _when(cascade: Cascade) -> str | None:
+    if not cascade.has_reads:
+        return None
+    return "after the letter" if cascade.reads_now else "before the letter"

@@ -1,0 +1,145 @@
+"""The verb `train`: a network learns a machine's words, one run a seed, and is judged under two protocols."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+
+from experiments.seeds import Judged, Plan, run_seeds
+from experiments.settings import Settings, preset
+from experiments.train import Progress
+from fsa2lrnn.cli import console
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import write_atomically
+
+INTERRUPTED = 130  # what shells expect after Ctrl-C
+
+
+def main(task: str, name: str, out: Path, seeds: str, changes: dict[str, Any], plan: Plan, as_json: bool) -> int:
+    """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged, 130 if interrupted."""
+    settings = preset(name, task, **changes)
+    numbers = whole_numbers(seeds, "--seeds")
+    with _Display(settings, numbers) as display:
+        results = run_seeds(settings, numbers, out, plan, display.show)
+    document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
+    accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
+    document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
+    write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    if as_json:
+        console.emit_json(document)
+    else:
+        _print(document, out)
+    ends = {result["end"] for result in results}
+    return INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
+
+
+def whole_numbers(text: str, option: str) -> tuple[int, ...]:
+    """Numbers separated by commas. Raises `UnsupportedFormat` naming the option.
+
+    >>> whole_numbers("0, 1,2", "--seeds")
+    (0, 1, 2)
+    """
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UnsupportedFormat(f"{option} {text!r}: give whole numbers separated by commas, 0,1,2") from None
+
+
+def assignments(texts: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts as a dictionary, values read as JSON where they are JSON. Raises `UnsupportedFormat`.
+
+    >>> assignments(["layers=3", "optimiser=adamw", "stop_at=null"])
+    {'layers': 3, 'optimiser': 'adamw', 'stop_at': None}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise UnsupportedFormat(f"--set {text!r}: write NAME=VALUE, layers=3")
+        try:
+            found[name.strip()] = json.loads(value)
+        except ValueError:
+            found[name.strip()] = value
+    return found
+
+
+class _Display:
+    """Bars on a terminal, a line for every test elsewhere; both on standard error."""
+
+    def __init__(self, settings: Settings, seeds: tuple[int, ...]) -> None:
+        self.settings = settings
+        self.bars = Bars(
+            TextColumn("seed {task.fields[seed]}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[facts]}"),
+            TimeRemainingColumn(),
+            console=console.err,
+            disable=not console.err.is_terminal,
+        )
+        self.tasks: dict[int, TaskID] = {
+            seed: self.bars.add_task("", total=settings.steps, seed=seed, facts="") for seed in seeds
+        }
+
+    def __enter__(self) -> _Display:
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def show(self, event: Progress | Judged) -> None:
+        """Take a run's report."""
+        if isinstance(event, Judged):
+            found = event.accuracy
+            facts = f"length {found.length:,}: {found.last:,} of {found.words:,} right at the end"
+            self.bars.update(self.tasks[event.seed], facts=facts)
+        else:
+            facts = f"{event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
+            if event.accuracy is not None:
+                facts += f", {event.accuracy:.3f} at length {self.settings.test_length}"
+            self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
+            left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
+            facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
+        if not console.err.is_terminal and (isinstance(event, Judged) or event.record):
+            console.err.print(f"seed {event.seed}: {facts}")
+
+
+def _print(document: dict[str, Any], out: Path) -> None:
+    results = document["seeds"]
+    ends, judged = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
+    ends.title, judged.title = document["task"], "the last checkpoint on fresh words, with 95 % intervals"
+    for name in ("seed", "end", "best accuracy on the way (the paper's protocol)"):
+        ends.add_column(name, overflow="fold")
+    for name in ("seed", "length", "words", "last output right", "whole word right"):
+        judged.add_column(name, no_wrap=True)
+    for result in results:
+        best = result.get("paper_protocol", {})
+        shown = "" if best.get("accuracy") is None else f"{best['accuracy']:.4f} at step {best['step']:,}"
+        end = f"{result['end']} at {result['step']:,}" if "step" in result else result.get("error", result["end"])
+        ends.add_row(str(result["seed"]), end, shown)
+        for found in result.get("last_checkpoint", []):
+            shares = share(found["last_position"]), share(found["whole_word"])
+            judged.add_row(str(result["seed"]), f"{found['length']:,}", f"{found['words']:,}", *shares)
+    console.out.print(ends)
+    if document["paper_protocol_mean"] is not None:
+        console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
+    if judged.row_count:
+        console.out.print("", judged)
+    console.out.print(f"\nmodels, metrics and results: {out}")
+
+
+def share(found: dict[str, Any]) -> str:
+    """An accuracy with its interval.
+
+    >>> share({"accuracy": 1.0, "interval": (0.99962, 1.0)})
+    '1.0000 [0.9996, 1.0000]'
+    """
+    low, high = found["interval"]
+    return f"{found['accuracy']:.4f} [{low:.4f}, {high:.4f}]"

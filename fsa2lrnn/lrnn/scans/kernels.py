@@ -1,0 +1,319 @@
+"""Compiled CPU kernels of the scan x_k = A_k x_{k-1} + v_k and of its gradient, on flat arrays: no torch.
+
+The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
+and dx_0 = A_1ᵀ g_1. So two products with a block are all that is needed, and an outer product.
+
+For blocks of size up to `WIDEST` these are written as LLVM vector instructions, a row a vector: numba's own vectoriser
+leaves loops as short as these scalar, which is several times slower. Larger blocks take plain loops. A sum's order is
+fixed by b, so that results depend neither on the number of threads nor on the run.
+
+Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
+compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+WIDEST = 16
+
+
+class _Rows:
+    """Instructions on vectors of `width` entries that lie one after the other in a flat array."""
+
+    def __init__(self, context: Any, builder: Any, array: Any, width: Any) -> None:
+        self._context, self._builder, self._array = context, builder, array
+        self.n = width.literal_value
+        self._number = context.get_value_type(array.dtype)
+        self._vector = ir.VectorType(self._number, self.n)
+        self._size = array.dtype.bitwidth // 8
+
+    def load(self, array: Any, offset: Any, row: int = 0) -> Any:
+        return self._builder.load(self._address(array, offset, row), align=self._size)
+
+    def store(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
+        self._builder.store(vector, self._address(array, offset, row), align=self._size)
+
+    def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
+        """A store past the caches, for what is not read again soon: it spares reading the lines that it fills.
+
+        The array must be aligned to 64 bytes. Rows that don't fill vector registers are stored as usual.
+        """
+        size = self.n * self._size
+        if size % 16 or size & (size - 1):
+            return self.store(vector, array, offset, row)
+        store = self._builder.store(vector, self._address(array, offset, row), align=min(size, 64))
+        once = self._builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        return store.set_metadata("nontemporal", once)
+
+    def times(self, x: Any, y: Any) -> Any:
+        return self._builder.fmul(x, y, flags=("contract",))
+
+    def plus(self, x: Any, y: Any) -> Any:
+        return self._builder.fadd(x, y, flags=("contract",))
+
+    def repeat(self, x: Any, i: int) -> Any:
+        """A vector whose entries are all x_i."""
+        return self._pick(x, x, [i] * self.n)
+
+    def sums(self, rows: list[Any]) -> Any:
+        """The vector of the sums of each row's entries: neighbours are added until one vector is left."""
+        places = 1 << (self.n - 1).bit_length()
+        padding = ir.Constant(ir.VectorType(self._number, places), None)
+        zero = ir.Constant(self._vector, None)
+        within = [min(i, self.n) for i in range(places)]
+        rows = [self._pick(row, zero, within) for row in rows] + [padding] * (places - self.n)
+        while len(rows) > 1:
+            even, odd = list(range(0, 2 * places, 2)), list(range(1, 2 * places, 2))
+            pairs = zip(rows[::2], rows[1::2], strict=True)
+            rows = [self.plus(self._pick(u, w, even), self._pick(u, w, odd)) for u, w in pairs]
+        return self._pick(rows[0], rows[0], list(range(self.n)))
+
+    def _pick(self, x: Any, y: Any, places: list[int]) -> Any:
+        indices = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
+        return self._builder.shuffle_vector(x, y, indices)
+
+    def _address(self, array: Any, offset: Any, row: int) -> Any:
+        data = self._context.make_array(self._array)(self._context, self._builder, array).data
+        place = self._builder.add(offset, ir.Constant(offset.type, row * self.n))
+        return self._builder.bitcast(self._builder.gep(data, [place]), self._vector.as_pointer())
+
+
+def _instruction(write: Callable[..., None]) -> Any:
+    """The intrinsic (width, (array, offset, array, offset, …)) -> None whose instructions `write` gives out."""
+
+    @intrinsic(prefer_literal=True)
+    def instruction(_typing: Any, width: Any, operands: Any) -> Any:
+        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
+            write(_Rows(context, builder, operands[0], width), *cgutils.unpack_tuple(builder, values[1]))
+            return context.get_dummy_value()
+
+        return types.void(width, operands), generate
+
+    return instruction
+
+
+def _write_product(rows: _Rows, A: Any, a: Any, x: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+    factor = rows.load(x, i)
+    terms = [rows.times(rows.load(A, a, row), factor) for row in range(rows.n)]
+    rows.store(rows.plus(rows.sums(terms), rows.load(v, j)), out, k)
+
+
+def _transposed(rows: _Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
+    sums = [v, rows.times(rows.repeat(g, 0), rows.load(A, a))]  # two, which need not wait for one another
+    for row in range(1, rows.n):
+        term = rows.times(rows.repeat(g, row), rows.load(A, a, row))
+        sums = [sums[1], rows.plus(sums[0], term)]
+    return rows.plus(*sums)
+
+
+def _write_transposed(rows: _Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+    rows.store(_transposed(rows, A, a, rows.load(g, i), rows.load(v, j)), out, k)
+
+
+# The steps back load all they need before they store: a load from where A has what was just stored in dA, a multiple of
+# a page apart, would have to wait.
+def _write_back(
+    rows: _Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any, x: Any, m: Any, dA: Any
+) -> None:
+    left, right = rows.load(g, i), rows.load(x, m)
+    rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
+    for row in range(rows.n):
+        rows.stream(rows.times(rows.repeat(left, row), right), dA, a, row)
+
+
+def _write_back_adding(
+    rows: _Rows,
+    A: Any,
+    a: Any,
+    g: Any,
+    i: Any,
+    v: Any,
+    j: Any,
+    out: Any,
+    k: Any,
+    x: Any,
+    m: Any,
+    dA: Any,
+    dv: Any,
+    c: Any,
+) -> None:
+    left, right = rows.load(g, i), rows.load(x, m)
+    rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
+    for row in range(rows.n):
+        rows.store(rows.plus(rows.load(dA, a, row), rows.times(rows.repeat(left, row), right)), dA, a, row)
+    rows.store(rows.plus(rows.load(dv, c), left), dv, c)
+
+
+_product = _instruction(_write_product)  # out = A x + v
+_transposed_product = _instruction(_write_transposed)  # out = Aᵀ g + v
+_back = _instruction(_write_back)  # out = Aᵀ g + v and dA = g xᵀ
+_back_adding = _instruction(_write_back_adding)  # out = Aᵀ g + v, dA += g xᵀ and dv += g
+
+
+@intrinsic
+def _fence(_typing: Any) -> Any:
+    """Makes streamed stores visible to other threads before anything that follows."""
+
+    def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
+
+
+@njit(fastmath={"reassoc", "contract"})  # lets the sum of a row be kept in several parts
+def _product_loop(b, A, a, x, i, v, j, out, k):
+    for row in range(b):
+        total = v[j + row]
+        for column in range(b):
+            total += A[a + row * b + column] * x[i + column]
+        out[k + row] = total
+
+
+@njit(fastmath={"contract"})
+def _transposed_product_loop(b, A, a, g, i, v, j, out, k):
+    for column in range(b):
+        out[k + column] = v[j + column]
+    for row in range(b):
+        for column in range(b):
+            out[k + column] += g[i + row] * A[a + row * b + column]
+
+
+@njit
+def _outer_loop(b, g, i, x, j, dA, a):
+    for row in range(b):
+        for column in range(b):
+            dA[a + row * b + column] = g[i + row] * x[j + column]
+
+
+@njit(fastmath={"contract"})
+def _add_loop(b, g, i, x, j, dA, a, dv, k):
+    for row in range(b):
+        dv[k + row] += g[i + row]
+        for column in range(b):
+            dA[a + row * b + column] += g[i + row] * x[j + column]
+
+
+class Kernels(NamedTuple):
+    """The kernels for blocks of one size. `sizes` is (T, H, b), `part` the words and heads to do (n0, n1, h0, h1).
+
+    Where T = 0 they write nothing, dx0 included.
+
+    - forward(A, v, x0, x, sizes, part): writes x (B,T,H,b) from A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b).
+    - backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part): writes dv and dx0, and dA if `with_A`; dA lies at a
+      multiple of 64 bytes.
+    - forward_tokens(tokens, AT, v, x0, x, sizes, part): blocks (N,H,b,b), *transposed*, and v (N,H,b) by token (B,T).
+    - backward_tokens(tokens, A, x0, x, dx, dA, dv, dx0, sizes, part): writes dx0 and adds to dA and dv, zeros at first.
+    """
+
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+    forward_tokens: Callable[..., None]
+    backward_tokens: Callable[..., None]
+
+
+def kernels(b: int) -> Kernels:
+    """The kernels for blocks of size b: a compilation for each b up to `WIDEST`, one for all that are larger."""
+    return _kernels(b if b <= WIDEST else 0)
+
+
+@lru_cache
+def _kernels(width: int) -> Kernels:
+    # `width` is a constant to the compiler, which drops the branch that is not taken; 0 stands for any size.
+    @njit(cache=True, nogil=True)
+    def forward(A, v, x0, x, sizes, part):
+        T, H, b = sizes
+        n0, n1, h0, h1 = part
+        for n in range(n0, n1):
+            for t in range(T):
+                for h in range(h0, h1):
+                    now = (n * T + t) * H + h
+                    before, i = (x, (now - H) * b) if t else (x0, (n * H + h) * b)
+                    if width:
+                        _product(width, (A, now * b * b, before, i, v, now * b, x, now * b))
+                    else:
+                        _product_loop(b, A, now * b * b, before, i, v, now * b, x, now * b)
+
+    @njit(cache=True, nogil=True)
+    def backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part):
+        T, H, b = sizes
+        n0, n1, h0, h1 = part
+        zero = np.zeros(b, A.dtype)
+        for n in range(n0, n1):
+            if T:
+                last = (n * T + T - 1) * H * b
+                for i in range(last + h0 * b, last + h1 * b):
+                    dv[i] = dx[i]
+            for t in range(T - 1, -1, -1):
+                for h in range(h0, h1):
+                    now = (n * T + t) * H + h
+                    start = (n * H + h) * b
+                    before, i = (x, (now - H) * b) if t else (x0, start)
+                    above, j = (dx, i) if t else (zero, 0)
+                    below, k = (dv, i) if t else (dx0, start)
+                    if width:
+                        if with_A:
+                            _back(width, (A, now * b * b, dv, now * b, above, j, below, k, before, i, dA))
+                        else:
+                            _transposed_product(width, (A, now * b * b, dv, now * b, above, j, below, k))
+                    else:
+                        if with_A:
+                            _outer_loop(b, dv, now * b, before, i, dA, now * b * b)
+                        _transposed_product_loop(b, A, now * b * b, dv, now * b, above, j, below, k)
+        _fence()  # pyright: ignore[reportCallIssue] - numba passes the argument
+
+    @njit(cache=True, nogil=True)
+    def forward_tokens(tokens, AT, v, x0, x, sizes, part):
+        T, H, b = sizes
+        n0, n1, h0, h1 = part
+        for n in range(n0, n1):
+            for t in range(T):
+                cell = tokens[n * T + t] * H
+                for h in range(h0, h1):
+                    now = (n * T + t) * H + h
+                    table = cell + h
+                    before, i = (x, (now - H) * b) if t else (x0, (n * H + h) * b)
+                    if width:
+                        _transposed_product(width, (AT, table * b * b, before, i, v, table * b, x, now * b))
+                    else:
+                        _transposed_product_loop(b, AT, table * b * b, before, i, v, table * b, x, now * b)
+
+    @njit(cache=True, nogil=True)
+    def backward_tokens(tokens, A, x0, x, dx, dA, dv, dx0, sizes, part):
+        T, H, b = sizes
+        n0, n1, h0, h1 = part
+        zero = np.zeros(b, A.dtype)
+        g = np.empty(2 * H * b, A.dtype)  # that of this step and of the one before, in turns
+        for n in range(n0, n1):
+            if T:
+                last = (n * T + T - 1) * H * b
+                for i in range(h0 * b, h1 * b):
+                    g[(T - 1) % 2 * H * b + i] = dx[last + i]
+            for t in range(T - 1, -1, -1):
+                cell = tokens[n * T + t] * H
+                for h in range(h0, h1):
+                    now = (n * T + t) * H + h
+                    start = (n * H + h) * b
+                    table, turn, other = cell + h, (t % 2 * H + h) * b, ((t + 1) % 2 * H + h) * b
+                    before, i = (x, (now - H) * b) if t else (x0, start)
+                    above, j = (dx, i) if t else (zero, 0)
+                    below, k = (g, other) if t else (dx0, start)
+                    if width:
+                        _back_adding(
+                            width,
+                            (A, table * b * b, g, turn, above, j, below, k, before, i, dA, dv, table * b),
+                        )
+                    else:
+                        _add_loop(b, g, turn, before, i, dA, table * b * b, dv, table * b)
+                        _transposed_product_loop(b, A, table * b * b, g, turn, above, j, below, k)
+
+    return Kernels(forward, backward, forward_tokens, backward_tokens)
