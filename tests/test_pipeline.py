@@ -15,7 +15,7 @@ from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extract import extract
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import index, load, save
+from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
 from verify import Proved, prove_equivalent
 from verify.strategies import machines, wreath_products
@@ -46,14 +46,13 @@ def go_all_the_way(machine, seed):
     expected = [minimal.transduce([machine.alphabet[a] for a in word]) for word in tokens.tolist()]
     for dtype in DTYPES:
         model = compile_machine(machine, dtype=dtype)
-        methods = index.METHODS if model.config.index_layer else METHODS
         n = minimal.n_states
         assert prove_equivalent(model, machine) == Proved(
-            n, n * len(machine.alphabet), n, str(dtype).removeprefix("torch."), tuple(methods)
+            n, n * len(machine.alphabet), n, str(dtype).removeprefix("torch."), model.methods
         )
         one_hot = torch.eye(len(model.outputs), dtype=dtype)
         exact = one_hot[torch.tensor([[model.outputs.index(y) for y in outputs] for outputs in expected])]
-        for method in methods:
+        for method in model.methods:
             assert torch.equal(model(tokens, method), exact)
         if dtype == torch.float32:
             assert extract(model) == minimal

@@ -17,7 +17,6 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extract import NOT_A_NUMBER, Interner, ModelSystem
-from fsa2lrnn.lrnn import index
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
@@ -191,7 +190,7 @@ class _WatchedModel(ModelSystem):
     def __init__(self, model: LRNN) -> None:
         super().__init__(model)
         self._watch = RoundingWatch(model)
-        self._index = model.config.index_layer is not None
+        self._methods = model.methods
 
     def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with self._watch.looking():
@@ -200,9 +199,7 @@ class _WatchedModel(ModelSystem):
     @property
     def scans(self) -> tuple[str, ...]:
         """The scans that compute what the steps taken so far have computed."""
-        if self._index:
-            return tuple(index.METHODS)
-        return tuple(METHODS) if self._watch.is_exact else ("sequential",)
+        return self._methods if self._watch.is_exact else ("sequential",)
 
 
 class _RecurrenceSystem:

@@ -10,11 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.lrnn import index
 from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.config import HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.householder import HouseholderLayer
 from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
+from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.symbols import Word, encode
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
@@ -76,6 +78,11 @@ class LRNN(nn.Module):
     def outputs(self) -> tuple[Hashable, ...]:
         """Γ: logit j belongs to output symbol j."""
         return self.config.outputs
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The scans by name that `forward` takes, beside "auto"."""
+        return tuple(METHODS if self.config.index_layer is None else index.METHODS)
 
     @property
     def dtype(self) -> torch.dtype:
