@@ -40,6 +40,7 @@ coverage: $(READY) ## tests with branch coverage
 bench: $(READY)  ## measure scans and machines; writes experiments/results/*.json
 	$(BIN)/python -m experiments.bench_scans
 	$(BIN)/python -m experiments.bench_machines
+	$(BIN)/python -m experiments.bench_words
 
 tables: $(READY) ## families and cascades again, proofs and all; then the README from all results
 	$(BIN)/python -m experiments.families_table

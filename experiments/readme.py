@@ -23,6 +23,7 @@ def measurements() -> str:
     ratios = [row["pscan_over_sequential"] for row in document["results"] if row["block"] > 1]
     lanes = [row["pscan_over_sequential"] for row in document["results"] if row["block"] == 1]
     million, chain = machines["minimise_a_million_transitions"], machines["minimise_a_long_chain"]
+    congruences = machines["congruences_of_256_states"]
     rows = [
         ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
         ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
@@ -34,6 +35,7 @@ def measurements() -> str:
             f"prove it: {large['transitions_proved']:,} transitions",
             f"{large['prove_seconds']:.1f} s",
         ),
+        ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
         (
             f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters",
             f"{stream['seconds']:.1f} s, {stream['peak_MiB']:,.0f} MiB at the peak",
@@ -88,7 +90,29 @@ def cascades() -> str:
     return "\n".join(lines)
 
 
-SECTIONS = {"measurements": measurements, "families": families, "cascades": cascades}
+def training() -> str:
+    """Trained models: the paper's protocol beside the last checkpoint on fresh words, means over seeds."""
+    tasks = results_io.read("training")["results"]
+    lengths = [line["length"] for line in tasks[0]["seeds"][0]["last_checkpoint"]]
+    lines = [
+        f"| task | seeds | best on the way, at 500 | {' | '.join(f'{length:,} letters' for length in lengths)} |",
+        "|---" * (3 + len(lengths)) + "|",
+    ]
+    for task in tasks:
+        seeds = task["seeds"]
+        cells = [
+            " / ".join(
+                f"{sum(seed['last_checkpoint'][i][name]['accuracy'] for seed in seeds) / len(seeds):.3f}"
+                for name in ("last_position", "whole_word")
+            )
+            for i in range(len(lengths))
+        ]
+        lines.append(f"| {task['task']} | {len(seeds)} | {task['paper_protocol_mean']:.3f} | {' | '.join(cells)} |")
+    lines += ["", "Last output right / whole word right (`experiments/results/training.json`, with the command).", ""]
+    return "\n".join(lines)
+
+
+SECTIONS = {"measurements": measurements, "families": families, "cascades": cascades, "training": training}
 
 
 def regenerated(text: str) -> str:

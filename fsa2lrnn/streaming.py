@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import IO, Any
@@ -12,8 +12,10 @@ from typing import IO, Any
 import numpy as np
 
 from fsa2lrnn import symbols
+from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extract import extract
+from fsa2lrnn.leaps import Leaps
 from fsa2lrnn.lrnn.model import LRNN, decode
 from fsa2lrnn.tables import walk
 
@@ -50,8 +52,8 @@ def run(
     """Run `model` along text that arrives in pieces, in memory that the length of the word does not change.
 
     A word longer than `LONG` is walked on the model's own transition table, if the model's states close (`extract`) and
-    no scan was asked for by name; the table is exact, so the outputs are the model's. Otherwise the scan runs, piece by
-    piece, carrying its state.
+    no scan was asked for by name; the table is exact, so the outputs are the model's. Where nobody wants the outputs on
+    the way, several letters are taken at a time. Otherwise the scan runs, piece by piece, carrying its state.
 
     Args:
         sink: called with the output numbers of each piece; without it they are kept in `Result.trace`, unless the word
@@ -62,8 +64,12 @@ def run(
     while sum(map(len, head)) < LONG and (piece := next(tokens, None)) is not None:
         head.append(piece)
     is_long = sum(map(len, head)) >= LONG
-    outputs, how = _table_walk(model) if is_long and method == "auto" else (None, method)
-    numbers = (outputs or (lambda parts: model.stream(parts, method)))(chain(head, tokens))
+    machine = _table(model) if is_long and method == "auto" else None
+    if machine is not None and sink is None:
+        return _leap(machine, chain(head, tokens))
+    how = method if machine is None else f"walked on the model's {machine.n_states:,}-state table"
+    parts = chain(head, tokens)
+    numbers = model.stream(parts, method) if machine is None else _walk(machine, model.outputs, parts)
     length, last, trace = 0, int(decode(model.initial_logits()[None])[0]), []
     for part in numbers:
         length += len(part)
@@ -111,20 +117,33 @@ def result_text(model: LRNN, result: Result) -> str:
     return f"[bold]{symbols.show(result.output)}[/]  ({letters}, {str(model.dtype).removeprefix('torch.')}{how})"
 
 
-def _table_walk(model: LRNN) -> tuple[Callable[[Iterable[np.ndarray]], Iterator[np.ndarray]] | None, str]:
+def _table(model: LRNN) -> MooreMachine | None:
+    """The machine that the model computes, None if its states do not close."""
     try:
-        machine = extract(model, _TABLE_STATES)
+        return extract(model, _TABLE_STATES)
     except BudgetExceeded:
-        return None, "auto"
-    number = {output: j for j, output in enumerate(model.outputs)}
+        return None
+
+
+def _walk(
+    machine: MooreMachine, symbols_in_order: Sequence[Hashable], pieces: Iterable[np.ndarray]
+) -> Iterator[np.ndarray]:
+    """Output numbers along a word."""
+    number = {output: j for j, output in enumerate(symbols_in_order)}
     outputs = np.array([number[output] for output in machine.outputs])
+    q = machine.start
+    for tokens in pieces:
+        if len(tokens):
+            states = walk(machine.delta, q, tokens)
+            q = int(states[-1])
+            yield outputs[states]
 
-    def numbers(parts: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        q = machine.start
-        for tokens in parts:
-            if len(tokens):
-                states = walk(machine.delta, q, tokens)
-                q = int(states[-1])
-                yield outputs[states]
 
-    return numbers, f"walked on the model's {machine.n_states:,}-state table"
+def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> Result:
+    """The last output alone, several letters at a time."""
+    leaps, q, length = Leaps.of(machine.delta), machine.start, 0
+    for tokens in pieces:
+        q = leaps.final(q, tokens)
+        length += len(tokens)
+    how = f"walked on the model's {machine.n_states:,}-state table, {leaps.m} letters at a time"
+    return Result(length, machine.outputs[q], [], how)

@@ -38,7 +38,8 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.extract": {"fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.lrnn"},
     "fsa2lrnn.streaming": {
-        "fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.tables", "fsa2lrnn.extract", "fsa2lrnn.lrnn",
+        "fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.tables", "fsa2lrnn.leaps",
+        "fsa2lrnn.extract", "fsa2lrnn.lrnn",
     },
     "verify": {"fsa2lrnn"},
     "experiments": {"fsa2lrnn", "verify"},

@@ -35,6 +35,9 @@ def test_a_long_word_is_walked_on_the_models_own_table():
     assert result.method == "walked on the model's 51-state table"
     assert [model.outputs[j] for j in numbers] == machine.transduce(word)
     assert (result.length, result.output) == (161, machine.transduce(word)[-1])
+    leapt = streaming.run(model, pieces)
+    assert leapt.method == "walked on the model's 51-state table, 2 letters at a time"
+    assert (leapt.length, leapt.output, leapt.trace) == (161, result.output, [])
 
 
 @pytest.mark.usefixtures("lowered_threshold")
