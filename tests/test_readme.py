@@ -34,8 +34,8 @@ def test_the_cascade_has_the_blocks_that_are_shown(capsys):
 
 
 def test_the_commands_work_in_turn(tmp_path):
-    (text,) = blocks("console")
-    commands = [line.removeprefix("$ fsa2lrnn ") for line in text.splitlines() if line.startswith("$ fsa2lrnn ")]
+    lines = [line for text in blocks("console") for line in text.splitlines()]
+    commands = [line.removeprefix("$ fsa2lrnn ") for line in lines if line.startswith("$ fsa2lrnn ")]
     assert len(commands) >= 5
     for command in commands:
         arguments = [sys.executable, "-m", "fsa2lrnn", *shlex.split(command)]
