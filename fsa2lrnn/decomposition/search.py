@@ -169,18 +169,9 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
             if key not in seen:
                 seen.add(key)
                 gauge = f", forgetful letters first ({order:+})" if order else ""
-                cover = Cover(machine.delta, np.arange(machine.n_states), values, levels, names)
-                yield how + gauge, partial(_started, cover, machine.start)
+                states = np.arange(machine.n_states)  # the start first, since the machine is minimal
+                yield how + gauge, partial(Cover, machine.delta, states, values, levels, names)
     yield "holonomy", partial(holonomy, machine.delta, machine.start, max_chains=MAX_CHAINS)
-
-
-def _started(cover: Cover, start: int) -> Cover:
-    """The cover of a machine by itself, renumbered so that the start comes first."""
-    if start == 0:
-        return cover
-    order = np.array([start, *(q for q in range(len(cover.image)) if q != start)])
-    place = np.argsort(order)
-    return replace(cover, delta=place[cover.delta[:, order]], image=cover.image[order], values=cover.values[order])
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
@@ -188,14 +179,14 @@ def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]
     maps, found = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
-    congruences = lattice(maps)
+    congruences, nothing = lattice(maps), np.zeros(machine.n_states, np.int64)
     for how, bounds in _bounds(largest):
         full = layering(maps, congruences, largest, bounds)
         thinned = [] if bounds else [(f"{how}, thinned", thin(maps, congruences, full, largest))]
         for title, layers in [(how, full), *thinned]:
             key = b"|".join(b"".join(congruence.tobytes() for congruence in layer) for layer in layers)
             # A machine without a useful congruence is left to holonomy.
-            if len(layers) > 1 or all(block_size(maps, layers[0][0] * 0, tau) <= largest for tau in layers[0]):
+            if len(layers) > 1 or all(block_size(maps, nothing, tau) <= largest for tau in layers[0]):
                 found.setdefault(key, (title, layers))
     cheapest = sorted(found.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
     named = field_layers(machine)
