@@ -32,12 +32,14 @@ COUNTING = {2: "(?:b*ab*a)*b*", 5: "(?:b*ab*ab*ab*ab*a)*b*"}
 def counter(n: int) -> MooreMachine:
     """Accepts the words over {a, b} with a number of a's that n divides."""
     states = np.arange(n)
-    return MooreMachine([(states + 1) % n, states], states == 0, alphabet="ab")
+    return MooreMachine(np.stack([(states + 1) % n, states]), (states == 0).tolist(), alphabet="ab")
 
 
 def main() -> None:
     """Measure, write results/bench_words.json, print the table."""
-    machines = {f"a's counted modulo {n}": (counter(n), COUNTING[n]) for n in COUNTING}
+    machines: dict[str, tuple[MooreMachine, str | None]] = {
+        f"a's counted modulo {n}": (counter(n), COUNTING[n]) for n in COUNTING
+    }
     machines["mod_arith(5)"] = (zoo.mod_arith(5).minimise(), None)
     rows = [
         {"machine": name, **measure(machine, pattern)}
@@ -57,7 +59,7 @@ def measure(machine: MooreMachine, pattern: str | None) -> dict:
     """Median rates on one machine, and how many times those of the others ours are."""
     tokens = np.random.default_rng(0).integers(len(machine.alphabet), size=LETTERS).astype(np.uint8)
     leaps, short = Leaps.of(machine.delta), tokens[:SLOW_LETTERS]
-    word = [machine.alphabet[a] for a in short]
+    word = "".join(str(machine.alphabet[a]) for a in short)
     batch = tokens[: LETTERS // BATCH * BATCH].reshape(BATCH, -1)
     starts = np.full(BATCH, machine.start)
     ours: dict[str, tuple[int, Callable[[], object]]] = {

@@ -49,8 +49,8 @@ def measurements() -> str:
     lines += [
         "",
         f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
-        f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} times as "
-        'long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). The last '
+        f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} times "
+        'as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). The last '
         f"output along one word of {words['letters']:,} letters on a machine of {words['states']} states, "
         f"{one_word.removeprefix('one word, ')}, comes {over['automata-lib']:.0f} times as fast as from automata-lib, "
         f"{over['google-re2']:.1f} times as fast as from google-re2 on an equivalent expression "
