@@ -3,9 +3,8 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.decomposition.congruence import lattice
+from fsa2lrnn.decomposition.congruence import canonical, lattice
 from fsa2lrnn.decomposition.coordinates import FREE
-from fsa2lrnn.decomposition.layering import layering
 from fsa2lrnn.decomposition.split import congruence_coordinates, split_large
 from fsa2lrnn.errors import NotExpressible
 
@@ -64,8 +63,13 @@ def test_coordinates_are_free_where_a_context_tells_all():
     assert sorted(values[1:, 1].tolist()) == [0, 1, 2, 3]
 
 
-def test_forgetful_letters_come_first_on_demand():
+@pytest.mark.parametrize(("order", "alike"), [(0, False), (-1, True)])
+def test_forgetful_letters_move_a_coordinate_alike_on_demand(order, alike):
+    """+ and − set the term; with the value as coordinate they need not know what it was (T18 of docs/theory.md)."""
     machine = zoo.mod_arith(5, "register").minimise()
-    layers = layering(machine.delta, lattice(machine.delta), 5)
-    plain, _ = congruence_coordinates(machine.delta, layers)
-    assert plain.shape == (25, 2)
+    term = canonical([label.term for label in machine.labels])
+    values, _ = congruence_coordinates(machine.delta, [[term], [np.arange(25)]], order)
+    for letter in "+-":
+        row = machine.delta[machine.alphabet.index(letter)]
+        moves = set(zip(values[:, 1].tolist(), values[row, 1].tolist(), strict=True))
+        assert (len(moves) == 5) == alike
