@@ -93,7 +93,7 @@ class LRNNConfig:
         connection: "chain", each layer reads the one below; "residual", each layer adds to a stream of width
             `embedding_dim`, the last excepted, as in the paper's released code; "concat", each layer reads the
             embedding and all layers below, the read-out all layers (`fsa2lrnn.lrnn.connection`).
-        layer_norm: LayerNorm before every layer and before the read-out.
+        layer_norm: True for LayerNorm before every layer and before the read-out, "readout" for the latter alone.
         token_shift: each layer sees its input at k and at k−1; at k = 1 it sees what x₀ gives (RWKV's token shift).
 
     Raises:
@@ -108,7 +108,7 @@ class LRNNConfig:
     normalisation: str = "clip"
     p: float = 1.2
     connection: str = "chain"
-    layer_norm: bool = False
+    layer_norm: bool | str = False
     token_shift: bool = False
 
     def __post_init__(self) -> None:
@@ -123,6 +123,8 @@ class LRNNConfig:
             )
         if self.normalisation not in RULES:
             raise UnsupportedFormat(f"normalisation {self.normalisation!r} is not known: one of {', '.join(RULES)}")
+        if self.layer_norm not in (True, False, "readout"):
+            raise UnsupportedFormat(f'layer_norm {self.layer_norm!r} is not known: True, False or "readout"')
         if not 1 <= self.p < float("inf"):
             raise UnsupportedFormat(f"p = {self.p}: a column norm needs a finite p of at least 1")
         if self.connection not in CONNECTIONS:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple, cast
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from fsa2lrnn.lrnn.householder import HouseholderLayer
 from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.symbols import Word, encode
+
+if TYPE_CHECKING:
+    from fsa2lrnn.lrnn.switched import Readout
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
 
@@ -58,8 +61,8 @@ class LRNN(nn.Module):
                 else BlockLayer(shift * width, layer, config.normalisation, config.p)
                 for width, layer in zip(widths[:-1], config.block_layers, strict=True)
             )
-            norms = widths if config.layer_norm else []
-            self.norms = nn.ModuleList(nn.LayerNorm(width) for width in norms)  # one a layer, one for the read-out
+            normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
+            self.norms = nn.ModuleList(nn.LayerNorm(width) for width in normed)  # the last is the read-out's
             self.readout: nn.Module = nn.Sequential(
                 nn.Linear(widths[-1], config.readout_hidden), nn.ReLU(), nn.Linear(config.readout_hidden, n_outputs)
             )
@@ -93,6 +96,37 @@ class LRNN(nn.Module):
     def device(self) -> torch.device:
         """Where the model lives."""
         return next(iter(self.state_dict().values())).device
+
+    @classmethod
+    def from_released(
+        cls,
+        state_dict: Mapping[str, Tensor],
+        alphabet: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+        p: float = 1.2,
+    ) -> LRNN:
+        """A model trained with the code published with the paper, weight for weight (`foreign.from_released`)."""
+        from fsa2lrnn.lrnn.foreign import from_released
+
+        return from_released(state_dict, alphabet, outputs, p)
+
+    @classmethod
+    def from_tables(
+        cls,
+        A: Tensor,
+        v: Tensor,
+        x0: Tensor,
+        readout: Readout,
+        alphabet: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+        normalisation: str = "none",
+        p: float = 1.2,
+    ) -> LRNN:
+        """Any switched affine model, its tables exactly those given (`foreign.from_tables`)."""
+        from fsa2lrnn.lrnn.foreign import from_tables
+        from fsa2lrnn.lrnn.switched import SwitchedAffine
+
+        return from_tables(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
         """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
@@ -134,9 +168,13 @@ class LRNN(nn.Module):
         n = len(self.alphabet)
         return tokens.numel() >= 2 * (n * n + len(tokens) if self.config.token_shift else n)
 
+    def first_inputs(self) -> Tensor:
+        """What the first layer reads for each letter, before the token shift: (|Σ|, d)."""
+        return self._norm(0, cast("Tensor", self.embedding.weight))
+
     def _first_layer_by_letter(self, tokens: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
         """What `_layer` gives for i = 0, with A and v made once for each input that there can be, not for each step."""
-        u, index, last_u = self._norm(0, cast("Tensor", self.embedding.weight)), tokens, None  # (|Σ|, d)
+        u, index, last_u = self.first_inputs(), tokens, None  # (|Σ|, d)
         if state.u is not None:
             n, last_u = len(u), u[tokens[:, -1]]
             first = torch.cat([u[tokens[:, 0]], state.u], dim=-1)  # (B, 2d): at k = 1, no pair of letters
@@ -166,7 +204,8 @@ class LRNN(nn.Module):
         return tuple(states), stream
 
     def _norm(self, i: int, stream: Tensor) -> Tensor:
-        return self.norms[i](stream) if self.config.layer_norm else stream
+        at = i - len(self.layers) - 1 + len(self.norms)  # counted from the read-out, which is always among them
+        return self.norms[at](stream) if at >= 0 else stream
 
     def _connect(self, i: int, stream: Tensor, x: Tensor) -> Tensor:
         is_last = i + 1 == len(self.layers)
