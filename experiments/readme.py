@@ -1,63 +1,51 @@
-"""The tables of results in the README, made from the JSON: `python -m experiments.readme`."""
+"""The tables of results in README.md and experiments/README.md, from the JSON: `python -m experiments.readme`."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
-from experiments import results_io
+from experiments import bench_tables, results_io
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
-README = Path(__file__).parent.parent / "README.md"
+FILES = (Path(__file__).parent.parent / "README.md", Path(__file__).parent / "README.md")
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
 )
 
 
+class Section(NamedTuple):
+    """A text made from results, by the names of their files without the ending."""
+
+    text: Callable[[], str]
+    results: tuple[str, ...]
+
+
 def measurements() -> str:
-    """What large machines and long words cost, and a sentence on the scans: from the two benchmarks."""
-    machines = results_io.read("bench_machines")["results"]
+    """What large machines and long words cost, and a sentence on the scans: from three benchmarks."""
     document = results_io.read("bench_scans")
-    large, stream = machines["compile_10000_by_256"], machines["stream_100_million_letters"]
     squares = [row for row in document["results"] if row["block"] == 8]
     slower = {name: [row["over_fused"][name] for row in squares] for name in ("sequential", "pscan")}
     between = {name: f"{min(ratios):.0f} to {max(ratios):.0f}" for name, ratios in slower.items()}
     words = results_io.read("bench_words")["results"][1]
     (one_word,) = (name for name in words["over"] if name.startswith("one word, ") and "kept" not in name)
     over = words["over"][one_word]
-    million, chain = machines["minimise_a_million_transitions"], machines["minimise_a_long_chain"]
-    congruences = machines["congruences_of_256_states"]
-    rows = [
-        ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
-        ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
-        (
-            "compile 10,000 states × 256 letters",
-            f"{large['seconds']:.1f} s, {large['peak_MiB_after_compiling']:,.0f} MiB at the peak, torch included",
-        ),
-        (
-            f"prove it: {large['transitions_proved']:,} transitions",
-            f"{large['prove_seconds']:.1f} s",
-        ),
-        ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
-        (
-            f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters",
-            f"{stream['seconds']:.1f} s, {stream['peak_MiB']:,.0f} MiB at the peak",
-        ),
-    ]
-    lines = ["| job | one run |", "|---|---|", *(f"| {job} | {cost} |" for job, cost in rows)]
-    lines += [
-        "",
-        f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
-        f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} times "
-        'as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). The last '
-        f"output along one word of {words['letters']:,} letters on a machine of {words['states']} states, "
-        f"{one_word.removeprefix('one word, ')}, comes {over['automata-lib']:.0f} times as fast as from automata-lib, "
-        f"{over['google-re2']:.1f} times as fast as from google-re2 on an equivalent expression "
-        "(`experiments/results/bench_words.json`).",
-        "",
-    ]
-    return "\n".join(lines)
+    return bench_tables.machines() + "\n".join(
+        [
+            "",
+            f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
+            f"sequential scan in torch takes {between['sequential']} times and the parallel one {between['pscan']} "
+            'times as long as the fused kernel, which `method="auto"` takes (`experiments/results/bench_scans.json`). '
+            f"The last output along one word of {words['letters']:,} letters on a machine of {words['states']} states, "
+            f"{one_word.removeprefix('one word, ')}, comes {over['automata-lib']:.0f} times as fast as from "
+            f"automata-lib, {over['google-re2']:.1f} times as fast as from google-re2 on an equivalent expression "
+            "(`experiments/results/bench_words.json`).",
+            "",
+        ]
+    )
 
 
 def families() -> str:
@@ -120,17 +108,42 @@ def training() -> str:
     return "\n".join(lines)
 
 
-SECTIONS = {"measurements": measurements, "families": families, "cascades": cascades, "training": training}
+SECTIONS = {
+    "measurements": Section(measurements, ("bench_machines", "bench_scans", "bench_words")),
+    "families": Section(families, ("families_table",)),
+    "cascades": Section(cascades, ("cascade_table",)),
+    "training": Section(training, ("training",)),
+    "runs": Section(bench_tables.runs, ("training",)),
+    "machines": Section(bench_tables.machines, ("bench_machines",)),
+    "scans": Section(bench_tables.scans, ("bench_scans",)),
+    "scan_lengths": Section(bench_tables.scan_lengths, ("bench_scan_lengths",)),
+    "steps": Section(bench_tables.steps, ("bench_steps",)),
+    "words": Section(bench_tables.words, ("bench_words",)),
+    "gpu": Section(bench_tables.gpu, ("bench_gpu",)),
+}
+# The scripts that write results of another name.
+WRITERS = {"bench_scan_lengths": "bench_scans", "training": "training_table FOLDER…"}
+
+
+def shown(name: str) -> str:
+    """The text of a section, or which command makes the results that it lacks."""
+    section = SECTIONS[name]
+    missing = [results for results in section.results if not (results_io.RESULTS / f"{results}.json").exists()]
+    if not missing:
+        return section.text()
+    commands = dict.fromkeys(f"`python -m experiments.{WRITERS.get(results, results)}`" for results in missing)
+    return f"Not measured yet: {', '.join(commands)} would write the numbers.\n"
 
 
 def regenerated(text: str) -> str:
-    """The README with every section made anew."""
-    return SECTION.sub(lambda match: match[1] + SECTIONS[match[2]]() + match[3], text)
+    """A file's text with every section made anew."""
+    return SECTION.sub(lambda match: match[1] + shown(match[2]) + match[3], text)
 
 
 def main() -> None:
-    """Rewrite the README in place."""
-    write_atomically(README, regenerated(README.read_text(encoding="utf-8")).encode())
+    """Rewrite the files in place."""
+    for path in FILES:
+        write_atomically(path, regenerated(path.read_text(encoding="utf-8")).encode())
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from experiments import compare as comparison
 from experiments.compare import CONSTRUCTED, compare, main, plot, table
@@ -47,6 +48,26 @@ def test_the_table_and_the_plot(document, tmp_path):
     plot(document, tmp_path / "again.svg")
     assert (tmp_path / "again.svg").read_text() == drawing
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, monkeypatch):
+    figures = []
+    save_figure = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *a, **k: figures.append(figure) or save_figure(figure, *a, **k)
+    )
+    plot(document, tmp_path / "plot.svg")
+    (figure,) = figures
+    assert [axes.get_title() for axes in figure.axes] == ["last output right", "whole word right"]
+    for axes, key in zip(figure.axes, ("last_position", "whole_word"), strict=True):
+        assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED]
+        for line, band, model in zip(axes.lines, axes.collections, document["models"].values(), strict=True):
+            assert line.get_xdata().tolist() == [4, 30]
+            assert line.get_ydata().tolist() == [found[key]["accuracy"] for found in model["lengths"]]
+            corners = {(x, y) for x, y in band.get_paths()[0].vertices.tolist()}
+            ends = {(found["length"], end) for found in model["lengths"] for end in found[key]["interval"]}
+            assert corners == ends
+    assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["untrained", CONSTRUCTED]
 
 
 def test_the_command(untrained, tmp_path, capsys, monkeypatch):

@@ -1,8 +1,61 @@
-"""The README's numbers are those of the results."""
+"""The numbers in the two READMEs are those of the results."""
 
-from experiments import readme
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from experiments import readme, results_io
+
+SOURCES = Path(readme.__file__).parent
 
 
-def test_the_measurements_in_the_readme_are_regenerated_as_they_stand():
-    text = readme.README.read_text(encoding="utf-8")
+@pytest.mark.parametrize("path", readme.FILES, ids=["README.md", "experiments/README.md"])
+def test_the_measurements_are_regenerated_as_they_stand(path):
+    text = path.read_text(encoding="utf-8")
     assert readme.regenerated(text) == text
+
+
+def test_every_section_stands_somewhere():
+    text = "".join(path.read_text(encoding="utf-8") for path in readme.FILES)
+    assert {name for _, name, _ in readme.SECTION.findall(text)} == set(readme.SECTIONS)
+
+
+def test_a_wrong_number_would_be_mended():
+    text = "<!-- results: scan_lengths, by python -m experiments.readme -->\n| 1 |\n<!-- end of results -->\nrest"
+    made = readme.regenerated(text)
+    first = results_io.read("bench_scan_lengths")["results"][0]
+    assert f"| {first['length']:,} | {first['nanoseconds_a_letter']:.0f} |" in made
+    assert made.endswith("<!-- end of results -->\nrest")
+    assert readme.regenerated(made) == made
+
+
+def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    assert readme.shown("gpu") == "Not measured yet: `python -m experiments.bench_gpu` would write the numbers.\n"
+    assert "`python -m experiments.training_table FOLDER…`" in readme.shown("training")
+    (tmp_path / "bench_scans.json").write_text("{}")
+    commands = re.findall(r"experiments\.(\w+)`", readme.shown("measurements"))
+    assert commands == ["bench_machines", "bench_words"]
+
+
+def test_every_command_is_a_script():
+    for section in readme.SECTIONS.values():
+        for results in section.results:
+            name = readme.WRITERS.get(results, results).split()[0]
+            assert f'results_io.write("{results}"' in re.sub(r"\(\s+", "(", (SOURCES / f"{name}.py").read_text("utf-8"))
+
+
+def test_the_table_of_scripts_names_real_ones():
+    rows = re.findall(r"^\| (`.*`) \| ", readme.FILES[1].read_text(encoding="utf-8"), re.MULTILINE)
+    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert len(names) > 10
+    assert [name for name in names if not (SOURCES / f"{name}.py").exists()] == []
+
+
+def test_results_say_how_they_came_about():
+    for path in results_io.RESULTS.glob("*.json"):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert document["command"].startswith("python -m experiments."), path.name
+        assert {"fsa2lrnn", "python", "torch", "numpy"} <= document["versions"].keys()

@@ -69,7 +69,7 @@ def test_the_seed_decides_and_nothing_else(straight, tmp_path):
 
 
 def test_tests_have_words_of_their_own(tmp_path):
-    run = training._Run(TINY, tmp_path, resume=False)
+    run = training.Run(TINY, tmp_path, resume=False)
     first, second = (run.words.batch(64, 9, generator).tokens for generator in (run.training, run.testing))
     assert not torch.equal(first, second)
 
@@ -257,6 +257,56 @@ def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
     outcome = train(replace(TINY, steps=5), tmp_path / "run", tensorboard=True)
     assert ("accuracy", outcome.records[0]["accuracy"], 5) in written
+
+
+def test_mixed_precision_rounds_products_and_keeps_weights_whole(straight, tmp_path, monkeypatch):
+    """The context of a GPU's settings, on the CPU: the path is the same."""
+    monkeypatch.setattr(training, "autocast", lambda _: torch.autocast("cpu", torch.bfloat16))
+    outcome = train(replace(TINY, steps=5), tmp_path)
+    assert {weight.dtype for weight in outcome.model.parameters()} == {torch.float32}
+    wanted = straight[0].records[0]["loss"]
+    assert outcome.records[0]["loss"] != wanted
+    assert outcome.records[0]["loss"] == pytest.approx(wanted, rel=0.05)
+
+
+def test_full_precision_is_no_autocast():
+    assert not training.autocast(TINY)._enabled
+    if torch.cuda.is_available():
+        mixed = training.autocast(replace(TINY, device="cuda", precision="mixed"))
+        assert mixed._enabled
+        assert mixed.fast_dtype == torch.bfloat16
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of what it leaves to Python, the CPU's scans
+def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
+    """Traced in pieces and run by torch itself, which is what can be tested without a compiler."""
+    compiled = []
+
+    def spy(function):
+        compiled.append(function)
+        return real(function, backend="eager")
+
+    real = torch.compile
+    monkeypatch.setattr(torch, "compile", spy)
+    outcome = train(replace(TINY, compile=True), tmp_path)
+    assert compiled == [outcome.model]
+    found, wanted = weights(tmp_path), weights(straight[1])
+    assert found.keys() == wanted.keys()
+    for name, weight in found.items():
+        torch.testing.assert_close(weight, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+def test_tensorboard_reads_what_was_written(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    outcome = train(TINY, tmp_path, tensorboard=True)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    names = ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second")
+    assert set(events.Tags()["scalars"]) == set(names)
+    for name in names:
+        written = [(event.step, event.value) for event in events.Scalars(name)]
+        assert written == [(record["step"], pytest.approx(record[name])) for record in outcome.records]
 
 
 def test_threads_are_given_back():

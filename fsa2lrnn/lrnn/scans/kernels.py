@@ -8,11 +8,13 @@ leaves loops as short as these scalar, which is several times slower. Larger blo
 fixed by b, so that results depend neither on the number of threads nor on the run.
 
 Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
-compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file.
+compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file. Who
+sits at a terminal is told so.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -20,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import cgutils
+from numba.core import cgutils, event
 from numba.extending import intrinsic
 
 WIDEST = 16
@@ -316,4 +318,31 @@ def _kernels(width: int) -> Kernels:
                         _add_loop(b, g, turn, before, i, dA, table * b * b, dv, table * b)
                         _transposed_product_loop(b, A, table * b * b, g, turn, above, j, below, k)
 
-    return Kernels(forward, backward, forward_tokens, backward_tokens)
+    made = Kernels(forward, backward, forward_tokens, backward_tokens)
+    _teller.widths.update(dict.fromkeys(made, width))
+    return made
+
+
+class _Teller(event.Listener):
+    """Says on a terminal, once for each size of blocks, why the first scan takes longer; not where the disk has it."""
+
+    def __init__(self) -> None:
+        self.widths: dict[Callable[..., None], int] = {}  # of the kernels; 0 for any size
+        self._told: set[int] = set()
+
+    def on_start(self, event: Any) -> None:
+        """numba begins to compile a function."""
+        width = self.widths.get(event.data["dispatcher"])
+        if width is None or width in self._told:
+            return
+        self._told.add(width)
+        if sys.stderr.isatty():
+            size = width or f"more than {WIDEST}"
+            print(f"compiling the scan for blocks of {size}: once, the code is kept on disk", file=sys.stderr)
+
+    def on_end(self, event: Any) -> None:
+        """There is nothing to say."""
+
+
+_teller = _Teller()
+event.register("numba:compile", _teller)

@@ -4,7 +4,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch.autograd import gradcheck
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.scans import METHODS, choose_method, scan
@@ -68,21 +67,6 @@ def test_agrees_in_single_precision_and_for_large_blocks(method, b, dtype):
     for length in (4, 5, 13, 31):
         inputs = norm_preserving(3, length, 2, b, dtype)
         assert_same(results(inputs, method), results(inputs, "sequential"), 10 * TOLERANCE[dtype])
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("b", SIZES)
-def test_gradcheck_in_double_precision(method, b):
-    for length in LENGTHS[1:]:
-        for batch, heads in SHAPES[3:] if b < 8 else SHAPES[3:5]:
-            inputs = norm_preserving(batch, length, heads, b)
-            assert gradcheck(lambda *inputs: scan(*inputs, method=method), inputs, fast_mode=True)
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("length", [1, 2, 6])
-def test_gradcheck_entry_by_entry(method, length):
-    assert gradcheck(lambda *inputs: scan(*inputs, method=method), norm_preserving(2, length, 1, 2))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.lrnn.scans import TOKEN_METHODS, choose_token_method, scan, scan_tokens
@@ -59,13 +58,6 @@ def test_agrees_in_single_precision_with_one_initial_state_for_all(method, dtype
         found, wanted = (results(tokens, inputs, run) for run in (by(method), written_out))
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other, rtol=TOLERANCE[dtype], atol=TOLERANCE[dtype] * 10)
-
-
-@pytest.mark.parametrize("method", TOKEN_METHODS)
-@pytest.mark.parametrize("length", [1, 2, 6])
-def test_gradcheck(method, length):
-    tokens, *inputs = tables(2, length, 2, 2)
-    assert gradcheck(lambda *inputs: scan_tokens(tokens, *inputs, method=method), inputs)
 
 
 @pytest.mark.parametrize("method", TOKEN_METHODS)

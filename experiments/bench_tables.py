@@ -1,0 +1,164 @@
+"""Tables in Markdown of what the benchmarks and training runs measured, each from its file in results/."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from experiments import results_io
+
+
+def markdown(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table, with a line feed at its end.
+
+    >>> print(markdown(["a", "b"], [["1", "2"]]), end="")
+    | a | b |
+    |---|---|
+    | 1 | 2 |
+    """
+    heads = list(heads)
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|", *(f"| {' | '.join(row)} |" for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def facts(document: dict[str, Any], *more: str) -> str:
+    """A line on where the numbers of a document are from."""
+    versions = document["versions"]
+    parts = [*more, document["processor"], f"torch {versions['torch']}", f"Python {versions['python']}"]
+    return f"\n{'; '.join(parts)}.\n"
+
+
+def machines() -> str:
+    """What large machines and long words cost."""
+    found = results_io.read("bench_machines")["results"]
+    large, stream = found["compile_10000_by_256"], found["stream_100_million_letters"]
+    million, chain = found["minimise_a_million_transitions"], found["minimise_a_long_chain"]
+    congruences = found["congruences_of_256_states"]
+    compiling = f"{large['seconds']:.1f} s, {large['peak_MiB_after_compiling']:,.0f} MiB at the peak, torch included"
+    streaming = f"{stream['seconds']:.1f} s, {stream['peak_MiB']:,.0f} MiB at the peak"
+    rows = [
+        ("minimise 100,000 states × 10 letters", f"{million['seconds']:.1f} s"),
+        ("minimise a chain of 1,000,000 states", f"{chain['seconds']:.1f} s"),
+        ("compile 10,000 states × 256 letters", compiling),
+        (f"prove it: {large['transitions_proved']:,} transitions", f"{large['prove_seconds']:.1f} s"),
+        ("the congruences of a machine of 256 states", f"{congruences['seconds']:.1f} s, the slowest of four machines"),
+        (f"`fsa2lrnn run task:mod_arith(5) -`, {stream['letters']:,} letters", streaming),
+    ]
+    return markdown(["job", "one run"], rows)
+
+
+def scans() -> str:
+    """Each scan at each shape, as multiples of the fused one."""
+    document = results_io.read("bench_scans")
+    names = [name for name in document["results"][0]["milliseconds"] if name != "fused"]
+    heads = ["words", "letters", "blocks", "fused, ms", *names]
+    rows = [
+        [
+            *(f"{row['batch']:,}", f"{row['length']:,}", f"{row['heads']} of {row['block']}"),
+            f"{row['milliseconds']['fused']:.2f}",
+            *(_times(row["over_fused"].get(name)) for name in names),
+        ]
+        for row in document["results"]
+    ]
+    note = f"Forward and backward, float32, {_threads(document['torch_threads'])}; medians of turns in one process"
+    return markdown(heads, rows) + facts(document, note)
+
+
+def scan_lengths() -> str:
+    """The fused scan along words of growing length."""
+    document = results_io.read("bench_scan_lengths")
+    rows = [[f"{row['length']:,}", f"{row['nanoseconds_a_letter']:.0f}"] for row in document["results"]]
+    note = (
+        f"One block of {document['results'][0]['block']}, forward and backward, {_threads(document['torch_threads'])}"
+    )
+    return markdown(["letters", "ns a letter"], rows) + facts(document, note)
+
+
+def steps() -> str:
+    """Whole training steps, as multiples of ours."""
+    document = results_io.read("bench_steps")
+    names = list(document["results"][0]["over_ours"])
+    rows = [
+        [
+            *(row["task"], str(row["layers"]), str(row["threads"]), f"{row['milliseconds']['ours']:.1f}"),
+            *(_times(row["over_ours"][name]) for name in names),
+            _times(row.get("ours_over_floor")),
+        ]
+        for row in document["results"]
+    ]
+    heads = ["task", "layers", "threads", "ours, ms", *names, "ours over the deep layers' matrix products"]
+    return markdown(heads, rows) + facts(document, f"Batches of {document['results'][0]['batch']} words, float32")
+
+
+def words() -> str:
+    """Letters a second along long words."""
+    document = results_io.read("bench_words")
+    others = ("automata-lib", "google-re2")
+    rows = [
+        [f"{row['machine']}: {name}", f"{rate:,.1f}", *(_times(row["over"].get(name, {}).get(o)) for o in others)]
+        for row in document["results"]
+        for name, rate in row["million_letters_a_second"].items()
+    ]
+    heads = ["machine and way", "million letters a second", *(f"times {other}" for other in others)]
+    return markdown(heads, rows) + facts(document, "One thread; medians of turns in one process")
+
+
+def gpu() -> str:
+    """Triton scans against the card's own copy, and training steps."""
+    document = results_io.read("bench_gpu")
+    found = document["results"]
+    rows = [
+        [
+            *(row["kind"], row["dtype"], f"{row['batch']:,}", f"{row['length']:,}"),
+            *(f"{row[way]['milliseconds']:.3f} ({row[way]['share_of_copy']:.0%})" for way in ("forward", "backward")),
+        ]
+        for row in found["scans"]
+    ]
+    heads = ["scan", "dtype", "words", "letters", "forward, ms (of the copy)", "backward, ms (of the copy)"]
+    taken = [
+        [
+            row["precision"],
+            "yes" if row["compile"] else "no",
+            f"{row['milliseconds']:.2f}" if "milliseconds" in row else row["error"],
+        ]
+        for row in found["steps"]
+    ]
+    seeds = found["seeds"]
+    in_turn, stacked = seeds["in_turn_milliseconds"], seeds["stacked_milliseconds"]
+    note = f"A step of {seeds['seeds']} seeds: {in_turn:.2f} ms one after another, {stacked:.2f} ms stacked"
+    copy = f"{found['device']}, whose copy moves {found['copy_bytes_per_second'] / 1e9:,.0f} GB/s"
+    table = markdown(["precision", "torch.compile", "ms a training step"], taken)
+    return markdown(heads, rows) + "\n" + table + facts(document, note, copy)
+
+
+def runs() -> str:
+    """Each trained model by itself: how its training ended, and its last checkpoint by length."""
+    tasks = results_io.read("training")["results"]
+    lengths = [f"{line['length']:,}" for line in tasks[0]["seeds"][0]["last_checkpoint"]]
+    rows = [
+        [
+            *(task["task"], str(seed["seed"]), f"{seed['step']:,}", f"{seed['paper_protocol']['accuracy']:.3f}"),
+            *(
+                " / ".join(f"{line[name]['accuracy']:.4f}" for name in ("last_position", "whole_word"))
+                for line in seed["last_checkpoint"]
+            ),
+        ]
+        for task in tasks
+        for seed in task["seeds"]
+    ]
+    commands = "\n".join(task["command"] for task in tasks)
+    table = markdown(["task", "seed", "steps", "best on the way", *lengths], rows)
+    return f"{table}\nLast output right / whole word right, by letters. Made by\n\n```sh\n{commands}\n```\n"
+
+
+def _times(ratio: float | None) -> str:
+    """A ratio in two figures or more; nothing for what was not measured.
+
+    >>> _times(326.4), _times(9.41), _times(None)
+    ('326', '9.4', '')
+    """
+    return "" if ratio is None else f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}" if ratio < 1 else f"{ratio:.1f}"
+
+
+def _threads(n: int) -> str:
+    return f"{n} thread{'s' if n > 1 else ''}"

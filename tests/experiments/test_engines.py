@@ -1,0 +1,99 @@
+"""Ray gives what one process gives, and an error ends one run and not the others."""
+
+import gc
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from experiments import engines
+from experiments.engines import Job, attempt, on_ray, serial
+from experiments.seeds import Plan
+from experiments.settings import Settings
+from experiments.train import Stop
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn import load
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
+    evaluate_every=2, stop_at=None,
+)  # fmt: skip
+PLAN = Plan(lengths=(3, 5), n_words=20)
+NOTHING_TO_LEARN = replace(TINY, task="regex:(a|b)*")
+
+
+def jobs(folder):
+    return [
+        Job(settings, folder / str(i), PLAN)
+        for i, settings in enumerate([TINY, NOTHING_TO_LEARN, replace(TINY, seed=3)])
+    ]
+
+
+def without_places(answer):
+    return {name: x for name, x in answer.result.items() if name not in ("folder", "model")}
+
+
+def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    with serial(Stop()) as run:
+        wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}
+    monkeypatch.chdir(tmp_path)
+    stop = Stop()
+    with on_ray(stop, cpus=1) as run:
+        found = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "ray"))}
+        with pytest.raises(
+            UnsupportedFormat, match="a run asks for 2 CPUs of 1 here: lower threads, or give a cluster"
+        ):
+            list(run([Job(replace(TINY, threads=2), tmp_path / "wide", PLAN)]))
+        stop.asked = True
+        endless = [Job(replace(TINY, steps=10**9, seed=i), tmp_path / f"endless-{i}", PLAN) for i in (0, 1)]
+        assert [answer.result["end"] for _, answer in run(endless)] == ["interrupted"] * 2
+    assert found.keys() == wanted.keys() == {0, 1, 2}
+    for i in (0, 2):
+        assert without_places(found[i]) == without_places(wanted[i])
+        a, b = (load(tmp_path / engine / str(i) / "model.safetensors").state_dict() for engine in ("serial", "ray"))
+        assert all(torch.equal(a[name], b[name]) for name in a)
+    assert wanted[0] != wanted[2]
+    for answer in (found[1], wanted[1]):
+        assert answer.result is None
+        assert answer.traceback.startswith("Traceback")
+        assert "in train" in answer.traceback
+        assert "that there is nothing to learn" in answer.traceback
+    assert os.environ["RAY_USAGE_STATS_ENABLED"] == "0"
+    gc.collect()
+
+
+def test_nothing_is_begun_after_a_stop(tmp_path):
+    stop, answers = Stop(), []
+    with serial(stop) as run:
+        for _, answer in run(jobs(tmp_path)):
+            answers.append(answer.result and answer.result["end"])
+            stop.asked = True
+    assert answers == ["steps", "interrupted", "interrupted"]
+
+
+def test_any_error_has_its_traceback(tmp_path, monkeypatch):
+    def broken(*_):
+        raise KeyError("no luck")
+
+    monkeypatch.setattr(engines, "run_seed", broken)
+    answer = attempt(Job(TINY, tmp_path / "run", PLAN))
+    assert "KeyError: 'no luck'" in answer.traceback
+    assert "in broken" in answer.traceback
+
+
+def test_a_gpu_that_is_not_there_is_not_waited_for():
+    job = Job(replace(TINY, device="cuda"), Path(), PLAN)
+    with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
+        engines._check_room({"CPU": 8.0}, [job])
+    engines._check_room({"CPU": 1.0, "GPU": 1.0}, [job])
+
+
+def test_ray_is_asked_for(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    message = r'not installed: pip install "fsa2lrnn\[sweep\]", or take --engine serial'
+    with pytest.raises(UnsupportedFormat, match=message), on_ray(Stop()):
+        pass
