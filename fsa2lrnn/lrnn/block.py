@@ -43,14 +43,19 @@ class BlockLayer(nn.Module):
         """Linear–ReLU–Linear."""
         return nn.Sequential(nn.Linear(width_in, hidden), nn.ReLU(), nn.Linear(hidden, width_out))
 
-    def tables(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of the column rule (`normalise`)."""
+        A, v = self._written(u)
+        return normalise(A, self.rule, self.p, method), v
+
+    def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """What the gates give out, before the column rule."""
         n_heads, b = self.mask.shape
         A = self.transition(u).unflatten(-1, (n_heads, b, b))
         v = self.value(u).unflatten(-1, (n_heads, b))
         if min(self.block_sizes) < b:
             A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
-        return normalise(A, self.rule, self.p), v
+        return A, v
 
     def initial_state(self, batch: int) -> Tensor:
         """x₀ for each word of a batch: (B, H, b)."""
@@ -65,7 +70,8 @@ class BlockLayer(nn.Module):
         word i: A and v are then made N times, not B·T times.
         """
         check_method(method, METHODS)
-        A, v = self.tables(u)
+        # The scans that can be differentiated twice, and need no compiler, get A and v that can and don't either.
+        A, v = self.tables(u, "auto" if method in ("auto", "fused") else "reference")
         if index is None:
             x = scan(A, v, state, method)
         elif method == "auto" or method in TOKEN_METHODS:

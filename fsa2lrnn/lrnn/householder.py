@@ -24,8 +24,7 @@ class HouseholderLayer(BlockLayer):
     def _transition_width(self) -> int:
         return self._n_factors * self.block_sizes[0]
 
-    def tables(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """A(u) and v(u): (…, d) -> (…, 1, n, n) and (…, 1, n)."""
+    def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
         n = self.block_sizes[0]
         keys = self.transition(u).unflatten(-1, (self._n_factors, n))
         rates = self.rate(u)

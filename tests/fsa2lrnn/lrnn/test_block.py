@@ -5,6 +5,7 @@ import torch
 
 from fsa2lrnn.lrnn import BlockLayerConfig
 from fsa2lrnn.lrnn.block import BlockLayer
+from fsa2lrnn.lrnn.normalise import normalise
 
 
 def layer(sizes, rule="clip"):
@@ -48,6 +49,29 @@ def test_padding_does_not_count_in_the_column_norm():
         block.transition[2].bias[9:] = 5
     A, _ = block.tables(torch.zeros(5, dtype=torch.float64))
     assert A[1, 0, 0] == 1
+
+
+@pytest.mark.parametrize("rule", ["clip", "released"])
+@pytest.mark.parametrize("method", ["fused", "sequential"])
+def test_the_scan_by_name_decides_who_computes_the_column_rule(monkeypatch, method, rule):
+    block, u, asked = layer((8,) * 8, rule), torch.randn(2, 40, 5, dtype=torch.float64), []
+
+    def watch(A, rule, p, method):
+        asked.append(method)
+        return normalise(A, rule, p, method)
+
+    monkeypatch.setattr("fsa2lrnn.lrnn.block.normalise", watch)
+    found = block(u, block.initial_state(2), method)[0]
+    torch.testing.assert_close(found, block(u, block.initial_state(2))[0], rtol=1e-11, atol=1e-11)
+    assert asked == [{"fused": "auto", "sequential": "reference"}[method], "auto"]
+
+
+def test_a_layer_that_is_scanned_in_torch_can_be_differentiated_twice():
+    block, u = layer((8,) * 8), torch.randn(1, 40, 5, dtype=torch.float64)
+    x = block(u, block.initial_state(1), "sequential")[0]
+    (gradient,) = torch.autograd.grad(x.square().sum(), block.x0, create_graph=True)
+    gradient.square().sum().backward()
+    assert block.transition[2].weight.grad.isfinite().all()
 
 
 def test_the_state_is_the_last_output():

@@ -1,9 +1,9 @@
-"""Column rules: what they keep, what they bound, and what the released one does to one-hot blocks."""
+"""The column rules' definition: what they keep, what they bound, and what the released one does to one-hot blocks."""
 
 import pytest
 import torch
 
-from fsa2lrnn.lrnn.normalise import normalise, released_scale
+from fsa2lrnn.lrnn.normalise import reference, released_scale
 
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]
 
@@ -15,7 +15,7 @@ def test_clip_leaves_one_hot_and_zero_columns_bit_for_bit(dtype, p):
     rows = torch.randint(9, (20, 9), generator=generator)
     A = torch.nn.functional.one_hot(rows, 9).transpose(-1, -2).to(dtype)
     A[:, :, 4] = 0
-    assert torch.equal(normalise(A, "clip", p), A)
+    assert torch.equal(reference(A, "clip", p), A)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 2.0, 7.5])
@@ -25,7 +25,7 @@ def test_clip_leaves_lanes_of_plus_and_minus_one_bit_for_bit(dtype, b, p):
     """Also where they are padded to the size of a block beside them."""
     A = torch.zeros(3, b, b, dtype=dtype)
     A[:, 0, 0] = torch.tensor([-1, 0, 1])
-    assert torch.equal(normalise(A, "clip", p), A)
+    assert torch.equal(reference(A, "clip", p), A)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
@@ -34,7 +34,7 @@ def test_clip_bounds_every_column_and_moves_no_short_one(p):
     norms = torch.linalg.vector_norm(A, ord=p, dim=-2)
     assert (norms < 1).any()
     assert (norms > 1).any()
-    clipped = normalise(A, "clip", p)
+    clipped = reference(A, "clip", p)
     assert (torch.linalg.vector_norm(clipped, ord=p, dim=-2) <= 1 + 1e-12).all()
     short = (norms <= 1).unsqueeze(-2).expand_as(A)
     assert torch.equal(clipped[short], A[short])
@@ -45,14 +45,14 @@ def test_clip_has_finite_gradients_at_zero_and_at_one_hot_columns(p):
     A = torch.zeros(3, 4, 4, dtype=torch.float64)
     A[1, 2, :] = 1
     A.requires_grad_()
-    (normalise(A, "clip", p) ** 2).sum().backward()
+    (reference(A, "clip", p) ** 2).sum().backward()
     assert A.grad is not None
     assert A.grad.isfinite().all()
 
 
 def test_released_centres_every_column_and_scales_by_the_largest():
     A = torch.randn(10, 5, 5, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
-    out = normalise(A, "released", 1.2)
+    out = reference(A, "released", 1.2)
     assert out.mean(-2).abs().max() < 1e-15
     assert torch.linalg.vector_norm(out, ord=1.2, dim=-2).amax(-1).sub(1).abs().max() < 1e-12
 
@@ -62,15 +62,15 @@ def test_released_scales_a_permutation_by_the_stated_factor(b, scale):
     P = torch.eye(b, dtype=torch.float64).roll(1, 0)
     x = torch.arange(b, dtype=torch.float64)
     x -= x.mean()
-    moved = normalise(P, "released", 1.2) @ x
+    moved = reference(P, "released", 1.2) @ x
     assert round(released_scale(b, 1.2), 2) == scale
     torch.testing.assert_close(moved, released_scale(b, 1.2) * (P @ x))
 
 
 def test_released_gives_nan_where_all_columns_are_constant():
-    assert normalise(torch.ones(3, 3), "released", 1.2).isnan().all()
+    assert reference(torch.ones(3, 3), "released", 1.2).isnan().all()
 
 
 def test_none_is_the_identity():
     A = torch.randn(2, 3, 3)
-    assert normalise(A, "none", 1.2) is A
+    assert reference(A, "none", 1.2) is A

@@ -1,0 +1,69 @@
+"""Column normalisation of transition blocks, by name (the paper's Eq. 6, and what the released code does instead).
+
+`reference` is the definition; `fused` is tested against it, forward and backward.
+"""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.normalise.fused import fused, takes
+from fsa2lrnn.lrnn.normalise.reference import reference
+
+RULES = ("clip", "released", "none")
+METHODS = {"reference": reference, "fused": fused}
+
+_WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for a second of compilation
+
+
+def normalise(A: Tensor, rule: str, p: float, method: str = "auto") -> Tensor:
+    """Blocks with bounded columns: (…, b, b) -> (…, b, b).
+
+    - "clip": v ↦ v / max(1, ‖v‖_p) for each column v (Eq. 6). One-hot columns have norm 1 for every p and stay.
+    - "released": the code published with the paper: subtract each column's mean, then divide the block by its largest
+      column p-norm. Columns that are all constant give 0/0, NaN, as they do there.
+    - "none": as they are.
+
+    Stable in general only for p = 1 (Eq. 7); see docs/theory.md §3.
+
+    `method` is "reference" (torch), "fused" (compiled, on the CPU; differentiable once) or "auto" (`choose_method`).
+    Raises `UnsupportedFormat` for an unknown method, or blocks that the method does not take.
+
+    >>> import torch
+    >>> normalise(torch.tensor([[3.0, 0.5], [1.0, 0.0]]), "clip", 1).tolist()
+    [[0.75, 0.5], [0.25, 0.0]]
+    """
+    if method == "auto":
+        method = choose_method(A)
+    if method not in METHODS:
+        raise UnsupportedFormat(f"method {method!r} is not known: choose one of auto, {', '.join(METHODS)}")
+    return METHODS[method](A, rule, p)
+
+
+def choose_method(A: Tensor) -> str:
+    """The method that "auto" stands for: "fused" where it takes A (…, b, b) and the work is worth compiling it.
+
+    >>> import torch
+    >>> choose_method(torch.empty(128, 40, 8, 8, 8)), choose_method(torch.empty(5, 1, 8, 8))
+    ('fused', 'reference')
+    """
+    return "fused" if takes(A) and A.numel() >= _WORTH_COMPILING else "reference"
+
+
+def released_scale(b: int, p: float) -> float:
+    """The factor by which the "released" rule scales a one-hot permutation of size b, a step, on vectors of sum zero.
+
+    A centred one-hot column has one entry 1 − 1/b and b − 1 entries −1/b; the block is divided by its p-norm.
+
+    >>> round(released_scale(8, 1.2), 2), round(released_scale(2, 1.2), 2)
+    (0.74, 1.12)
+    """
+    if b == 1:
+        return math.nan
+    return ((1 - 1 / b) ** p + (b - 1) * b**-p) ** (-1 / p)
+
+
+__all__ = ["METHODS", "RULES", "choose_method", "fused", "normalise", "reference", "released_scale"]

@@ -1,0 +1,192 @@
+"""Compiled CPU kernels of the column rules and of their gradients, on flat arrays: no torch.
+
+With c the columns before the division (centred under "released") and d what they are divided by, y = c / d results.
+Where d is the norm n of a column, ∂n/∂c_i = sgn(c_i)|c_i|^(p−1) / n^(p−1) = sgn(y_i)|y_i|^(p−1). So the gradient needs
+y and n, not c; and of all powers only |·|^(p−1), since |c|^p = |c|·|c|^(p−1). Numbers below the least normal one count
+as 0 in norms.
+
+A block's result depends on the block alone: neither on the number of threads nor on its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+from fsa2lrnn.lrnn.normalise.powers import Powers, instruction
+from fsa2lrnn.lrnn.scans.kernels import WIDEST, _fence
+
+
+def _sum(rows: Powers, terms: list[Any]) -> Any:
+    total = terms[0]
+    for term in terms[1:]:
+        total = rows.plus(total, term)
+    return total
+
+
+def _mean(rows: Powers, terms: list[Any]) -> Any:
+    return rows.over(_sum(rows, terms), rows.constant(float(rows.n)))
+
+
+def _powers_of_norms(rows: Powers, columns: list[Any], powers: Any, zero: Any) -> Any:
+    q, more = rows.load(powers, zero), rows.load(powers, zero, 1)
+    sizes = [rows.absolute(row) for row in columns]
+    return _sum(rows, [rows.times(size, rows.power(size, q, more)) for size in sizes])
+
+
+def _write_sums(rows: Powers, A: Any, a: Any, powers: Any, zero: Any, sums: Any, i: Any) -> None:
+    columns = [rows.load(A, a, row) for row in range(rows.n)]
+    rows.store(_powers_of_norms(rows, columns, powers, zero), sums, i)
+
+
+def _write_centred(rows: Powers, A: Any, a: Any, powers: Any, zero: Any, sums: Any, i: Any, out: Any) -> None:
+    block = [rows.load(A, a, row) for row in range(rows.n)]
+    mean = _mean(rows, block)
+    block = [rows.minus(row, mean) for row in block]
+    rows.store(_powers_of_norms(rows, block, powers, zero), sums, i)
+    for row, each in enumerate(block):
+        rows.store(each, out, a, row)
+
+
+def _write_roots(rows: Powers, sums: Any, i: Any, powers: Any, zero: Any) -> None:
+    total, q, more = rows.load(sums, i), rows.load(powers, zero, 2), rows.load(powers, zero, 3)
+    rows.store(rows.times(total, rows.power(total, q, more)), sums, i)  # so a sum that is no number shows
+
+
+def _write_divided(rows: Powers, A: Any, a: Any, divisors: Any, zero: Any, out: Any) -> None:
+    divisor = rows.load(divisors, zero)
+    for row in range(rows.n):
+        rows.store(rows.over(rows.load(A, a, row), divisor), out, a, row)
+
+
+def _write_dots(rows: Powers, y: Any, a: Any, dy: Any, dots: Any, zero: Any) -> None:
+    terms = [rows.times(rows.load(y, a, row), rows.load(dy, a, row)) for row in range(rows.n)]
+    rows.store(_sum(rows, terms), dots, zero)
+
+
+def _gradients(rows: Powers, y: Any, a: Any, dy: Any, powers: Any, zero: Any, factors: Any, divisors: Any) -> list[Any]:
+    q, more, factor, divisor = (
+        rows.load(powers, zero),
+        rows.load(powers, zero, 1),
+        rows.load(factors, zero),
+        rows.load(divisors, zero),
+    )
+    of_c = []
+    for row in range(rows.n):
+        value = rows.load(y, a, row)
+        of_norm = rows.signed(rows.power(rows.absolute(value), q, more), value)
+        of_c.append(rows.over(rows.minus(rows.load(dy, a, row), rows.times(factor, of_norm)), divisor))
+    return of_c
+
+
+def _write_back(rows: Powers, y: Any, a: Any, dy: Any, p: Any, zero: Any, factors: Any, d: Any, out: Any) -> None:
+    for row, value in enumerate(_gradients(rows, y, a, dy, p, zero, factors, d)):
+        rows.stream(value, out, a, row)
+
+
+def _write_back_centred(
+    rows: Powers, y: Any, a: Any, dy: Any, p: Any, zero: Any, factors: Any, d: Any, out: Any
+) -> None:
+    values = _gradients(rows, y, a, dy, p, zero, factors, d)
+    mean = _mean(rows, values)
+    for row, value in enumerate(values):
+        rows.stream(rows.minus(value, mean), out, a, row)
+
+
+_measure = instruction(_write_sums)  # sums = the p-th powers of the norms of A's columns
+_measure_centred = instruction(_write_centred)  # out = A less its columns' means, sums = those of out
+_take_roots = instruction(_write_roots)  # from sums to norms
+_divide = instruction(_write_divided)  # out = A / divisors, column by column
+_dots = instruction(_write_dots)  # dots = the sums of y·dy over each column
+_back = instruction(_write_back)  # out = (dy − factors·sgn(y)|y|^(p−1)) / divisors
+_back_centred = instruction(_write_back_centred)  # the same, less its columns' means
+
+_TOGETHER = 32  # blocks: the roots of one need not wait for another's, and all are still in the cache when divided
+
+
+@njit
+def _is_beyond(x, bound):
+    """Whether x is larger, or no number."""
+    return x > bound or x != x
+
+
+@njit
+def _largest(norms, i, b):
+    largest = norms[i]
+    for j in range(1, b):
+        if _is_beyond(norms[i + j], largest):
+            largest = norms[i + j]
+    return largest
+
+
+class Kernels(NamedTuple):
+    """The kernels of one rule for blocks of size b, which do the blocks `part` = (i0, i1) of N.
+
+    `powers` holds b times each of p − 1, cut short, what is missing, 1/p − 1, cut short, and what is missing
+    (`Powers.power`).
+
+    - forward(A, powers, y, norms, part): writes y (N,b,b) and norms (N,b), of the columns that are divided.
+    - backward(y, norms, dy, powers, dA, part): writes dA (N,b,b), which lies at a multiple of 64 bytes.
+    """
+
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+
+
+@lru_cache
+def kernels(rule: str, width: int) -> Kernels:
+    """The kernels for "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
+    centring = rule == "released"  # a constant to the compiler, which drops the branch that is not taken
+
+    @njit(cache=True, nogil=True)
+    def forward(A, powers, y, norms, part):
+        divisors = np.empty(width, A.dtype)
+        for start in range(part[0], part[1], _TOGETHER):
+            end = min(start + _TOGETHER, part[1])
+            for n in range(start, end):
+                if centring:
+                    _measure_centred(width, (A, n * width * width, powers, 0, norms, n * width, y))
+                else:
+                    _measure(width, (A, n * width * width, powers, 0, norms, n * width))
+            for n in range(start, end):
+                _take_roots(width, (norms, n * width, powers, 0))
+            for n in range(start, end):
+                i, a = n * width, n * width * width
+                if centring:
+                    divisors[:] = _largest(norms, i, width)
+                    _divide(width, (y, a, divisors, 0, y))
+                else:
+                    for j in range(width):
+                        divisors[j] = norms[i + j] if _is_beyond(norms[i + j], 1) else 1
+                    _divide(width, (A, a, divisors, 0, y))
+
+    @njit(cache=True, nogil=True)
+    def backward(y, norms, dy, powers, dA, part):
+        dots, factors, divisors = np.empty(width, y.dtype), np.empty(width, y.dtype), np.empty(width, y.dtype)
+        for n in range(part[0], part[1]):
+            i, a = n * width, n * width * width
+            _dots(width, (y, a, dy, dots, 0))
+            if centring:  # the largest column is what divides all; several share its gradient
+                largest, total, n_largest = _largest(norms, i, width), 0 * dots[0], 0
+                for j in range(width):
+                    total += dots[j]
+                    n_largest += norms[i + j] == largest
+                for j in range(width):
+                    factors[j] = total / n_largest if norms[i + j] == largest else 0
+                divisors[:] = largest
+                _back_centred(width, (y, a, dy, powers, 0, factors, divisors, dA))
+            else:
+                for j in range(width):
+                    factors[j] = 0 if norms[i + j] < 1 else dots[j]
+                    divisors[j] = norms[i + j] if _is_beyond(norms[i + j], 1) else 1
+                _back(width, (y, a, dy, powers, 0, factors, divisors, dA))
+        _fence()  # pyright: ignore[reportCallIssue] - numba passes the argument
+
+    return Kernels(forward, backward)
+
+
+__all__ = ["WIDEST", "Kernels", "kernels"]

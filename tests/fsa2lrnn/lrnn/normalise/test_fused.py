@@ -1,0 +1,181 @@
+"""The compiled column rules against the reference, forward and backward, and what is their own."""
+
+import sys
+
+import pytest
+import torch
+from torch.autograd import gradcheck
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.normalise import choose_method, normalise, reference
+
+module = sys.modules["fsa2lrnn.lrnn.normalise.fused"]  # under its name, the package has the function
+RULES = ["clip", "released"]
+ORDERS = [1.0, 1.2, 2.0, 7.5]
+SIZES = [3, 5, 8]
+TOLERANCE = {torch.float64: 1e-13, torch.float32: 2e-5}
+
+
+def blocks(b, dtype=torch.float64, n=60, seed=0):
+    """Blocks of all magnitudes, some of their columns zero and some one-hot."""
+    generator = torch.Generator().manual_seed(seed)
+    A = torch.randn(n, 2, b, b, generator=generator, dtype=torch.float64)
+    A *= torch.logspace(-3, 3, n, dtype=torch.float64)[:, None, None, None]
+    A[::3, :, :, 0] = 0
+    A[1::3, :, :, 1] = torch.eye(b, dtype=torch.float64)[0]
+    return A.to(dtype)
+
+
+def results(A, rule, p, method):
+    """The blocks, and the gradient of a sum in which each number counts otherwise."""
+    A = A.detach().clone().requires_grad_()
+    y = normalise(A, rule, p, method)
+    weight = torch.randn(y.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    (y * weight.to(y.dtype)).sum().backward()
+    return y, A.grad
+
+
+def assert_close(found, wanted, tolerance):
+    """Within `tolerance` of the largest number in each block."""
+    for one, other in zip(found, wanted, strict=True):
+        assert ((one - other).abs() <= tolerance * other.abs().amax((-1, -2), keepdim=True)).all()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("b", SIZES)
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_agrees_with_the_reference_forward_and_backward(dtype, b, rule):
+    A = blocks(b, dtype)
+    for p in ORDERS:
+        assert_close(results(A, rule, p, "fused"), results(A, rule, p, "reference"), TOLERANCE[dtype])
+
+
+def test_agrees_for_the_widest_blocks():
+    A = blocks(module.WIDEST, torch.float32)
+    assert_close(results(A, "released", 1.2, "fused"), results(A, "released", 1.2, "reference"), 2e-5)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("p", ORDERS)
+def test_single_precision_is_no_further_from_the_truth_than_rounding_explains(p, rule):
+    A = blocks(8, torch.float32)
+    assert_close([results(A, rule, p, "fused")[0].double()], [reference(A.double(), rule, p)], 1e-6)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("b", [2, 3])
+def test_gradcheck_in_double_precision(b, rule):
+    A = torch.randn(4, b, b, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    assert gradcheck(lambda A: normalise(A, rule, 1.2, "fused"), A.requires_grad_())
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+@pytest.mark.parametrize("p", ORDERS)
+@pytest.mark.parametrize("b", [1, 2, 5, 8])
+def test_clip_leaves_short_columns_and_their_gradients_bit_for_bit(b, p, dtype):
+    zeros_and_ones = torch.eye(b)[torch.randint(b, (20, b), generator=torch.Generator().manual_seed(0))].mT
+    zeros_and_ones[:5, :, 0] = 0
+    zeros_and_ones[5:9] *= -1
+    short = torch.rand(20, b, b, generator=torch.Generator().manual_seed(1)) / b
+    for A in (zeros_and_ones, short):
+        A = A.to(dtype)
+        assert torch.equal(normalise(A, "clip", p, "fused"), A)
+    A, dy = short.to(dtype).requires_grad_(), torch.randn(20, b, b, dtype=dtype)
+    is_long = torch.linalg.vector_norm(A.detach(), ord=p, dim=-2, keepdim=True) > 0.99
+    normalise(A, "clip", p, "fused").backward(dy)
+    assert torch.equal(A.grad.where(~is_long, 0), dy.where(~is_long, 0))
+
+
+@pytest.mark.parametrize("p", ORDERS)
+def test_at_norm_one_and_at_zero_the_gradients_are_the_references(p):
+    A = torch.zeros(3, 4, 4, dtype=torch.float64)
+    A[0] = torch.eye(4)
+    A[1, 2, :] = -1
+    assert_close(results(A, "clip", p, "fused"), results(A, "clip", p, "reference"), 1e-13)
+
+
+@pytest.mark.parametrize("p", ORDERS)
+@pytest.mark.parametrize("n_largest", [1, 2, 4])
+def test_columns_that_are_largest_together_share_the_gradient(n_largest, p):
+    A = torch.randn(4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    A[:, :n_largest] = 3 * A[:, :1]  # equal columns: norms that are equal to the last bit
+    assert_close(results(A, "released", p, "fused"), results(A, "released", p, "reference"), 1e-13)
+
+
+def test_released_gives_nan_where_all_columns_are_constant_and_there_alone():
+    A = torch.randn(5, 3, 3)
+    A[2] = torch.arange(3.0)
+    for tensor in results(A, "released", 1.2, "fused"):
+        assert tensor.isnan().flatten(1).all(1).tolist() == [False, False, True, False, False]
+        assert tensor.isnan().flatten(1).any(1).tolist() == [False, False, True, False, False]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_what_is_no_number_shows_where_the_reference_shows_it(wrong, rule):
+    A = torch.randn(4, 3, 3, generator=torch.Generator().manual_seed(0))
+    A[1, 2, 0] = wrong
+    found, wanted = (normalise(A, rule, 1.2, method) for method in ("fused", "reference"))
+    torch.testing.assert_close(found, wanted, equal_nan=True)
+    assert found.isnan().any()
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("shape", [(0, 3, 3), (5, 0, 3, 3), (3, 3), (2, 3, 4, 3, 3)])
+def test_any_number_of_blocks_in_any_layout(shape, rule):
+    A = torch.randn(shape, dtype=torch.float64)
+    assert_close(results(A.mT, rule, 1.2, "fused"), results(A.mT, rule, 1.2, "reference"), 1e-13)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_threads_change_no_bit(monkeypatch, rule):
+    monkeypatch.setattr(sys.modules["fsa2lrnn.lrnn.scans.fused"], "_WORTH_A_THREAD", 1)
+    A, found = blocks(8, torch.float32, n=7), []
+    for n_threads in (1, 2, 3):
+        monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
+        found.append(results(A, rule, 1.2, "fused"))
+    for others in found[1:]:
+        for one, other in zip(found[0], others, strict=True):
+            assert torch.equal(one, other)
+
+
+def test_none_is_the_identity():
+    A = torch.randn(2, 3, 3)
+    assert normalise(A, "none", 1.2, "fused") is A
+
+
+def test_a_second_derivative_is_refused_not_wrong():
+    A = torch.randn(2, 3, 3, requires_grad=True)
+    (gradient,) = torch.autograd.grad(normalise(A, "clip", 1.2, "fused").square().sum(), A, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("A", "named"),
+    [
+        (torch.zeros(3, 17, 17), "size 17, float32 on cpu"),
+        (torch.zeros(3, 2, 2, dtype=torch.bfloat16), "size 2, bfloat16 on cpu"),
+        (torch.zeros(3, 2, 2, device="meta"), "size 2, float32 on meta"),
+        (torch.zeros(3, 0, 0), "size 0, float32 on cpu"),
+    ],
+)
+def test_what_the_kernels_do_not_take_is_refused_by_name_and_not_chosen(A, named):
+    with pytest.raises(UnsupportedFormat, match=f'blocks of {named}: .* choose method="reference"'):
+        normalise(A, "clip", 1.2, "fused")
+    assert choose_method(A.expand(10_000, *A.shape)) == "reference"
+
+
+def test_what_auto_chooses():
+    enough = module.WIDEST**2 * 8
+    assert choose_method(torch.empty(enough // 4, 2, 2)) == "fused"
+    assert choose_method(torch.empty(enough // 4 - 1, 2, 2)) == "reference"
+    assert choose_method(torch.empty(128, 40, 8, 8, 8, dtype=torch.float64)) == "fused"
+    A = torch.randn(128, 8, 8)
+    assert torch.equal(normalise(A, "released", 1.2), normalise(A, "released", 1.2, "fused"))
+    assert torch.equal(normalise(A[:3], "released", 1.2), reference(A[:3], "released", 1.2))
+
+
+def test_an_unknown_method_is_refused_by_name():
+    with pytest.raises(UnsupportedFormat, match="method 'fast' is not known: choose one of auto, reference, fused"):
+        normalise(torch.zeros(2, 2), "clip", 1.2, "fast")
