@@ -1,7 +1,9 @@
 """Long words on compiled machines: `python -m experiments.bench_words`.
 
 Letters a second of the compiled walks on a model's transition table, beside automata-lib's own simulation and, where it
-is installed, google-re2 on an equivalent regular expression. In turns in one process, one thread; medians.
+is installed, google-re2 on an equivalent regular expression. In turns in one process, one thread; medians. Each gets
+its words in the form that it reads fastest, made beforehand: ours as numbers of letters, one byte each (and as int64,
+the tokens that a model takes), automata-lib as a str, google-re2 as bytes.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from rich.table import Table
 from experiments import results_io
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.leaps import Leaps
-from fsa2lrnn.tables import walk
+from fsa2lrnn.tables import walk, walk_words
 
 LETTERS = 100_000_000
 SLOW_LETTERS = 1_000_000  # for those that would take minutes
@@ -61,11 +63,15 @@ def measure(machine: MooreMachine, pattern: str | None) -> dict:
     leaps, short = Leaps.of(machine.delta), tokens[:SLOW_LETTERS]
     word = "".join(str(machine.alphabet[a]) for a in short)
     batch = tokens[: LETTERS // BATCH * BATCH].reshape(BATCH, -1)
-    starts = np.full(BATCH, machine.start)
+    some = tokens[: SLOW_LETTERS // BATCH * BATCH].reshape(BATCH, -1)
+    starts, states = np.full(BATCH, machine.start), np.empty(some.shape, np.int64)
+    wide, words = batch[:, : batch.shape[1] // 8 + 1].astype(np.int64), f"{BATCH:,} words"
     ours: dict[str, tuple[int, Callable[[], object]]] = {
         f"one word, {leaps.m} letters at a time": (LETTERS, lambda: leaps.final(machine.start, tokens)),
-        f"{BATCH:,} words": (batch.size, lambda: leaps.finals(starts, batch)),
+        f"{words}, {leaps.m} letters at a time": (batch.size, lambda: leaps.finals(starts, batch)),
+        f"{words}, int64, {leaps.m} letters at a time": (wide.size, lambda: leaps.finals(starts, wide)),
         "one word, every state kept": (SLOW_LETTERS, lambda: walk(machine.delta, machine.start, short)),
+        f"{words}, every state kept": (some.size, lambda: walk_words(machine.delta, starts, some, states)),
     }
     others: dict[str, tuple[int, Callable[[], object]]] = {}
     if machine.is_acceptor:
@@ -77,15 +83,18 @@ def measure(machine: MooreMachine, pattern: str | None) -> dict:
         expression, text = re2.compile(pattern), "".join(map(str, machine.alphabet)).encode()
         letters = np.frombuffer(text, np.uint8)[tokens].tobytes()
         others["google-re2"] = (LETTERS, lambda: expression.fullmatch(letters))
-    _check(machine, leaps, tokens)
+    _check(machine, leaps, tokens, batch)
     rates = _rates({**ours, **others})
     over = {name: {other: rates[name] / rates[other] for other in others} for name in ours}
     return {"states": machine.n_states, "letters": LETTERS, "million_letters_a_second": rates, "over": over}
 
 
-def _check(machine: MooreMachine, leaps: Leaps, tokens: np.ndarray) -> None:
+def _check(machine: MooreMachine, leaps: Leaps, tokens: np.ndarray, batch: np.ndarray) -> None:
+    ends = [walk(machine.delta, machine.start, word)[-1] for word in batch]
     if leaps.final(machine.start, tokens) != walk(machine.delta, machine.start, tokens)[-1]:
         raise SystemExit("leaps lead elsewhere than single steps")
+    if leaps.finals(np.full(len(batch), machine.start), batch).tolist() != ends:
+        raise SystemExit("leaps over a batch lead elsewhere than single steps")
 
 
 def _rates(actions: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, float]:

@@ -1,21 +1,33 @@
-"""Long words on small tables, several letters at a time.
+"""Long words and many words on small tables, several letters at a time.
 
 A step q ← next_state[a, q] waits for the one before: a load from the nearest cache, some five cycles a letter. A table
-of what *m* letters do together takes as long a step and needs 1/m of the steps; m is the largest for which that table
-still fits. Where only some states are possible, the maps of pieces of a word can be made in any order and composed
-(a parallel prefix, as in the paper's PScan, over maps in place of matrices): so do the threads here.
+of what *m* letters do together takes as long a step and needs 1/m of the steps; m is 2, 4 or 8, the largest for which
+that table still fits. The m letters are read as one number by joining neighbours, pairs first, then pairs of pairs: the
+same operation on all of a block, so that the compiler makes vectors of it. Steps of different words, or of different
+pieces of a word, do not wait for one another: eight of them are in flight at once.
+
+The pieces of one word need to know where they start. Where only some states are possible, each piece's map of states to
+states is made by itself, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of
+matrices): so do the threads here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit, prange
+from numba import njit
 
-_TABLE_BYTES = 1 << 14  # half of a first-level cache; the other half streams the tokens
-_FEW_STATES = 8  # chains of loads that a core follows in about the time of one
-_LONG = 1 << 20  # letters from which a second thread pays
+from fsa2lrnn.tables import walk, walk_words
+
+LANES = 8  # words, or pieces of one, that are in flight at once
+FEW_STATES = 8  # chains of loads that a core follows in about the time of one
+LONG = 1 << 20  # letters from which a second thread pays
+_TABLE_BYTES = 1 << 14  # half of a first-level cache; the other half streams the letters
+_LETTERS_A_LEAP = 8  # at most: so many bytes are a machine word
+_BLOCK = 1 << 11  # letters of a word that are read as numbers before they are followed: long enough to be fetched ahead
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +39,7 @@ class Leaps:
         table: next states, of m letters, (|Σ|ᵐ·n,): letters as digits, the first the most significant.
         n_letters: |Σ|.
         n_states: n.
-        m: letters a leap.
+        m: letters a leap, 1, 2, 4 or 8.
     """
 
     single: np.ndarray
@@ -42,98 +54,170 @@ class Leaps:
 
         >>> leaps = Leaps.of(np.array([[0, 1], [1, 0]]))
         >>> leaps.m, leaps.final(0, np.array([1, 0, 1, 1]))
-        (13, 1)
+        (8, 1)
         """
         k, n = next_state.shape
-        dtype = np.uint8 if n <= 2**8 else np.uint16 if n <= 2**16 else np.uint32
+        dtype = np.uint16 if n <= 2**16 else np.uint32
         single = np.ascontiguousarray(next_state, dtype)
         table, m = single, 1
-        while k > 1 and table.nbytes * k <= _TABLE_BYTES:
-            table = single[:, table].swapaxes(0, 1).reshape(-1, n)  # the letters so far, then one more
-            m += 1
+        while k > 1 and len(table) ** 2 * n * single.itemsize <= _TABLE_BYTES and m < _LETTERS_A_LEAP:
+            table = table[:, table].swapaxes(0, 1).reshape(-1, n)  # the letters so far, then as many again
+            m *= 2
         return cls(single.reshape(-1), table.reshape(-1), k, n, m)
 
     def final(self, start: int, tokens: np.ndarray, threads: int = 1) -> int:
         """The state after a word, unsigned or signed integer tokens (T,)."""
-        if threads > 1 and self.n_states <= _FEW_STATES and len(tokens) >= _LONG:
-            maps = _piecewise(self.single, self.table, self.n_letters, self.n_states, self.m, tokens, threads)
-            for f in maps:
+        if threads > 1 and self.n_states <= FEW_STATES and len(tokens) >= LONG:
+            pieces = np.array_split(tokens, threads)
+            for f in _at_once(self.map_of, pieces, threads):
                 start = int(f[start])
             return start
-        return int(_final(self.single, self.table, self.n_letters, self.n_states, self.m, start, tokens))
+        return int(self._along(np.array([start]), tokens)[0])
 
     def map_of(self, tokens: np.ndarray) -> np.ndarray:
         """The state that a word leads each state to, int64 (n,)."""
-        return _map_of(self.single, self.table, self.n_letters, self.n_states, self.m, tokens)
+        return self._along(np.arange(self.n_states), tokens)
 
     def finals(self, starts: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """The states after a batch of words of one length, tokens (B, T), from starts (B,): int64 (B,)."""
-        return _finals(self.single, self.table, self.n_letters, self.n_states, self.m, starts, tokens)
+        states = np.array(starts, np.int64)
+        _finals(self.single, self.table, self.n_letters, self.n_states, self.m, states, tokens, *_buffers())
+        return states
+
+    def walk(self, start: int, tokens: np.ndarray, states: np.ndarray, threads: int = 1) -> None:
+        """Fills `states` (T,), int64, with the state after every letter of a word, tokens (T,).
+
+        The word is cut in pieces whose starts are found by leaps; then the pieces are walked side by side.
+        """
+        threads = threads if len(tokens) >= LONG else 1
+        n_pieces = LANES * threads
+        size = len(tokens) // n_pieces
+        whole = n_pieces * size
+        pieces = tokens[:whole].reshape(n_pieces, size)
+        starts = self._starts(start, pieces, threads)
+        next_state = self.single.reshape(self.n_letters, self.n_states)
+        kept = states[:whole].reshape(n_pieces, size)
+
+        def fill(first: int) -> None:
+            walk_words(next_state, starts[first : first + LANES], pieces[first : first + LANES], kept[first:])
+
+        list(_at_once(fill, range(0, n_pieces, LANES), threads))
+        last = int(states[whole - 1]) if whole else start
+        states[whole:] = walk(next_state, last, tokens[whole:])
+
+    def _starts(self, start: int, pieces: np.ndarray, threads: int) -> np.ndarray:
+        """The state before each of the pieces (P, S) of one word."""
+        starts = np.empty(len(pieces), np.int64)
+        starts[0] = start
+        if threads > 1 and self.n_states <= FEW_STATES:
+            for i, f in enumerate(_at_once(self.map_of, pieces[:-1], threads)):
+                starts[i + 1] = f[starts[i]]
+        else:
+            for i, piece in enumerate(pieces[:-1]):
+                starts[i + 1] = self.final(int(starts[i]), piece)
+        return starts
+
+    def _along(self, states: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        _along(self.single, self.table, self.n_letters, self.n_states, self.m, states, tokens, *_buffers())
+        return states
 
 
-@njit(inline="always")  # as a call it would cost half the speed
-def _code(tokens, t, m, k):  # type: ignore[no-untyped-def]
-    """The m letters from position t on as one number, the first digit the most significant."""
-    code = 0
-    for i in range(m):
-        code = code * k + tokens[t + i]
-    return code
+def _buffers() -> tuple[np.ndarray, np.ndarray]:
+    """Letters as bytes, and two stages of joining them: a table of 2¹⁴ bytes has no row beyond what two bytes count."""
+    return np.empty(LANES * _BLOCK, np.uint8), np.empty((2, LANES * _BLOCK // 2), np.uint16)
+
+
+def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:
+    """What `act` makes of each part, in order; the kernels let go of Python's lock."""
+    if threads == 1:
+        return map(act, parts)
+    with ThreadPoolExecutor(threads) as pool:
+        return list(pool.map(act, parts))
 
 
 @njit(cache=True, nogil=True)
-def _final(single, table, k, n, m, q, tokens):  # type: ignore[no-untyped-def]
-    T = tokens.shape[0]
-    whole = T - T % m
-    for t in range(0, whole, m):
-        code = _code(tokens, t, m, k)
-        q = table[code * n + q]
-    for t in range(whole, T):
-        q = single[tokens[t] * n + q]
-    return q
+def _join(pairs, bits, base, joined):  # type: ignore[no-untyped-def]
+    """Two digits as one number, the first, in the low half of the pair, the more significant."""
+    low = np.uint32((1 << bits) - 1)
+    for i in range(pairs.shape[0]):
+        pair = np.uint32(pairs[i])
+        joined[i] = np.uint32(pair & low) * np.uint32(base) + np.uint32(pair >> np.uint32(bits))
 
 
 @njit(cache=True, nogil=True)
-def _map_of(single, table, k, n, m, tokens):  # type: ignore[no-untyped-def]
-    f = np.arange(n)
-    T = tokens.shape[0]
-    whole = T - T % m
-    for t in range(0, whole, m):
-        code = _code(tokens, t, m, k)
-        for q in range(n):
-            f[q] = table[code * n + f[q]]
-    for t in range(whole, T):
-        for q in range(n):
-            f[q] = single[tokens[t] * n + f[q]]
-    return f
+def _codes(tokens, k, m, letters, joined):  # type: ignore[no-untyped-def]
+    """Tokens (W, L), m a divisor of L and more than 1, as numbers (W, L/m) of m digits, in place of `joined`."""
+    W, L = tokens.shape
+    for w in range(W):
+        for i in range(L):
+            letters[w * L + i] = tokens[w, i]
+    n = W * L // 2
+    _join(letters[: 2 * n].view(np.uint16), 8, k, joined[0])
+    if m == 2:
+        return joined[0, :n].reshape(W, L // 2)
+    _join(joined[0, :n].view(np.uint32), 16, k**2, joined[1])
+    if m == 4:
+        return joined[1, : n // 2].reshape(W, L // 4)
+    _join(joined[1, : n // 2].view(np.uint32), 16, k**4, joined[0])
+    return joined[0, : n // 4].reshape(W, L // 8)
 
 
-@njit(cache=True, parallel=True)
-def _piecewise(single, table, k, n, m, tokens, pieces):  # type: ignore[no-untyped-def]
-    maps = np.empty((pieces, n), np.int64)
-    size = (tokens.shape[0] + pieces - 1) // pieces
-    for p in prange(pieces):
-        maps[p] = _map_of(single, table, k, n, m, tokens[p * size : min((p + 1) * size, tokens.shape[0])])
-    return maps
+@njit(inline="always")
+def _next(table, n, code, q):  # type: ignore[no-untyped-def]
+    # Unsigned throughout: a signed index would be tested for counting from the end.
+    return np.uint64(table[np.uint64(code) * n + q])
 
 
 @njit(cache=True, nogil=True)
-def _finals(single, table, k, n, m, starts, tokens):  # type: ignore[no-untyped-def]
+def _eight(table, n, codes, q):  # type: ignore[no-untyped-def]
+    """Steps along eight words, codes (8, L), from states q (8,) and to them: straight on, so that they overlap."""
+    n = np.uint64(n)
+    q0, q1, q2, q3 = np.uint64(q[0]), np.uint64(q[1]), np.uint64(q[2]), np.uint64(q[3])
+    q4, q5, q6, q7 = np.uint64(q[4]), np.uint64(q[5]), np.uint64(q[6]), np.uint64(q[7])
+    for i in range(codes.shape[1]):
+        q0, q1 = _next(table, n, codes[0, i], q0), _next(table, n, codes[1, i], q1)
+        q2, q3 = _next(table, n, codes[2, i], q2), _next(table, n, codes[3, i], q3)
+        q4, q5 = _next(table, n, codes[4, i], q4), _next(table, n, codes[5, i], q5)
+        q6, q7 = _next(table, n, codes[6, i], q6), _next(table, n, codes[7, i], q7)
+    q[0], q[1], q[2], q[3] = q0, q1, q2, q3
+    q[4], q[5], q[6], q[7] = q4, q5, q6, q7
+
+
+@njit(cache=True, nogil=True)
+def _one(table, n, codes, q):  # type: ignore[no-untyped-def]
+    """Steps along one word, codes (L,), from each of the states q (S,) and to them."""
+    n = np.uint64(n)
+    if q.shape[0] == 1:
+        state = np.uint64(q[0])
+        for code in codes:
+            state = _next(table, n, code, state)
+        q[0] = state
+        return
+    for code in codes:
+        for j in range(q.shape[0]):
+            q[j] = _next(table, n, code, np.uint64(q[j]))
+
+
+@njit(cache=True, nogil=True)
+def _finals(single, table, k, n, m, states, tokens, letters, joined):  # type: ignore[no-untyped-def]
     B, T = tokens.shape
-    result = np.empty(B, np.int64)
-    whole = T - T % m
-    lanes = 8  # words in flight, so that their loads overlap
-    for first in range(0, B, lanes):
-        width = min(lanes, B - first)
-        q = np.empty(lanes, np.int64)
-        for w in range(width):
-            q[w] = starts[first + w]
-        for t in range(0, whole, m):
-            for w in range(width):
-                code = _code(tokens[first + w], t, m, k)
-                q[w] = table[code * n + q[w]]
-        for t in range(whole, T):
-            for w in range(width):
-                q[w] = single[tokens[first + w, t] * n + q[w]]
-        for w in range(width):
-            result[first + w] = q[w]
-    return result
+    eights, whole = B - B % 8, T - T % m if m > 1 else 0
+    block = letters.shape[0] // 8
+    for b in range(0, eights, 8):
+        q = states[b : b + 8]
+        for t in range(0, whole, block):
+            codes = _codes(tokens[b : b + 8, t : min(t + block, whole)], k, m, letters, joined)
+            _eight(table, n, codes, q)
+        _eight(single, n, tokens[b : b + 8, whole:], q)
+    for b in range(eights, B):
+        _along(single, table, k, n, m, states[b : b + 1], tokens[b], letters, joined)
+
+
+@njit(cache=True, nogil=True)
+def _along(single, table, k, n, m, states, tokens, letters, joined):  # type: ignore[no-untyped-def]
+    T, block = tokens.shape[0], letters.shape[0] // 8
+    whole = T - T % m if m > 1 else 0
+    for t in range(0, whole, block):
+        word = tokens[t : min(t + block, whole)]
+        _one(table, n, _codes(np.expand_dims(word, 0), k, m, letters, joined)[0], states)
+    _one(single, n, tokens[whole:], states)

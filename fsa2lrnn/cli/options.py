@@ -16,7 +16,7 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none"]
 Preset = Literal["released", "quick"]
 Sampler = Literal["uniform", "live", "task"]
-Scan = Literal["auto", "sequential", "pscan", "chunked", "fused"]
+Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "walk", "compose"]
 
 _SOURCE = "regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)"
 _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"

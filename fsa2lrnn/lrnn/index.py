@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 
 from fsa2lrnn import tables
+from fsa2lrnn.leaps import FEW_STATES, LANES, LONG, Leaps
 from fsa2lrnn.lrnn.config import IndexLayerConfig
 from fsa2lrnn.lrnn.scans import check_method
 
@@ -35,13 +35,40 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 
 
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
-    """The same by a compiled loop on the CPU, a word at a time."""
-    table = next_state.numpy()
-    rows = [torch.from_numpy(tables.walk(table, int(s), word.numpy())) for s, word in zip(q, cells, strict=True)]
-    return torch.stack(rows) if rows else torch.empty_like(cells)
+    """The same by a compiled loop on the CPU, eight words side by side."""
+    states = torch.empty(cells.shape, dtype=torch.int64)
+    tables.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
+    return states
 
 
-METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk}
+def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
+    """The same by composing the maps of several letters, on the CPU: by what leaps over each piece of a word the pieces
+    know where they start, and are walked side by side, shared out among torch's threads."""
+    leaps, threads = Leaps.of(next_state.numpy()), torch.get_num_threads()
+    states = torch.empty(cells.shape, dtype=torch.int64)
+    for start, word, row in zip(q, cells.contiguous(), states, strict=True):
+        leaps.walk(int(start), word.numpy(), row.numpy(), threads)
+    return states
+
+
+METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk, "compose": compose}
+
+
+def choose_method(next_state: Tensor, cells: Tensor) -> str:
+    """The method that "auto" stands for: by the device, the table (C, n) and the shape (B, T) of the cells.
+
+    Away from the CPU there is the sequential one alone that needs no more memory than its result. On the CPU words are
+    walked, but few long ones are composed where torch has threads to share out the pieces, and states are so few that
+    the threads need not wait for one another.
+
+    >>> choose_method(torch.empty(5, 8), torch.empty(8, 10))
+    'walk'
+    """
+    if cells.device.type != "cpu":
+        return "sequential"
+    batch, length = cells.shape
+    shared_out = batch < LANES and length >= LONG and next_state.shape[1] <= FEW_STATES
+    return "compose" if shared_out and torch.get_num_threads() > 1 else "walk"
 
 
 class IndexLayer(nn.Module):
@@ -69,7 +96,7 @@ class IndexLayer(nn.Module):
         """State indices q_1 … q_T and the last: (B, T), (B,) -> (B, T), (B,)."""
         check_method(method, METHODS)
         if method == "auto":
-            method = "walk" if cells.device.type == "cpu" and cells.shape[1] > cells.shape[0] else "sequential"
+            method = choose_method(self.next_state, cells)
         states = METHODS[method](self.next_state, cells, state)
         return states, states[:, -1] if states.shape[1] else state
 
@@ -106,4 +133,9 @@ class IndexReadout(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Logits: (…) -> (…, |Γ|)."""
-        return one_hot(self.output[states], self.n_outputs).to(self.unit.dtype)
+        logits = self.unit.new_zeros(*states.shape, self.n_outputs)
+        return logits.scatter_(-1, self.numbers(states).unsqueeze(-1), 1)
+
+    def numbers(self, states: Tensor) -> Tensor:
+        """The output's number, which has the largest logit: (…) -> (…)."""
+        return self.output[states]

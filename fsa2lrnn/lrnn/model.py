@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding
 
 from fsa2lrnn.errors import InvalidWord, NotExact
-from fsa2lrnn.lrnn import index
+from fsa2lrnn.lrnn import index, repeats
 from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.config import HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fsa2lrnn.lrnn.switched import Readout
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
+_CHUNK = 1 << 12  # letters that one piece may have
+_INDEX_CHUNK = 1 << 20  # the same for an index layer, which threads share out
 
 
 class LayerState(NamedTuple):
@@ -140,6 +143,11 @@ class LRNN(nn.Module):
 
         Splitting a word and carrying the state computes the same recurrence as reading it whole.
         """
+        stream, after = self._run(tokens, state, method)
+        return self._read(stream), after
+
+    def _run(self, tokens: Tensor, state: State, method: str) -> tuple[Tensor, State]:
+        """What the read-out reads along `tokens`, and the state after them."""
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
@@ -149,11 +157,21 @@ class LRNN(nn.Module):
                 x, last = self._layer(i, stream, state[i], method)
             after.append(last)
             stream = self._connect(i, stream, x)
-        return self.readout(self._norm(len(self.layers), stream)), tuple(after)
+        return stream, tuple(after)
 
     def _layer(self, i: int, stream: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
-        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b)."""
+        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
+
+        Where the stream repeats, as a compiled model's does, A and v are made once for each input that occurs: with the
+        same bits wherever sums do not round, which a compiled model's don't.
+        """
         u, last_u = self._norm(i, stream), None
+        numbered = repeats.number(u) if isinstance(self.layers[i], BlockLayer) else None
+        if numbered is not None and state.u is not None:
+            last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
+        if numbered is not None:
+            x, last_x = self.layers[i](numbered.rows, state.x, method, numbered.index)
+            return x, LayerState(last_x, last_u)
         if state.u is not None:
             shifted = torch.cat([state.u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
             last_u = shifted[:, -1]
@@ -184,6 +202,12 @@ class LRNN(nn.Module):
             index = torch.cat([of_first[:, None], n * tokens[:, 1:] + tokens[:, :-1]], dim=1)
         x, last_x = self.layers[0](u, state.x, method, index)
         return x, LayerState(last_x, last_u)
+
+    def _read(self, stream: Tensor) -> Tensor:
+        """Logits from what the read-out reads: (B, T, d), or state indices (B, T) -> (B, T, |Γ|)."""
+        read = self._norm(len(self.layers), stream)
+        numbered = repeats.number(read) if self.config.index_layer is None else None
+        return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""
@@ -239,13 +263,20 @@ class LRNN(nn.Module):
             for piece in pieces:
                 for start in range(0, len(piece), size):
                     tokens = torch.from_numpy(piece[start : start + size]).to(self.device)
-                    logits, state = self.advance(tokens[None], state, method)
-                    yield decode(logits[0], read).cpu().numpy()
+                    stream, state = self._run(tokens[None], state, method)
+                    yield self._numbers(stream[0], read).cpu().numpy()
                     read += len(tokens)
 
+    def _numbers(self, stream: Tensor, position: int) -> Tensor:
+        """Output numbers from what the read-out reads, (T, d) or state indices (T,): (T,)."""
+        if isinstance(self.readout, IndexReadout):
+            return self.readout.numbers(stream)  # without writing the logits out
+        return decode(self._read(stream[None])[0], position)
+
     def _chunk_length(self) -> int:
-        longest = 1 << 16 if self.config.index_layer else 1 << 12
-        return max(1, min(longest, _CHUNK_ENTRIES // self.config.entries_per_token))
+        if self.config.index_layer:
+            return _INDEX_CHUNK
+        return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 
     def extra_repr(self) -> str:
         """What `print(model)` says beside the modules."""

@@ -69,13 +69,14 @@ def test_an_unknown_letter_late_in_a_stream_is_named_with_its_place():
         streaming.run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
 
 
-def test_memory_does_not_grow_with_the_word():
-    model, piece = compile_machine(zoo.parity()), "01" * (1 << 18)
-    streaming.run(model, [piece] * 2)  # loads the compiled walk
+@pytest.mark.parametrize(("layout", "method"), [("auto", "auto"), ("index", "compose"), ("index", "walk")])
+def test_memory_does_not_grow_with_the_word(layout, method):
+    model, piece = compile_machine(zoo.parity(), layout=layout), "01" * (1 << 18)
+    streaming.run(model, [piece] * 2, method)  # loads the compiled walk
 
     def peak(n_pieces):
         tracemalloc.start()
-        streaming.run(model, (piece for _ in range(n_pieces)))
+        assert streaming.run(model, (piece for _ in range(n_pieces)), method).output == n_pieces * (1 << 18) % 2
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used

@@ -82,6 +82,17 @@ def test_walk_is_a_loop(case, data):
 
 
 @few
+@given(classified_tables(), st.integers(0, 19), st.integers(0, 9), st.integers(0, 2**32 - 1))
+def test_words_walked_side_by_side_are_words_walked_alone(case, batch, length, seed):
+    table, rng = case[0], np.random.default_rng(seed)
+    starts, tokens = rng.integers(table.shape[1], size=batch), rng.integers(len(table), size=(batch, length))
+    states = np.full((batch, length), -1)
+    tables.walk_words(table, starts, tokens, states)
+    for start, word, row in zip(starts, tokens, states, strict=True):
+        assert row.tolist() == tables.walk(table, int(start), word).tolist()
+
+
+@few
 @given(classified_tables(), st.data())
 def test_breadth_first_is_a_queue(case, data):
     table, _ = case

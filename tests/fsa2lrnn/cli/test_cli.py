@@ -217,6 +217,7 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.lower import DTYPES
+    from fsa2lrnn.lrnn import index
     from fsa2lrnn.lrnn.normalise import RULES
 
     assert get_args(options.Completion) == get_args(language.Completion)
@@ -226,7 +227,14 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS
-    assert get_args(options.Scan) == ("auto", *METHODS)
+    assert get_args(options.Scan) == tuple(dict.fromkeys(("auto", *METHODS, *index.METHODS)))
+
+
+def test_an_index_table_is_composed_when_asked(call):
+    assert call("compile", "task:sum_mod(5)", "--layout", "index", "-o", "m.safetensors")[0] == 0
+    code, out, _ = call("run", "m.safetensors", "0123" * 50 + "4", "--scan", "compose", "--json")
+    answer = json.loads(out)
+    assert (code, answer["output"], answer["method"]) == (0, (50 * 6 + 4) % 5, "compose")
 
 
 def test_a_long_pipe_through_the_installed_command():

@@ -174,6 +174,15 @@ def test_a_long_word_is_cut_into_chunks_that_carry_the_state(monkeypatch):
     assert model.transduce(word) == whole == zoo.sum_mod(3).transduce(word)
 
 
+@pytest.mark.parametrize("method", ["sequential", "pscan", "walk", "compose"])
+def test_an_index_model_transduces_by_every_method(method, monkeypatch):
+    machine, word = zoo.mod_arith(5), "1+2*3-4" * 30
+    model = compile_machine(machine, layout="index")
+    assert model.methods == ("sequential", "pscan", "walk", "compose")
+    monkeypatch.setattr("fsa2lrnn.lrnn.model._INDEX_CHUNK", 97)
+    assert model.transduce(word, method=method) == machine.transduce(word)
+
+
 def test_the_empty_word():
     model = compile_machine(zoo.sum_mod(3))
     assert model.transduce("") == []
