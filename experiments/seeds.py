@@ -1,7 +1,7 @@
 """Runs that differ in their seed: each trains in a folder of its own, is judged, and leaves a result.
 
 On a CPU every run is a process with its own threads, as many at once as there are cores: two runs side by side learn
-more in an hour than one run on two threads. On a GPU they run one after the other.
+more in an hour than one run on two threads. On a GPU all runs are trained as one batched model.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, evaluate, paper_protocol
 from experiments.run_folder import MODEL
 from experiments.settings import Settings
+from experiments.stacked import train_stacked
 from experiments.train import Diverged, Outcome, Progress, Stop, train, use_threads
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
@@ -71,25 +72,34 @@ def run_seeds(
     Raises:
         SeedFailed: naming the runs that could not start or were killed, after the others have finished.
     """
-    jobs = [(replace(settings, seed=seed), folder / f"seed-{seed}") for seed in dict.fromkeys(seeds)]
+    jobs = [(settings.with_seed(seed), folder / f"seed-{seed}") for seed in dict.fromkeys(seeds)]
     say = report or _say_nothing
-    if len(jobs) > 1 and settings.device == "cpu":
-        return _side_by_side(jobs, plan, say)
-    results = []
-    for job in jobs:
-        results.append(run_seed(*job, plan, say))
-        if results[-1]["end"] == "interrupted":
-            break
-    return results
+    if len(jobs) == 1:
+        return [run_seed(*jobs[0], plan, say)]
+    return (_side_by_side if settings.device == "cpu" else stacked)(jobs, plan, say)
+
+
+def stacked(jobs: Sequence[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
+    """Train all runs as one batched model in this process, and judge one after another."""
+    outcomes = train_stacked(jobs, plan.resume, report, plan.tensorboard)
+    return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
 def run_seed(settings: Settings, folder: Path, plan: Plan, report: Report) -> dict[str, Any]:
     """Train and judge one run in this process; the result is written to `folder`/result.json too."""
-    result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
     try:
         outcome = train(settings, folder, plan.resume, report, plan.tensorboard)
     except Diverged as error:
-        result |= {"end": "diverged", "error": str(error)}
+        outcome = error
+    return _result(settings, folder, outcome, plan, report)
+
+
+def _result(
+    settings: Settings, folder: Path, outcome: Outcome | Diverged, plan: Plan, report: Report
+) -> dict[str, Any]:
+    result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
+    if isinstance(outcome, Diverged):
+        result |= {"end": "diverged", "error": str(outcome)}
     else:
         result |= {"end": outcome.end, "step": outcome.step, "model": str(folder / MODEL)}
         result |= {"paper_protocol": paper_protocol(outcome.records, settings.stop_at)}

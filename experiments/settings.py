@@ -19,6 +19,7 @@ from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")
 DTYPES = ("float32", "float64")
+PRECISIONS = ("full", "mixed")
 _WHOLE = (
     "embedding_dim", "block", "heads", "layers", "batch", "length", "steps", "test_length", "test_words",
     "evaluate_every", "threads",
@@ -40,6 +41,9 @@ class Settings:
         batch, length, steps: words a step, letters a word, steps in all.
         test_length, test_words, evaluate_every: what is tested on the way, and after how many steps.
         stop_at: the test accuracy at which training ends early, None for never.
+        dtype: of the weights.
+        precision: "full", or on a GPU "mixed": matrix products in bfloat16, states as ever in the weights' type.
+        compile: run the network through `torch.compile`.
         threads: of torch and numba on a CPU; the same number makes the same weights.
 
     A length counts as the largest up to it that has an output at its end (39 and 499 for ModArith).
@@ -74,10 +78,18 @@ class Settings:
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
+    precision: str = "full"
+    compile: bool = False
     threads: int = 1
 
     def __post_init__(self) -> None:
-        known = {"sampler": SAMPLERS, "optimiser": OPTIMISERS, "schedule": SCHEDULES, "dtype": DTYPES}
+        known = {
+            "sampler": SAMPLERS,
+            "optimiser": OPTIMISERS,
+            "schedule": SCHEDULES,
+            "dtype": DTYPES,
+            "precision": PRECISIONS,
+        }
         faults = [
             f"{name} = {getattr(self, name)!r} is none of {', '.join(values)}"
             for name, values in known.items()
@@ -102,8 +114,19 @@ class Settings:
                 faults.append(f"{name} = {value!r} must be {wanted}")
         if self.device.partition(":")[0] not in ("cpu", "cuda"):
             faults.append(f"device = {self.device!r} is none of cpu, cuda, cuda:N")
+        if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
+            faults.append(
+                f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "
+                "GPU, take 'full'"
+            )
+        if type(self.compile) is not bool:
+            faults.append(f"compile = {self.compile!r} must be true or false")
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
+
+    def with_seed(self, seed: int) -> Settings:
+        """The same run from another seed."""
+        return replace(self, seed=seed)
 
     def machine(self) -> MooreMachine:
         """The machine that the task names."""

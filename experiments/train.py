@@ -25,7 +25,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from experiments import run_folder
-from experiments.data import IGNORE, Words, make_sampler, words
+from experiments.data import IGNORE, Batch, Words, make_sampler, words
 from experiments.evaluate import count
 from experiments.settings import OPTIMISERS, Settings
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
@@ -79,9 +79,9 @@ def train(
         CheckpointError: if the folder's checkpoint can't be read.
     """
     folder = Path(folder)
-    write = _tensorboard(folder) if tensorboard else None
+    write = record_writer(folder) if tensorboard else None
     with use_threads(settings.threads), Stop() as stop:
-        run = _Run(settings, folder, resume)
+        run = Run(settings, folder, resume)
         reported = time.monotonic()
         while not run.is_done and not stop.asked:
             run.update()
@@ -92,8 +92,7 @@ def train(
                 report(run.progress(record))
                 reported = time.monotonic()
         run.finish()
-    end = "stop_at" if run.is_good_enough else "steps" if run.step >= settings.steps else "interrupted"
-    return Outcome(end, run.step, run.model, run.words, run.records)
+    return run.outcome()
 
 
 def prepare_words(settings: Settings) -> Words:
@@ -128,7 +127,7 @@ class _Since:
         self.gradient_norm = max(self.gradient_norm, look.gradient_norm)
 
 
-class _Run:
+class Run:
     """The state of training: what `checkpoint.bin` holds, and the clock."""
 
     def __init__(self, settings: Settings, folder: Path, resume: bool) -> None:
@@ -140,6 +139,7 @@ class _Run:
             torch.manual_seed(settings.seed)
             model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
+        self.forward = torch.compile(self.model) if settings.compile else self.model
         self.optimiser = OPTIMISERS[settings.optimiser](
             self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
         )
@@ -168,16 +168,25 @@ class _Run:
         return self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps
 
     def update(self) -> None:
-        """One step of the optimiser."""
+        """One step of training."""
         begun = time.monotonic()
-        batch = self.words.batch(self.settings.batch, self.length, self.training)
-        loss = cross_entropy(self.model(batch.tokens).flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORE)
+        batch = self.draw()
+        with autocast(self.settings):
+            loss = mean_loss(self.forward(batch.tokens), batch.labels)
         self.optimiser.zero_grad()
         loss.backward()
+        self.descend(loss.detach(), batch.tokens, begun)
+
+    def draw(self) -> Batch:
+        """The words of the next step."""
+        return self.words.batch(self.settings.batch, self.length, self.training)
+
+    def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
+        """The optimiser's part of a step that began at `begun`, along the gradient that the weights have."""
         norm = clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip or math.inf)
-        self.pending.append(torch.stack([loss.detach(), norm]))
+        self.pending.append(torch.stack([loss, norm]))
         if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
-            self.look(batch.tokens)
+            self.look(tokens)
         for group in self.optimiser.param_groups:
             group["lr"] = self.settings.rate(self.step)
         self.optimiser.step()
@@ -257,6 +266,11 @@ class _Run:
         rate = record["steps_per_second"] if record else self.steps_per_second
         return Progress(self.settings.seed, self.step, self.settings.steps, self.last.loss, accuracy, rate, record)
 
+    def outcome(self) -> Outcome:
+        """How the run stands, to be asked when it has ended."""
+        end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
+        return Outcome(end, self.step, self.model, self.words, self.records)
+
     def _restore(self, checkpoint: dict[str, Any]) -> None:
         self.model.load_state_dict(checkpoint["model"])
         self.optimiser.load_state_dict(checkpoint["optimiser"])
@@ -281,6 +295,17 @@ class _Run:
             f"training diverged at step {self.looked_step:,}: {', '.join(facts)}; {kept}. Lower learning_rate, now "
             f"{self.settings.rate(self.looked_step - 1):.3g}, or set gradient_clip, now {self.settings.gradient_clip}"
         )
+
+
+def autocast(settings: Settings) -> torch.autocast:
+    """The context in which the network and its loss are computed."""
+    device = settings.device.partition(":")[0]
+    return torch.autocast(device, torch.bfloat16, enabled=settings.precision == "mixed")
+
+
+def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean cross-entropy over the outputs that count: (B, T, |Γ|), (B, T) -> ()."""
+    return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
 
 
 class Stop:
@@ -318,7 +343,8 @@ def use_threads(n: int) -> Iterator[None]:
         numba.set_num_threads(before[1])
 
 
-def _tensorboard(folder: Path) -> Callable[[dict[str, Any]], None]:
+def record_writer(folder: Path) -> Callable[[dict[str, Any]], None]:
+    """Writes records for TensorBoard. Raises `UnsupportedFormat` if it is not installed."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

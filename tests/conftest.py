@@ -12,6 +12,8 @@ from fsa2lrnn.gates import Gate
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 
 torch.set_num_threads(1)
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, which the first that is run brings about
 # How long an example takes says something of the machine that runs the tests, and nothing of the code.
 UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=50, derandomize=True, **UNHURRIED)

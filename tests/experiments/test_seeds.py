@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 import pytest
 import torch
 
-from experiments import run_folder
+from experiments import run_folder, seeds
 from experiments.seeds import Judged, Plan, SeedFailed, main, run_seed, run_seeds
 from experiments.settings import Settings
 from experiments.train import Progress
@@ -39,6 +39,39 @@ def test_seeds_side_by_side(tmp_path):
     assert {event.seed for event in events} == {0, 3}
     assert sum(isinstance(event, Judged) for event in events) == 4
     assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
+
+
+def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
+    events = []
+    jobs = [(TINY.with_seed(seed), tmp_path / f"seed-{seed}") for seed in (0, 3)]
+    results = seeds.stacked(jobs, PLAN, events.append)
+    alone = [run_seed(settings, tmp_path / f"alone-{settings.seed}", PLAN, lambda _: None) for settings, _ in jobs]
+    for result, other, (_, folder) in zip(results, alone, jobs, strict=True):
+        assert result.keys() == other.keys()
+        assert (result["end"], result["step"], result["seed"]) == (other["end"], other["step"], other["seed"])
+        assert json.loads((folder / "result.json").read_text())["seed"] == result["seed"]
+        assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / "alone-0").iterdir()}
+    assert sum(isinstance(event, Judged) for event in events) == 4
+
+
+def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
+    settings = replace(TINY, learning_rate=1e30)
+    results = seeds.stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)
+    assert [result["end"] for result in results] == ["diverged"] * 2
+    assert json.loads((tmp_path / "1" / "result.json").read_text()) == results[1]
+
+
+@pytest.mark.parametrize(
+    ("device", "numbers", "way"),
+    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_side_by_side")],
+)
+def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, monkeypatch, device, numbers, way):
+    called = {}
+    for name in ("stacked", "_side_by_side"):
+        monkeypatch.setattr(seeds, name, lambda jobs, _plan, _report, name=name: called.setdefault(name, jobs))
+    run_seeds(replace(TINY, device=device), numbers, tmp_path, PLAN)
+    assert list(called) == [way]
+    assert [settings.seed for settings, _ in called[way]] == list(dict.fromkeys(numbers))
 
 
 def test_a_seed_that_cannot_start_says_why(tmp_path, monkeypatch, capsys):

@@ -91,6 +91,29 @@ def test_numbers_out_of_range(changes, message):
         Settings("task:parity", **changes)
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": "half"}, "precision = 'half' is none of full, mixed"),
+        (
+            {"precision": "mixed"},
+            "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'",
+        ),
+        ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
+        ({"compile": 1}, "compile = 1 must be true or false"),
+    ],
+)
+def test_speed_that_is_not_to_be_had(changes, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        Settings("task:parity", **changes)
+    assert Settings("task:parity", precision="mixed", device="cuda:1", compile=True).compile
+
+
+def test_another_seed_is_all_that_changes():
+    settings = Settings("task:parity", batch=3, seed=1)
+    assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
+
+
 @pytest.mark.parametrize("text", ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}"])
 def test_text_that_is_no_settings(text):
     with pytest.raises(UnsupportedFormat, match=r"settings can't be read .*give a JSON object of task, sampler"):

@@ -6,12 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import reduce
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.lrnn.scans import gpu
 from fsa2lrnn.lrnn.scans.chunked import chunked
 from fsa2lrnn.lrnn.scans.fused import DTYPES, fused, fused_tokens
 from fsa2lrnn.lrnn.scans.pscan import pscan
@@ -20,6 +23,9 @@ from fsa2lrnn.lrnn.scans.tokens import letters, sequential_tokens
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
 TOKEN_METHODS = {"sequential": sequential_tokens, "letters": letters, "fused": fused_tokens}
+# Those that not every machine runs.
+GPU_METHODS = {"triton": gpu.dense}
+GPU_TOKEN_METHODS = {"triton": gpu.by_tokens}
 
 _WORTH_COMPILING = 1 << 13  # multiplications; below, no number of calls makes up for a second of compilation
 _LONG = 64  # letters from which 3√T steps are fewer launches than T, by far
@@ -34,10 +40,12 @@ def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
         v: inputs, shape (B, T, H, b).
         x0: initial state, shape (B, H, b) or (H, b).
         method: "sequential" (T steps), "pscan" (⌈log₂(T+1)⌉ steps, b times the work and more), "chunked" (about 3√T
-            steps, b times the work), "fused" (compiled, on the CPU; differentiable once) or "auto" (`choose_method`).
+            steps, b times the work), "fused" (compiled, on the CPU; differentiable once), "triton" (compiled, on a GPU;
+            differentiable once) or "auto" (`choose_method`).
 
     Returns:
-        x_1 … x_T, shape (B, T, H, b).
+        x_1 … x_T, shape (B, T, H, b). Under autocast the scan runs in the widest of the three dtypes: a rounded state
+        is what the next step starts from.
 
     Raises:
         ValueError: if the shapes do not fit.
@@ -48,11 +56,15 @@ def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
     >>> scan(A, v, torch.zeros(1, 1)).flatten().tolist()
     [1.0, 3.0, 7.0]
     """
-    check_method(method, METHODS)
+    methods = {**METHODS, **GPU_METHODS}
+    check_method(method, methods)
     _check_shapes(A, v, x0)
+    if torch.is_autocast_enabled(v.device.type):
+        with torch.autocast(v.device.type, enabled=False):
+            return scan(*_widened(A, v, x0), method=method)
     if method == "auto":
         method = choose_method(v)
-    return METHODS[method](A, v, x0.expand(v.shape[0], *v.shape[2:]))
+    return methods[method](A, v, x0.expand(v.shape[0], *v.shape[2:]))
 
 
 def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
@@ -64,10 +76,11 @@ def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, me
         v_table: inputs, shape (N, H, b).
         x0: initial state, shape (B, H, b) or (H, b).
         method: "sequential" (a look-up a step), "letters" (all N products a step, for few letters), "fused" (compiled,
-            on the CPU; differentiable once) or "auto" (`choose_token_method`).
+            on the CPU; differentiable once), "triton" (compiled, on a GPU; differentiable once) or "auto"
+            (`choose_token_method`).
 
     Returns:
-        x_1 … x_T, shape (B, T, H, b).
+        x_1 … x_T, shape (B, T, H, b), under autocast as from `scan`.
 
     Raises:
         ValueError: if the shapes do not fit.
@@ -79,26 +92,48 @@ def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, me
     >>> scan_tokens(torch.tensor([[0, 0, 1]]), A_table, v_table, torch.ones(1, 1)).flatten().tolist()
     [2.0, 4.0, 5.0]
     """
-    check_method(method, TOKEN_METHODS)
+    methods = {**TOKEN_METHODS, **GPU_TOKEN_METHODS}
+    check_method(method, methods)
     _check_table_shapes(tokens, A_table, v_table, x0)
     _check_tokens(tokens, len(v_table))
+    if torch.is_autocast_enabled(v_table.device.type):
+        with torch.autocast(v_table.device.type, enabled=False):
+            return scan_tokens(tokens, *_widened(A_table, v_table, x0), method=method)
     if method == "auto":
         method = choose_token_method(tokens, v_table)
-    return TOKEN_METHODS[method](tokens, A_table, v_table, x0.expand(len(tokens), *v_table.shape[1:]))
+    return methods[method](tokens, A_table, v_table, x0.expand(len(tokens), *v_table.shape[1:]))
+
+
+def _widened(*tensors: Tensor) -> list[Tensor]:
+    dtype = reduce(torch.promote_types, (tensor.dtype for tensor in tensors))
+    return [tensor.to(dtype) for tensor in tensors]
 
 
 def choose_method(v: Tensor) -> str:
     """The method that "auto" stands for: by the device, dtype and shape (B, T, H, b) of v.
 
-    "fused" where its kernels compute in the dtype as it is and the work is worth compiling them; "chunked" for long
-    words away from the CPU, where the number of launches counts; else "sequential".
+    "fused" on the CPU where its kernels compute in the dtype as it is and the work is worth compiling them; "triton"
+    on a GPU where Triton is installed and the blocks are not too wide (`gpu.takes`); "chunked" for other long words
+    away from the CPU, where the number of launches counts; else "sequential".
 
     >>> choose_method(torch.empty(128, 40, 8, 8)), choose_method(torch.empty(1, 40, 1, 5))
     ('fused', 'sequential')
     """
-    if v.device.type == "cpu":
-        return "fused" if v.dtype in DTYPES and v.numel() * v.shape[-1] >= _WORTH_COMPILING else "sequential"
-    return "chunked" if v.shape[1] >= _LONG else "sequential"
+    return method_on(v.device.type, v.dtype, tuple(v.shape), _has_triton(v))
+
+
+def method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_triton: bool) -> str:
+    """What `choose_method` answers for a v of shape (B, T, H, b) on a device of this type.
+
+    >>> method_on("cuda", torch.float32, (128, 40, 8, 8), True), method_on("cuda", torch.float32, (8, 99, 8, 8), False)
+    ('triton', 'chunked')
+    """
+    batch, length, heads, b = shape
+    if device == "cpu":
+        return "fused" if dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING else "sequential"
+    if device == "cuda" and has_triton and gpu.takes(dtype, batch, length, heads, b):
+        return "triton"
+    return "chunked" if length >= _LONG else "sequential"
 
 
 def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
@@ -107,11 +142,27 @@ def choose_token_method(tokens: Tensor, v_table: Tensor) -> str:
     >>> choose_token_method(torch.empty(128, 40), torch.empty(5, 8, 8))
     'fused'
     """
-    n_rows, heads, b = v_table.shape
-    multiplications = tokens.numel() * heads * b * b
-    if v_table.device.type == "cpu" and v_table.dtype in DTYPES and multiplications >= _WORTH_COMPILING:
+    batch, length = tokens.shape
+    shape = (batch, length, *v_table.shape[1:])
+    return token_method_on(v_table.device.type, v_table.dtype, shape, len(v_table), _has_triton(v_table))
+
+
+def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_rows: int, has_triton: bool) -> str:
+    """What `choose_token_method` answers for tables of `n_rows` rows and states of shape (B, T, H, b).
+
+    >>> token_method_on("cuda", torch.bfloat16, (128, 40, 8, 8), 5, True)
+    'triton'
+    """
+    batch, length, heads, b = shape
+    if device == "cpu" and dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING:
         return "fused"
+    if device == "cuda" and has_triton and gpu.takes(dtype, batch, length, heads, b):
+        return "triton"
     return "letters" if n_rows <= _FEW_LETTERS else "sequential"
+
+
+def _has_triton(v: Tensor) -> bool:
+    return v.device.type == "cuda" and gpu.is_installed()  # looking for a package takes longer than a short scan
 
 
 def check_method(method: str, known: Mapping[str, Any]) -> None:
@@ -143,12 +194,15 @@ def _check_tokens(tokens: Tensor, n_rows: int) -> None:
         raise InvalidWord(f"tokens of type {tokens.dtype}: give int64")
     # On a GPU this look at the data would stall the queue; the look-up itself objects there.
     if tokens.device.type == "cpu" and tokens.numel():
-        low, high = (int(end) for end in tokens.aminmax())
+        # Under vmap, all words of all models are looked at.
+        low, high = (int(end) for end in debug_unwrap(tokens).aminmax())
         if low < 0 or high >= n_rows:
             raise InvalidWord(f"token {low if low < 0 else high} is no row of the tables: they run 0..{n_rows - 1}")
 
 
 __all__ = [
+    "GPU_METHODS",
+    "GPU_TOKEN_METHODS",
     "METHODS",
     "TOKEN_METHODS",
     "check_method",
@@ -156,8 +210,10 @@ __all__ = [
     "choose_token_method",
     "chunked",
     "fused",
+    "method_on",
     "pscan",
     "scan",
     "scan_tokens",
     "sequential",
+    "token_method_on",
 ]

@@ -1,0 +1,298 @@
+"""The scans on a GPU, in Triton: one pass over A each way, states in registers, one program a word and head.
+
+Where words and heads are too few to fill the chip, time is split into chunks, in three launches: every chunk composes
+its letters into one affine map, a state is carried from chunk to chunk, and every chunk runs from the state that it
+starts with. Backward likewise, from the end.
+
+The gradient of a table is a sum over all steps that read a row. No two programs add to one place: the steps are sorted
+by row, each program adds up a share of one row's in order, and the shares are added at last. So the same inputs give
+the same bits.
+
+States are float32, or float64 if an input is. On a machine without a GPU, Triton's interpreter runs the same kernels,
+slowly, if TRITON_INTERPRET=1 is set before they are first used.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from functools import cache, reduce
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+WIDEST = 64  # blocks that fit in a program's registers
+WIDEST_SPLIT = 16  # blocks whose products do too
+
+_FULL = 1024  # programs that fill a chip
+_SHORTEST = 64  # steps of a chunk
+_WORTH_SPLITTING = 4  # chunks; composing takes a second pass over A, and the carry waits
+_SHARE = 32  # steps that a program adds up, where there are so many
+
+
+def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    """x_k = A_k x_{k-1} + v_k on a GPU: A (B,T,H,b,b), v (B,T,H,b), x0 (B,H,b) -> (B,T,H,b).
+
+    Differentiable once. The three may differ in dtype: the states come in the widest.
+
+    Raises:
+        UnsupportedFormat: for a device, dtype or block size that the kernels don't take, or without Triton.
+    """
+    check(A, v, x0)
+    return _Scan.apply(A, v, x0)  # type: ignore[no-any-return]
+
+
+def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    """The same with A_k, v_k looked up by token: (B,T), tables (N,H,b,b) and (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
+    check(A, v, x0)
+    return _TokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
+
+
+def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
+    """Raises `UnsupportedFormat` unless the kernels can be run on these."""
+    tensors = {"A": A, "v": v, "x0": x0}
+    if not is_installed():
+        raise UnsupportedFormat(
+            'method "triton" needs Triton, which is not installed: pip install triton, or choose "chunked"'
+        )
+    given = ", ".join(f"{name} {str(t.dtype).removeprefix('torch.')} on {t.device}" for name, t in tensors.items())
+    if len({t.device for t in tensors.values()}) > 1 or any(t.dtype not in DTYPES for t in tensors.values()):
+        raise UnsupportedFormat(
+            f"{given}: the Triton scan takes float32, float64, bfloat16 or float16, all on one GPU; convert them, or "
+            'choose method="sequential"'
+        )
+    if A.device.type != "cuda" and not (A.device.type == "cpu" and is_interpreted()):
+        raise UnsupportedFormat(
+            f'{given}: the Triton scan runs on a GPU; move them to one, choose method="auto", or to try the kernels '
+            "without one set TRITON_INTERPRET=1 before Python starts"
+        )
+    if (b := v.shape[-1]) > WIDEST:
+        raise UnsupportedFormat(
+            f'blocks of size {b}: the Triton scan keeps up to {WIDEST} in registers; choose method="chunked" or '
+            '"sequential"'
+        )
+
+
+def is_installed() -> bool:
+    """Whether Triton can be imported; it isn't."""
+    return find_spec("triton") is not None
+
+
+def is_interpreted() -> bool:
+    """Whether Triton's interpreter is asked for."""
+    return os.environ.get("TRITON_INTERPRET", "0").lower() in ("1", "true", "yes", "on", "y")
+
+
+def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bool:
+    """Whether the kernels are the right ones on a GPU: not for blocks that are too wide, nor for few long words of
+    blocks whose products are.
+
+    >>> takes(torch.float32, 1, 4096, 1, 16), takes(torch.float32, 1, 4096, 1, 17), takes(torch.float32, 1, 40, 1, 17)
+    (True, False, True)
+    """
+    fills = b <= WIDEST_SPLIT or _wanted_chunks(batch, length, heads) == 1
+    return dtype in DTYPES and b <= WIDEST and fills
+
+
+class _Shape(NamedTuple):
+    """What a scan's launches have in common."""
+
+    batch: int
+    length: int
+    heads: int
+    b: int
+    size: int  # of a chunk, in steps
+    n_chunks: int
+    state: torch.dtype
+
+    @property
+    def constants(self) -> dict[str, Any]:
+        """The kernels' constants that depend on the block and the dtype alone."""
+        import triton.language as tl
+
+        P = _power_of_two(self.b)
+        stages = 8 if P <= 16 else 4 if P <= 32 else 2
+        state = tl.float64 if self.state == torch.float64 else tl.float32
+        return {"b": self.b, "P": P, "STATE": state, "STAGES": stages}
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """T, H, steps a chunk, chunks."""
+        return self.length, self.heads, self.size, self.n_chunks
+
+
+class _Scan(Function):
+    @staticmethod
+    def forward(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+        return _forward(None, A.contiguous(), v.contiguous(), x0.contiguous())
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        A, v, x0 = inputs
+        ctx.save_for_backward(A, x0, output)
+        ctx.dtypes = [t.dtype for t in (A, v, x0)]
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
+        ctx: Any, *gradients: Any
+    ) -> tuple[Tensor | None, ...]:
+        A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
+        with_A, *_ = ctx.needs_input_grad
+        dA = torch.empty_like(A) if with_A else None
+        g = torch.empty(x.shape, dtype=ctx.dtypes[1], device=x.device)
+        dx0 = _backward(None, A, x0, x, gradients[0].contiguous(), dA, g)
+        return tuple(t if needed else None for t, needed in zip((dA, g, dx0), ctx.needs_input_grad, strict=True))
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        # Models side by side are more words in a batch.
+        n = info.batch_size
+        A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
+        return _Scan.apply(A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1)).unflatten(0, (n, v.shape[1])), 0
+
+
+class _TokenScan(Function):
+    @staticmethod
+    def forward(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+        if tokens.numel():  # the kernels would read past the tables; this look at the data waits for nothing
+            low, high = tokens.aminmax()
+            message = f"a token is no row of the tables: 0..{len(A) - 1}"
+            torch.ops.aten._assert_async.msg((low >= 0) & (high < len(A)), message)
+        return _forward(tokens.contiguous(), A.contiguous(), v.contiguous(), x0.contiguous())
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        tokens, A, v, x0 = inputs
+        ctx.save_for_backward(tokens, A, x0, output)
+        ctx.dtypes = [t.dtype for t in (A, v, x0)]
+
+    @staticmethod
+    @once_differentiable
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
+        ctx: Any, *gradients: Any
+    ) -> tuple[Tensor | None, ...]:
+        tokens, A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
+        _, *needed = ctx.needs_input_grad
+        g = torch.empty(x.shape, dtype=_state(*ctx.dtypes), device=x.device)
+        dx0 = _backward(tokens, A, x0, x, gradients[0].contiguous(), None, g)
+        dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
+        found = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
+        return None, *(t.to(dtype) if t is not None and wanted else None for t, wanted, dtype in found)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
+        # Models side by side are more words in a batch, and more rows of the tables: those of model s begin at s·N.
+        n = info.batch_size
+        tokens, A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
+        rows = tokens + A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]
+        x = _TokenScan.apply(rows.flatten(0, 1), A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
+        return x.unflatten(0, (n, x0.shape[1])), 0
+
+
+def _stacked(tensor: Tensor, dim: int | None, n: int) -> Tensor:
+    return tensor.expand(n, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
+
+
+def _forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    batch, length = (v if tokens is None else tokens).shape[:2]
+    x = torch.empty(batch, length, *v.shape[-2:], dtype=_widest(A, v, x0), device=v.device)
+    if not x.numel():
+        return x
+    shape = _shape(x, _state(*(t.dtype for t in (A, v, x0))))
+    ends = _carried(tokens, A, v, x0, shape, is_reversed=False) if shape.n_chunks > 1 else x0
+    _launch("forward", shape, shape.n_chunks, tokens, A, v, x0, ends, x, *shape.sizes)
+    return x
+
+
+def _backward(
+    tokens: Tensor | None, A: Tensor, x0: Tensor, x: Tensor, dx: Tensor, dA: Tensor | None, g: Tensor
+) -> Tensor:
+    """Writes g, and dA unless it is None; returns dx0."""
+    if not x.numel():
+        return torch.zeros_like(x0)
+    dx0 = torch.empty_like(x0)
+    shape = _shape(x, _state(A.dtype, x.dtype))
+    zero = x0.new_zeros(x0.shape, dtype=shape.state)
+    ends = _carried(tokens, A, dx, zero, shape, is_reversed=True) if shape.n_chunks > 1 else zero
+    _launch("backward", shape, shape.n_chunks, tokens, A, x0, x, dx, ends, dA, g, dx0, *shape.sizes)
+    return dx0
+
+
+def _carried(tokens: Tensor | None, A: Tensor, u: Tensor, start: Tensor, shape: _Shape, is_reversed: bool) -> Tensor:
+    """What each chunk but the last hands on to the next: (B, n_chunks − 1, H, b)."""
+    sizes = (shape.batch, shape.n_chunks - 1, shape.heads, shape.b)
+    products = torch.empty(*sizes, shape.b, dtype=shape.state, device=A.device)
+    offsets, ends = (torch.empty(sizes, dtype=shape.state, device=A.device) for _ in range(2))
+    arguments = (tokens, A, u, products, offsets, *shape.sizes)
+    _launch("compose", shape, shape.n_chunks - 1, *arguments, REVERSED=is_reversed)
+    whole = shape._replace(length=shape.n_chunks - 1, size=shape.n_chunks - 1, n_chunks=1)
+    _launch("forward", whole, 1, None, products, offsets, start, start, ends, *whole.sizes)
+    return ends
+
+
+def _collected(tokens: Tensor, g: Tensor, x0: Tensor, x: Tensor, n_rows: int) -> tuple[Tensor, Tensor]:
+    """The gradients of the tables, (N,H,b,b) and (N,H,b), from those of the steps."""
+    batch, length, heads, b = x.shape
+    if not x.numel():
+        return g.new_zeros(n_rows, heads, b, b), g.new_zeros(n_rows, heads, b)
+    rows, order = tokens.flatten().sort(stable=True)
+    bounds = torch.searchsorted(rows, torch.arange(n_rows + 1, device=rows.device))
+    n_shares = max(1, min(-(-_FULL // (n_rows * heads)), batch * length // (n_rows * _SHARE)))
+    dA, dv = (torch.empty(n_shares, n_rows, heads, *each, dtype=g.dtype, device=g.device) for each in ((b, b), (b,)))
+    shape = _Shape(n_rows, length, heads, b, length, 1, g.dtype)
+    _launch("collect", shape, n_shares, order, bounds, g, x0, x, dA, dv, length, heads, n_rows, n_shares)
+    return dA.sum(0), dv.sum(0)
+
+
+def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants: Any) -> None:
+    """Run a kernel: batch·heads programs in each of `columns`."""
+    P = _power_of_two(shape.b)
+    entries = P**3 if name == "compose" else P**2  # that a program works on at once
+    grid = shape.batch * shape.heads, columns
+    options = {"num_warps": max(1, entries // 1024), "enable_fp_fusion": True}  # products are added unrounded
+    with torch.cuda.device_of(next(each for each in arguments if isinstance(each, Tensor))):
+        _kernel(name)[grid](*arguments, **shape.constants, **constants, **options)
+
+
+@cache
+def _kernel(name: str) -> Any:
+    from fsa2lrnn.lrnn.scans import gpu_kernels  # not before it is needed: it loads Triton
+
+    return getattr(gpu_kernels, name)
+
+
+def _shape(x: Tensor, state: torch.dtype) -> _Shape:
+    batch, length, heads, b = x.shape
+    n_chunks = _wanted_chunks(batch, length, heads) if b <= WIDEST_SPLIT else 1
+    size = -(-length // n_chunks)
+    return _Shape(batch, length, heads, b, size, -(-length // size), state)
+
+
+def _wanted_chunks(batch: int, length: int, heads: int) -> int:
+    """Into how many chunks time is split.
+
+    >>> _wanted_chunks(128, 500, 8), _wanted_chunks(8, 4096, 8), _wanted_chunks(1, 65_536, 8)
+    (1, 16, 128)
+    """
+    fitting = min(_FULL // max(1, batch * heads), length // _SHORTEST, math.isqrt(length))
+    return fitting if fitting >= _WORTH_SPLITTING else 1
+
+
+def _state(*dtypes: torch.dtype) -> torch.dtype:
+    return torch.float64 if torch.float64 in dtypes else torch.float32
+
+
+def _widest(*tensors: Tensor) -> torch.dtype:
+    return reduce(torch.promote_types, (t.dtype for t in tensors))
+
+
+def _power_of_two(n: int) -> int:
+    return 1 << (n - 1).bit_length()
