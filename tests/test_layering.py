@@ -36,7 +36,7 @@ MAY_IMPORT = {
         "fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.compile", "fsa2lrnn.gates", "fsa2lrnn.recurrence",
         "fsa2lrnn.lrnn",
     },
-    "fsa2lrnn.extract": {"fsa2lrnn.errors", "fsa2lrnn.automata", "fsa2lrnn.lrnn"},
+    "fsa2lrnn.extract": {"fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.lrnn"},
     "fsa2lrnn.streaming": {
         "fsa2lrnn.errors", "fsa2lrnn.symbols", "fsa2lrnn.automata", "fsa2lrnn.tables", "fsa2lrnn.leaps",
         "fsa2lrnn.extract", "fsa2lrnn.lrnn",

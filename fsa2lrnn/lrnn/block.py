@@ -7,7 +7,15 @@ from torch import Tensor, nn
 
 from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans import METHODS, TOKEN_METHODS, check_method, scan, scan_tokens
+from fsa2lrnn.lrnn.scans import (
+    GPU_METHODS,
+    GPU_TOKEN_METHODS,
+    METHODS,
+    TOKEN_METHODS,
+    check_method,
+    scan,
+    scan_tokens,
+)
 
 
 class BlockLayer(nn.Module):
@@ -69,12 +77,12 @@ class BlockLayer(nn.Module):
         With `index`, int64 (B,T), the rows of u (N,d) are the different inputs, and index[i, k] is the one at step k of
         word i: A and v are then made N times, not B·T times.
         """
-        check_method(method, METHODS)
+        check_method(method, METHODS | GPU_METHODS)
         # The scans that can be differentiated twice, and need no compiler, get A and v that can and don't either.
-        A, v = self.tables(u, "auto" if method in ("auto", "fused") else "reference")
+        A, v = self.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
         if index is None:
             x = scan(A, v, state, method)
-        elif method == "auto" or method in TOKEN_METHODS:
+        elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
             x = scan_tokens(index, A, v, state, method)
         else:
             x = scan(A[index], v[index], state, method)

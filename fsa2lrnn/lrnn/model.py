@@ -93,12 +93,16 @@ class LRNN(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The floating-point type that the model computes in."""
-        return next(t.dtype for t in self.state_dict().values() if t.is_floating_point())
+        return next(t.dtype for t in self._tensors() if t.is_floating_point())
 
     @property
     def device(self) -> torch.device:
         """Where the model lives."""
-        return next(iter(self.state_dict().values())).device
+        return next(self._tensors()).device
+
+    def _tensors(self) -> Iterator[Tensor]:
+        yield from self.parameters()
+        yield from self.buffers()
 
     @classmethod
     def from_released(

@@ -1,4 +1,4 @@
-"""From weights back to the machine."""
+"""From weights back to the machine, where the states close."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""From a network back to a machine: the states that a model reaches, told apart bit for bit."""
+"""The states that a model reaches, told apart bit for bit: exact where they close."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.extract.runner import to_bytes
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1  # the output number of logits that hold a NaN
@@ -55,8 +56,7 @@ class ModelSystem:
             yield rows[start : start + size]
 
     def _to_rows(self, state: State) -> np.ndarray:
-        parts = [part.detach().cpu() for layer in state for part in layer if part is not None]
-        return np.concatenate([_bytes(part) for part in parts], axis=1)
+        return to_bytes(tuple(part for layer in state for part in layer if part is not None))
 
     def _from_rows(self, rows: np.ndarray) -> State:
         state, offset = [], 0
@@ -142,11 +142,6 @@ def _explore(system: ModelSystem, max_states: int) -> _Explored:
 
 def _tag(rows: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, np.ascontiguousarray(outputs, np.int64).view(np.uint8).reshape(-1, 8)], axis=1)
-
-
-def _bytes(part: Tensor) -> np.ndarray:
-    # A clone, since an expanded tensor of one row passes for contiguous and yet can't be viewed as bytes.
-    return part.reshape(len(part), -1).clone(memory_format=torch.contiguous_format).view(torch.uint8).numpy()
 
 
 def _decide(logits: Tensor) -> np.ndarray:

@@ -1,0 +1,19 @@
+"""From a network back to a machine: exactly where its states close (`extract`), by what it puts out where they do not
+(`extract_learned`)."""
+
+from fsa2lrnn.extract.closed import NOT_A_NUMBER, Interner, ModelSystem, extract
+from fsa2lrnn.extract.counting import blank_outputs, equivalent_after_first, smallest_after_first
+from fsa2lrnn.extract.learned import Extraction, HeldOut, extract_learned
+
+__all__ = [
+    "NOT_A_NUMBER",
+    "Extraction",
+    "HeldOut",
+    "Interner",
+    "ModelSystem",
+    "blank_outputs",
+    "equivalent_after_first",
+    "extract",
+    "extract_learned",
+    "smallest_after_first",
+]

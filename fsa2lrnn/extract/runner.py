@@ -1,0 +1,101 @@
+"""A model run on many words side by side: what searches step with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.model import LRNN, LayerState
+from fsa2lrnn.lrnn.scans import scan_tokens
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+
+States = tuple[Tensor, ...]  # each (N, …): all that a model carries on from N words
+
+_ENTRIES = 1 << 22  # numbers that one batch may materialise
+
+
+class Runner:
+    """Steps a model's states in its own dtype, on its own device.
+
+    One layer over letters goes by its tables, every other model by `advance`. Tables give the numbers of the scans up
+    to the order of their sums, so that what is found here is to be looked at once more with the model itself.
+    """
+
+    def __init__(self, model: LRNN) -> None:
+        self.model = model
+        self.n_letters = len(model.alphabet)
+        try:
+            self._tables: SwitchedAffine | None = switched(model)
+        except UnsupportedFormat:  # several layers, a token shift or an index layer
+            self._tables = None
+        layers = model.initial_state()
+        self._is_shifted = [layer.u is not None for layer in layers]
+        self._start = tuple(part.detach() for layer in layers for part in layer if part is not None)
+        if self._tables is not None:
+            self._start = (self._tables.x0[None],)
+        per_letter = model.config.entries_per_token if self._tables is None else self._tables.x0.numel() * 4
+        self.batch = max(1, _ENTRIES // per_letter)  # letters read at once
+
+    def start(self, n: int = 1) -> States:
+        """The state before the first letter, n times."""
+        return tuple(part.expand(n, *part.shape[1:]) for part in self._start)
+
+    @torch.no_grad()
+    def read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
+        """Logits along words from N states, and the states after them: int64 (N, T) -> (N, T, |Γ|)."""
+        parts = [self._read(pick(states, slice(i, i + size)), tokens[i : i + size]) for i, size in self._pieces(tokens)]
+        return torch.cat([logits for logits, _ in parts]), join([after for _, after in parts])
+
+    @torch.no_grad()
+    def fan(self, states: States, live: np.ndarray) -> tuple[Tensor, States]:
+        """Logits and states after single letters: N states, bool (N, |Σ|) of M letters to read -> (M, |Γ|), M states.
+
+        The letters after one state stand together, in order.
+        """
+        places = np.flatnonzero(live)
+        if self._tables is None or not len(places):
+            before, letters = places // self.n_letters, places % self.n_letters
+            logits, after = self.read(pick(states, before), letters[:, None])
+            return logits[:, 0], after
+        every = [self._tables.step(piece) for piece in states[0].split(max(1, self.batch // self.n_letters))]
+        x = pick((torch.cat(every).flatten(0, 1),), places)
+        return self._tables.logits(x[0]), x
+
+    def _read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
+        letters = torch.from_numpy(np.ascontiguousarray(tokens)).to(states[0].device)
+        if self._tables is not None:
+            x = scan_tokens(letters, self._tables.A, self._tables.v, states[0].contiguous())
+            return self._tables.logits(x), (x[:, -1],)
+        rest = iter(states)
+        carried = tuple(LayerState(next(rest), next(rest) if shifted else None) for shifted in self._is_shifted)
+        logits, after = self.model.advance(letters, carried)
+        return logits, tuple(part for layer in after for part in layer if part is not None)
+
+    def _pieces(self, tokens: np.ndarray) -> Iterator[tuple[int, int]]:
+        n, length = tokens.shape
+        size = max(1, self.batch // max(1, length))
+        return ((i, size) for i in range(0, max(n, 1), size))
+
+
+def pick(states: States, index: Tensor | np.ndarray | slice) -> States:
+    """The states at these places."""
+    if isinstance(index, np.ndarray):
+        index = torch.from_numpy(index).to(states[0].device)
+    return tuple(part[index] for part in states)
+
+
+def to_bytes(states: States) -> np.ndarray:
+    """The bits of each state's numbers as one row: uint8 (N, D)."""
+    parts = [part.detach().cpu() for part in states]
+    # A clone, since an expanded tensor of one row passes for contiguous and yet can't be viewed as bytes.
+    rows = [part.reshape(len(part), -1).clone(memory_format=torch.contiguous_format) for part in parts]
+    return np.concatenate([row.view(torch.uint8).numpy() for row in rows], axis=1)
+
+
+def join(parts: list[States]) -> States:
+    """States of several batches as one."""
+    return tuple(torch.cat(part) for part in zip(*parts, strict=True))
