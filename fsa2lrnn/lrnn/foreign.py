@@ -13,18 +13,6 @@ from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
-# Names there, by names here; i is the number of a layer, L the number of layers.
-_NAMES = {
-    r"embedding\.weight": "embedding.weight",
-    r"layers\.(\d+)\.a0": r"layers.\1.x0",
-    r"layers\.(\d+)\.gen_block\.([02])\.(weight|bias)": r"layers.\1.transition.\2.\3",
-    r"layers\.(\d+)\.gen_value\.([02])\.(weight|bias)": r"layers.\1.value.\2.\3",
-    r"ln\.(\d+)\.(weight|bias)": r"norms.\1.\2",
-    r"ln_final\.(weight|bias)": r"norms.L.\1",
-    r"Wo1\.(weight|bias)": r"readout.0.\1",
-    r"Wo2\.(weight|bias)": r"readout.2.\1",
-}
-
 
 def from_released(
     state_dict: Mapping[str, Tensor],
@@ -45,57 +33,90 @@ def from_released(
         p: order of the column norm.
 
     Raises:
-        CheckpointError: naming every weight that is missing, unknown or of a wrong shape.
+        CheckpointError: naming every weight that is missing, unknown, of a wrong shape or of another dtype.
+        UnsupportedFormat: if the symbols are not distinct, or layers are not as wide as the stream between them.
     """
-    layers_there = {name.split(".")[1] for name in state_dict if re.match(r"layers\.\d+\.", name)}
-    n_layers = max(1, len(layers_there))
-    renamed = _renamed(state_dict, n_layers)
-    n_letters, width = renamed["embedding.weight"].shape
+    layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", name))}
+    ours = _names(max(1, len(layers)))
+    faults = [f"{name} is no weight of the released code" for name in state_dict if name not in ours]
+    _refuse(faults + [f"{name} is missing" for name in ours if name not in state_dict])
+    config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
+    weights = {new: state_dict[old][0] if old.endswith("a0") else state_dict[old] for old, new in ours.items()}
+    model = LRNN(config).to(weights["embedding.weight"].dtype)
+    wanted = model.state_dict()
+    _refuse(
+        [
+            f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {tuple(wanted[new].shape)}"
+            for old, new in ours.items()
+            if weights[new].shape != wanted[new].shape
+        ]
+    )
+    model.load_state_dict(weights)
+    return model
+
+
+def _names(n_layers: int) -> dict[str, str]:
+    """Names there, and what they are called here."""
+    names = {"embedding.weight": "embedding.weight"}
+    names |= {f"layers.{i}.a0": f"layers.{i}.x0" for i in range(n_layers)}
+    modules = {f"ln.{i}": f"norms.{i}" for i in range(n_layers)}
+    modules |= {"ln_final": f"norms.{n_layers}", "Wo1": "readout.0", "Wo2": "readout.2"}
+    for i in range(n_layers):
+        for theirs, ours in (("gen_block", "transition"), ("gen_value", "value")):
+            modules |= {f"layers.{i}.{theirs}.{j}": f"layers.{i}.{ours}.{j}" for j in (0, 2)}
+    return names | {f"{old}.{kind}": f"{new}.{kind}" for old, new in modules.items() for kind in ("weight", "bias")}
+
+
+def _config(
+    weights: Mapping[str, Tensor],
+    n_layers: int,
+    alphabet: Sequence[Hashable] | None,
+    outputs: Sequence[Hashable] | None,
+    p: float,
+) -> LRNNConfig:
+    """The configuration that the shapes of a few weights tell; the other shapes follow from it."""
+    telling = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
+    for i in range(n_layers):
+        telling |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
+        telling |= {f"layers.{i}.gen_value.0.bias": "(m,)"}
+    shapes = {name: tuple(weights[name].shape) for name in telling}
+    faults = [
+        f"{name} has shape {shapes[name]} where {form} is expected"
+        for name, form in telling.items()
+        if len(shapes[name]) != form.strip(",()").count(",") + 1 or (name.endswith("a0") and shapes[name][0] != 1)
+    ]
+    dtypes = {str(tensor.dtype) for tensor in weights.values()}
+    if len(dtypes) > 1 or not weights["embedding.weight"].is_floating_point():
+        faults.append(f"the dtypes are {', '.join(sorted(dtypes))}, not one of floats")
+    _refuse(faults)
+    for symbols, name in ((alphabet, "embedding.weight"), (outputs, "Wo2.bias")):
+        if symbols is not None and len(symbols) != shapes[name][0]:
+            faults.append(f"{name} has {shapes[name][0]} rows for {len(symbols)} symbols")
+    _refuse(faults)
     layers = []
     for i in range(n_layers):
-        x0 = renamed[f"layers.{i}.x0"] = renamed[f"layers.{i}.x0"].squeeze(0)  # there (1, H, b)
-        if x0.ndim != 2:
-            raise CheckpointError(f"layers.{i}.a0 has shape {tuple(x0.shape)} where (1, H, b) is expected")
-        hidden = (len(renamed[f"layers.{i}.{gate}.0.bias"]) for gate in ("transition", "value"))
-        layers.append(BlockLayerConfig((x0.shape[1],) * x0.shape[0], *hidden))
-    n_outputs = len(renamed["readout.2.bias"])
-    config = LRNNConfig(
-        alphabet=tuple(alphabet) if alphabet is not None else tuple(range(n_letters)),
-        outputs=tuple(outputs) if outputs is not None else tuple(range(n_outputs)),
+        _, heads, b = shapes[f"layers.{i}.a0"]
+        hidden = (shapes[f"layers.{i}.{gate}.0.bias"][0] for gate in ("gen_block", "gen_value"))
+        layers.append(BlockLayerConfig((b,) * heads, *hidden))
+    return LRNNConfig(
+        alphabet=tuple(alphabet) if alphabet is not None else tuple(range(shapes["embedding.weight"][0])),
+        outputs=tuple(outputs) if outputs is not None else tuple(range(shapes["Wo2.bias"][0])),
         layers=tuple(layers),
-        embedding_dim=width,
-        readout_hidden=len(renamed["readout.0.bias"]),
+        embedding_dim=shapes["embedding.weight"][1],
+        readout_hidden=shapes["Wo1.bias"][0],
         normalisation="released",
         p=p,
         connection="residual",
         layer_norm=True,
     )
-    model = LRNN(config).to(renamed["embedding.weight"].dtype)
-    try:
-        model.load_state_dict(renamed)
-    except RuntimeError as error:
-        raise CheckpointError(f"the weights do not fit together: {error}") from error
-    return model
 
 
-def _renamed(state_dict: Mapping[str, Tensor], n_layers: int) -> dict[str, Tensor]:
-    """The weights by their names here. Raises `CheckpointError` for those that are unknown or missing."""
-    renamed, faults = {}, []
-    for name, tensor in state_dict.items():
-        match = next(((found, new) for old, new in _NAMES.items() if (found := re.fullmatch(old, name))), None)
-        if match is None:
-            faults.append(f"{name} is no weight of the released code")
-        else:
-            renamed[match[0].expand(match[1]).replace("norms.L", f"norms.{n_layers}")] = tensor
-    needed = ["embedding.weight", "readout.0.bias", "readout.2.bias"]
-    for i in range(n_layers):
-        needed += [f"layers.{i}.x0", f"layers.{i}.transition.0.bias", f"layers.{i}.value.0.bias"]
-    faults += [f"{name} has no counterpart" for name in needed if name not in renamed]
+def _refuse(faults: list[str]) -> None:
     if faults:
         raise CheckpointError(
-            f"{'; '.join(faults)}. Expected: embedding, layers.i.{{a0, gen_block, gen_value}}, ln.i, ln_final, Wo1, Wo2"
+            f"{'; '.join(faults)}. Expected are the weights that the code published with the paper saves: embedding, "
+            "layers.i.{a0, gen_block, gen_value}, ln.i, ln_final, Wo1, Wo2"
         )
-    return renamed
 
 
 def from_tables(tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> LRNN:
@@ -104,7 +125,7 @@ def from_tables(tables: SwitchedAffine, normalisation: str = "none", p: float = 
     Under the rule "clip" the tables are kept as they are only if no column's p-norm exceeds 1.
 
     Raises:
-        CheckpointError: if the column rule would change a table.
+        CheckpointError: if the column rule would change a table, or a number is not finite.
 
     >>> from fsa2lrnn.lrnn.switched import Readout, switched
     >>> readout = Readout.linear(torch.eye(8), torch.zeros(8))
@@ -114,6 +135,8 @@ def from_tables(tables: SwitchedAffine, normalisation: str = "none", p: float = 
     """
     n, heads, b = tables.v.shape
     readout = tables.readout
+    if not (tables.A.isfinite().all() and tables.v.isfinite().all()):
+        raise CheckpointError("the tables hold numbers that are not finite, and a look-up would spread them: mend them")
     config = LRNNConfig(
         alphabet=tables.alphabet,
         outputs=tables.outputs,

@@ -42,6 +42,11 @@ class Readout:
     norm_bias: Tensor | None = None
 
     def __post_init__(self) -> None:
+        if self.W1.ndim != 2 or self.b2.ndim != 1:
+            shapes = tuple(self.W1.shape), tuple(self.b2.shape)
+            raise UnsupportedFormat(
+                f"read-out: W1 and b2 have shapes {shapes[0]} and {shapes[1]}, not (m, d) and (|Γ|,)"
+            )
         (m, d), n = self.W1.shape, len(self.b2)
         wanted = {"b1": (m,), "W2": (n, m), "norm_weight": (d,), "norm_bias": (d,)}
         for name, shape in wanted.items():
@@ -87,6 +92,8 @@ class SwitchedAffine:
     outputs: tuple[Hashable, ...]
 
     def __post_init__(self) -> None:
+        if self.x0.ndim != 2:
+            raise UnsupportedFormat(f"x0 has shape {tuple(self.x0.shape)}, but a state is (H, b): reshape it")
         n, heads, b = len(self.alphabet), *self.x0.shape
         wanted = {"A": (n, heads, b, b), "v": (n, heads, b)}
         faults = [
@@ -137,7 +144,8 @@ class SwitchedAffine:
         digest = hashlib.sha256()
         for name, tensor in sorted(self._tensors().items()):
             digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            unsigned_zeros = tensor.detach().cpu().contiguous() + 0  # −0 and 0 are one number
+            digest.update(unsigned_zeros.view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()
 
     def step(self, x: Tensor) -> Tensor:
@@ -168,7 +176,11 @@ class SwitchedAffine:
 
 
 def switched(model: LRNN) -> SwitchedAffine:
-    """The tables of a model of one layer over letters, bit for bit those that it scans, in its dtype.
+    """The tables of a model of one layer over letters, in its dtype.
+
+    They are bit for bit those that `model(tokens)` scans where it reads 2|Σ| letters or more at once; for fewer letters
+    it makes A and v by products of other shapes, and for the scans "sequential", "pscan" and "chunked" by another way
+    of normalising columns, which may round otherwise. `from_tables` makes a model without that difference.
 
     Raises:
         UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than

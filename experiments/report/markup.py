@@ -1,0 +1,70 @@
+"""HTML and SVG as text: tags whose attributes and children are escaped unless they are markup already."""
+
+from __future__ import annotations
+
+from html import escape
+
+_VOID = ("meta", "br", "col", "wbr")
+
+
+class Markup(str):
+    """Text that is markup, and is put into a tag as it is."""
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: object, **attributes: object) -> Markup:
+    """An element. In an attribute's name `_` stands for `-`, a trailing one for nothing; None leaves it out.
+
+    >>> tag("text", "a < b", tag("br"), class_="label", text_anchor="end", x=1.25, title=None)
+    '<text class="label" text-anchor="end" x="1.25">a &lt; b<br></text>'
+    """
+    given = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_plain(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    if name in _VOID:
+        return Markup(f"<{name}{given}>")
+    return Markup(f"<{name}{given}>{join(*children)}</{name}>")
+
+
+def join(*children: object) -> Markup:
+    """Children one after the other; lists and tuples are joined too, None is nothing."""
+    parts: list[str] = []
+    for child in children:
+        if isinstance(child, Markup):
+            parts.append(child)
+        elif isinstance(child, list | tuple):
+            parts.append(join(*child))
+        elif child is not None:
+            parts.append(escape(_plain(child), quote=False))
+    return Markup("".join(parts))
+
+
+def _plain(value: object) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def picture(width: float, height: float, title: str, *children: object, class_: str = "") -> Markup:
+    """An SVG drawing that scales, with a name for those who don't see it."""
+    return tag(
+        "svg",
+        tag("title", title),
+        *children,
+        viewBox=f"0 0 {width:g} {height:g}",
+        role="img",
+        aria_label=title,
+        class_=class_ or None,
+        style=f"max-width:{width:g}px",
+    )
+
+
+def text(x: float, y: float, *content: object, anchor: str = "middle", class_: str = "label") -> Markup:
+    """A line of text in a drawing."""
+    return tag("text", *content, x=x, y=y, text_anchor=anchor, class_=class_)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """A straight line in a drawing."""
+    return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)

@@ -1,0 +1,188 @@
+"""Models from elsewhere: the released code's, against that architecture written out here, and tables of any kind."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.lrnn.foreign import from_released, from_tables
+from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
+
+DTYPES = (torch.float64, torch.float32, torch.bfloat16)
+
+
+def released(n_layers, heads=2, b=3, n_letters=4, n_outputs=5, dtype=torch.float64, seed=0):
+    """Weights as the released code saves them, at random."""
+    torch.manual_seed(seed)
+    d, shapes = heads * b, {}
+    for i in range(n_layers):
+        shapes[f"layers.{i}.a0"] = (1, heads, b)
+        for gate, hidden, out in (("gen_block", 7, d * b), ("gen_value", 6, d)):
+            shapes |= {f"layers.{i}.{gate}.0.weight": (hidden, d), f"layers.{i}.{gate}.0.bias": (hidden,)}
+            shapes |= {f"layers.{i}.{gate}.2.weight": (out, hidden), f"layers.{i}.{gate}.2.bias": (out,)}
+        shapes |= {f"ln.{i}.weight": (d,), f"ln.{i}.bias": (d,)}
+    shapes |= {"ln_final.weight": (d,), "ln_final.bias": (d,), "embedding.weight": (n_letters, d)}
+    shapes |= {"Wo1.weight": (9, d), "Wo1.bias": (9,), "Wo2.weight": (n_outputs, 9), "Wo2.bias": (n_outputs,)}
+    return {name: torch.randn(shape, dtype=dtype) for name, shape in shapes.items()}
+
+
+def layer_norm(x, weight, bias):
+    centred = x - x.mean(-1, keepdim=True)
+    return centred / (centred.square().mean(-1, keepdim=True) + 1e-5).sqrt() * weight + bias
+
+
+def run_as_released(weights, n_layers, tokens, p=1.2):
+    """Logits (B, T, |Γ|) of the released architecture, step by step."""
+    x = weights["embedding.weight"][tokens]
+    for i in range(n_layers):
+        u = layer_norm(x, weights[f"ln.{i}.weight"], weights[f"ln.{i}.bias"])
+        made = {}
+        for gate in ("gen_block", "gen_value"):
+            W1, b1, W2, b2 = (weights[f"layers.{i}.{gate}.{j}.{kind}"] for j in (0, 2) for kind in ("weight", "bias"))
+            made[gate] = (u @ W1.T + b1).clamp(min=0) @ W2.T + b2
+        state = weights[f"layers.{i}.a0"]
+        _, heads, b = state.shape
+        A = made["gen_block"].reshape(*tokens.shape, heads, b, b)
+        A = A - A.mean(-2, keepdim=True)
+        A = A / A.abs().pow(p).sum(-2).pow(1 / p).amax(-1)[..., None, None]
+        v = made["gen_value"].reshape(*tokens.shape, heads, b)
+        new, state = [], state.expand(len(tokens), heads, b)
+        for k in range(tokens.shape[1]):
+            state = torch.einsum("nhij,nhj->nhi", A[:, k], state) + v[:, k]
+            new.append(state.reshape(len(tokens), heads * b))
+        out = torch.stack(new, 1)
+        x = out if i + 1 == n_layers else x + out
+    x = layer_norm(x, weights["ln_final.weight"], weights["ln_final.bias"])
+    return (x @ weights["Wo1.weight"].T + weights["Wo1.bias"]).clamp(min=0) @ weights["Wo2.weight"].T + weights[
+        "Wo2.bias"
+    ]
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+@pytest.mark.parametrize("p", [1.2, 2.0])
+def test_released_weights_compute_what_they_computed(n_layers, p):
+    weights = released(n_layers)
+    model = LRNN.from_released(weights, alphabet="abcd", outputs=range(10, 15), p=p)
+    assert (model.alphabet, model.outputs) == (tuple("abcd"), (10, 11, 12, 13, 14))
+    for length in (1, 2, 30):
+        tokens = torch.randint(4, (3, length))
+        wanted = run_as_released(weights, n_layers, tokens, p)
+        for method in ("auto", "sequential"):
+            torch.testing.assert_close(model(tokens, method), wanted, rtol=1e-9, atol=1e-9)
+    assert not torch.allclose(model(tokens), run_as_released(weights, n_layers, tokens, p=3.0))
+
+
+def test_released_weights_are_kept_as_they_are():
+    weights = released(2, dtype=torch.float32)
+    model = from_released(weights)
+    assert (model.dtype, model.alphabet, model.outputs) == (torch.float32, (0, 1, 2, 3), (0, 1, 2, 3, 4))
+    assert len(model.state_dict()) == len(weights)
+    assert torch.equal(model.layers[1].transition[2].weight, weights["layers.1.gen_block.2.weight"])
+    assert torch.equal(model.layers[1].x0, weights["layers.1.a0"][0])
+    assert torch.equal(model.norms[2].bias, weights["ln_final.bias"])
+    weights["embedding.weight"].zero_()
+    assert model.embedding.weight.any()  # a copy
+
+
+def test_every_missing_and_unknown_weight_is_named():
+    for name in released(2):
+        with pytest.raises(CheckpointError, match=name.replace(".", r"\.") + " is missing"):
+            from_released({old: tensor for old, tensor in released(2).items() if old != name})
+    weights = released(1)
+    weights |= {"ln.1.weight": weights["ln.0.weight"], "head.weight": weights["ln.0.weight"]}
+    with pytest.raises(CheckpointError, match=r"ln\.1\.weight is no weight .*; head\.weight is no weight of the rel"):
+        from_released(weights)
+    with pytest.raises(CheckpointError, match=r"layers\.1\.a0 is missing"):
+        from_released({name.replace("layers.1", "layers.4"): t for name, t in released(2).items() if "4" not in name})
+    with pytest.raises(CheckpointError, match=r"embedding\.weight is missing"):
+        from_released({})
+
+
+@pytest.mark.parametrize("name", released(2))
+def test_every_misshaped_weight_is_named(name):
+    weights = released(2)
+    if name != "embedding.weight":  # with more rows it has more letters
+        with pytest.raises((CheckpointError, UnsupportedFormat), match=r"shape|wide"):
+            from_released(weights | {name: torch.cat([weights[name]] * 2)})
+    with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
+        from_released(weights | {name: weights[name][None]})
+
+
+def test_symbols_and_dtypes_that_do_not_fit():
+    weights = released(1)
+    with pytest.raises(
+        CheckpointError, match=r"embedding\.weight has 4 rows for 3 symbols; Wo2\.bias has 5 rows for 2"
+    ):
+        from_released(weights, "abc", "xy")
+    with pytest.raises(CheckpointError, match=r"torch\.float32, torch\.float64, not one of floats"):
+        from_released(weights | {"Wo1.bias": weights["Wo1.bias"].float()})
+    with pytest.raises(CheckpointError, match=r"the dtypes are torch\.int64, not one of floats"):
+        from_released({name: tensor.long() for name, tensor in weights.items()})
+
+
+@st.composite
+def tables(draw, dtype=torch.float64):
+    """Switched affine systems of any shape, with and without LayerNorm."""
+    n, heads, b, n_outputs, m = (draw(st.integers(1, 4)) for _ in range(5))
+    torch.manual_seed(draw(st.integers(0, 99)))
+    d, shapes = heads * b, [(n, heads, b, b), (n, heads, b), (heads, b)]
+    A, v, x0 = (torch.randn(shape).to(dtype) for shape in shapes)
+    parts = [torch.randn(shape).to(dtype) for shape in [(m, d), (m,), (n_outputs, m), (n_outputs,)]]
+    norm = [torch.randn(d).to(dtype) for _ in range(2)] if draw(st.booleans()) else []
+    if draw(st.booleans()):
+        A[A < 0] = -0.0
+    return SwitchedAffine.of(A, v, x0, Readout(*parts, *norm), "abcd"[:n])
+
+
+@given(st.data(), st.sampled_from(DTYPES))
+def test_tables_come_back_bit_for_bit(data, dtype):
+    before = data.draw(tables(dtype))
+    model = from_tables(before)
+    after = switched(model)
+    assert model.dtype == dtype
+    assert torch.equal(after.A, before.A)
+    assert torch.equal(after.v, before.v)
+    assert torch.equal(after.x0, before.x0)
+    assert after.sha256 == before.sha256
+    assert (after.alphabet, after.outputs) == (before.alphabet, before.outputs)
+    tokens = torch.randint(len(before.alphabet), (2, 9))
+    with torch.no_grad():
+        logits, state = model.advance(tokens, model.initial_state(2))
+        x = before.run(tokens)
+    assert torch.equal(state[0].x, x[:, -1])
+    if dtype != torch.bfloat16:  # there a read-out by other sums may be off by much
+        torch.testing.assert_close(logits, before.logits(x), rtol=1e-4, atol=1e-4)
+
+
+def test_the_door_of_the_model_takes_parts():
+    given_tables = SwitchedAffine.of(
+        torch.randn(2, 1, 3, 3), torch.randn(2, 1, 3), torch.randn(1, 3), Readout.linear(torch.eye(3), torch.ones(3))
+    )
+    parts = (given_tables.A, given_tables.v, given_tables.x0, given_tables.readout)
+    model = LRNN.from_tables(*parts, alphabet="ab", outputs="xyz")
+    assert (model.alphabet, model.outputs) == (("a", "b"), ("x", "y", "z"))
+    assert switched(model).sha256 == given_tables.sha256
+
+
+@pytest.mark.parametrize("p", [1.0, 1.2, 2.0])
+def test_the_column_rule_may_stand_where_it_changes_nothing(p):
+    A = torch.randn(2, 2, 4, 4, dtype=torch.float64)
+    norms = torch.linalg.vector_norm(A, ord=p, dim=-2, keepdim=True)
+    readout = Readout.linear(torch.eye(8).double(), torch.zeros(8).double())
+    rest = (torch.zeros(2, 2, 4).double(), torch.ones(2, 4).double(), readout)
+    within = LRNN.from_tables(A / norms * 0.999, *rest, normalisation="clip", p=p)
+    assert (within.config.normalisation, within.config.p) == ("clip", p)
+    with pytest.raises(CheckpointError, match=r"the column rule 'clip' changes the tables, by up to .* rule \"none\""):
+        LRNN.from_tables(A / norms * 1.01, *rest, normalisation="clip", p=p)
+    LRNN.from_tables(A / norms * 1.01, *rest)
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+@pytest.mark.parametrize("table", ["A", "v"])
+def test_numbers_that_are_not_finite_are_refused(table, wrong):
+    parts = {"A": torch.ones(2, 1, 2, 2), "v": torch.ones(2, 1, 2), "x0": torch.ones(1, 2)}
+    parts[table].flatten()[1] = wrong
+    with pytest.raises(CheckpointError, match="not finite"):
+        LRNN.from_tables(**parts, readout=Readout.linear(torch.eye(2), torch.zeros(2)))
