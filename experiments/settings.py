@@ -18,6 +18,7 @@ from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")
+INITS = ("random", "compiled")
 DTYPES = ("float32", "float64")
 PRECISIONS = ("full", "mixed")
 _WHOLE = (
@@ -35,6 +36,8 @@ class Settings:
         sampler: how words are drawn (`experiments.data.make_sampler`).
         embedding_dim, block, heads, layers: each layer has `heads` blocks of size `block`.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
+        init: "random", or "compiled": exact weights from which training starts (`experiments.initial`).
+        noise: deviation of the Gaussian noise on compiled weights.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
         schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
         gradient_clip: the norm that gradients are scaled down to, None for no limit.
@@ -63,6 +66,8 @@ class Settings:
     connection: str = "residual"
     layer_norm: bool = True
     token_shift: bool = False
+    init: str = "random"
+    noise: float = 0.0
     optimiser: str = "adam"
     learning_rate: float = 1e-4
     weight_decay: float = 0.0
@@ -89,6 +94,7 @@ class Settings:
             "schedule": SCHEDULES,
             "dtype": DTYPES,
             "precision": PRECISIONS,
+            "init": INITS,
         }
         faults = [
             f"{name} = {getattr(self, name)!r} is none of {', '.join(values)}"
@@ -105,6 +111,7 @@ class Settings:
         ranges: dict[str, tuple[Callable[[float], bool], str]] = {
             "learning_rate": (lambda x: 0 < x < math.inf, "a number above 0"),
             "weight_decay": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
+            "noise": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
             "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
             "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
         }
@@ -114,6 +121,8 @@ class Settings:
                 faults.append(f"{name} = {value!r} must be {wanted}")
         if self.device.partition(":")[0] not in ("cpu", "cuda"):
             faults.append(f"device = {self.device!r} is none of cpu, cuda, cuda:N")
+        if self.noise and self.init == "random":
+            faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
         if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
             faults.append(
                 f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "

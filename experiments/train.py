@@ -27,6 +27,7 @@ from torch.nn.utils import clip_grad_norm_
 from experiments import run_folder
 from experiments.data import IGNORE, Batch, Words, make_sampler, words
 from experiments.evaluate import count
+from experiments.initial import compiled_start
 from experiments.settings import OPTIMISERS, Settings
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
@@ -107,6 +108,13 @@ def prepare_words(settings: Settings) -> Words:
     return found
 
 
+def first_model(settings: Settings, words: Words) -> LRNN:
+    """The network that training starts from. Raises `NotExpressible` if compiled weights don't fit into it."""
+    if settings.init == "compiled":
+        return compiled_start(settings, words, settings.noise)
+    return LRNN(settings.network(words.alphabet, words.outputs))
+
+
 class _Look(NamedTuple):
     """What is known of one step."""
 
@@ -137,7 +145,7 @@ class Run:
         self.words = prepare_words(settings)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(settings.seed)
-            model = LRNN(settings.network(self.words.alphabet, self.words.outputs))
+            model = first_model(settings, self.words)
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         self.forward = torch.compile(self.model) if settings.compile else self.model
         self.optimiser = OPTIMISERS[settings.optimiser](

@@ -296,6 +296,17 @@ def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
         torch.testing.assert_close(weight, wanted[name], rtol=1e-4, atol=1e-5)
 
 
+def test_training_starts_from_compiled_weights_if_asked_to(tmp_path):
+    task = {"task": "task:parity", "normalisation": "clip", "stop_at": 1.0, "layers": 1}
+    exact = replace(TINY, **task, init="compiled", test_words=50)
+    outcome = train(replace(exact, learning_rate=1e-12), tmp_path / "exact")
+    assert (outcome.end, outcome.records[0]["word_accuracy"]) == ("stop_at", 1.0)
+    noisy = train(replace(exact, learning_rate=1e-12, noise=0.5), tmp_path / "noisy")
+    assert noisy.records[0]["word_accuracy"] < 1.0
+    with pytest.raises(UnsupportedFormat, match=r"noise = 0\.1 is put on compiled weights"):
+        replace(TINY, noise=0.1)
+
+
 def test_tensorboard_reads_what_was_written(tmp_path):
     pytest.importorskip("tensorboard")
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
