@@ -162,3 +162,85 @@ def _times(ratio: float | None) -> str:
 
 def _threads(n: int) -> str:
     return f"{n} thread{'s' if n > 1 else ''}"
+
+
+def learned() -> str:
+    """Trained models before the judges, a line a task: ranges over seeds."""
+    models = results_io.read("learned")["results"]["models"].values()
+    rows = []
+    for task in dict.fromkeys(row["task"] for row in models):
+        found = [row for row in models if row["task"] == task]
+        failing = [row["failure"]["length"] for row in found if row["failure"]]
+        same = sum(row["extraction"]["isomorphic"] for row in found)
+        least, _, dyadic = zip(*(row["mended"] for row in found), strict=True) if found[0]["mended"] else ((), (), ())
+        done = [repaired for repaired in least if repaired["refused"] is None]
+        changes = [100 * repaired["change"]["A"] for repaired in done]
+        proved = sum("proved" in repaired for repaired in dyadic)
+        rows.append(
+            [
+                f"{task.removeprefix('task:')}",
+                str(len(found)),
+                _range([row["certified"] for row in found]),
+                _range(failing) + ("" if len(failing) == len(found) else f" ({len(failing)} of {len(found)})"),
+                f"{same} of {len(found)}",
+                f"{min(changes):.0f} to {max(changes):.0f} %" if changes else "–",
+                f"{sum(repaired['accuracy'] == 1 for repaired in done)} of {len(found)}" if least else "–",
+                f"{proved} of {len(found)}" if least else "–",
+            ]
+        )
+    heads = ["task", "models", "proved right on all words of ≤ N letters", "fails on a word of", "extracted", "repair"]
+    heads += ["right on 500,000 letters", "dyadic repair proved, all lengths"]
+    return markdown(heads, rows) + _LEARNED_NOTE
+
+
+_LEARNED_NOTE = """
+"Extracted": the machine found without knowing it is the true one. "Repair": the least change of the tables that makes
+them carry the machine, relative (Frobenius); a dyadic repair never rounds, so that its reachable states close bit for
+bit (`experiments/results/learned.json`, by `python -m experiments.learned_table`; model by model in
+[experiments/README.md](experiments/README.md)).
+"""
+
+
+def learned_models() -> str:
+    """The same, a line a model."""
+    rows = []
+    for name, row in results_io.read("learned")["results"]["models"].items():
+        at_500 = [x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] in (499, 500)]
+        failing = f"{row['failure']['length']:,}" if row["failure"] else "none found"
+        same = "yes" if row["extraction"]["isomorphic"] else "no"
+        aligned = row.get("alignment")
+        heads = f"{aligned['carrying']}: {_counted(aligned['kinds'])}" if aligned else "–"
+        mended = [_mended(repaired) for repaired in row["mended"]] or ["–"] * 3
+        accuracy = f"{at_500[0]:.3f}" if at_500 else "–"
+        rows.append([name, accuracy, _number(row["certified"]), failing, same, heads, *mended])
+    heads = ["model", "right at 500", "proved ≤", "fails at", "extracted", "heads that carry the state", "repair"]
+    return markdown([*heads, "repair, columns ≤ 1", "dyadic repair"], rows) + (
+        "\nRepairs: relative change of A; what is proved of the repaired model. All repaired models shown were run on "
+        "500,000 random letters; those with a mistake say so.\n"
+    )
+
+
+def _mended(found: dict[str, Any]) -> str:
+    if found["refused"] is not None:
+        return "refused"
+    what = (
+        f"all lengths, {found['proved']['arithmetic']}" if "proved" in found else _number(found.get("certified", "–"))
+    )
+    wrong = "" if found["accuracy"] == 1 else f", {found['accuracy']:.4f} right"
+    return f"{100 * found['change']['A']:.1f} %; {'' if 'proved' in found else '≤ '}{what}{wrong}"
+
+
+def _counted(kinds: list[str]) -> str:
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+
+
+def _number(value: int | str) -> str:
+    return value if isinstance(value, str) else f"{value:,}"
+
+
+def _range(values: list[Any]) -> str:
+    numbers = sorted(value for value in values if isinstance(value, int))
+    if not numbers:
+        return ", ".join(dict.fromkeys(map(str, values))) or "–"
+    ends = f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
+    return ends if len(numbers) == len(values) else f"{ends} or all"

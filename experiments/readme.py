@@ -114,6 +114,8 @@ SECTIONS = {
     "cascades": Section(cascades, ("cascade_table",)),
     "training": Section(training, ("training",)),
     "runs": Section(bench_tables.runs, ("training",)),
+    "learned": Section(bench_tables.learned, ("learned",)),
+    "learned_models": Section(bench_tables.learned_models, ("learned",)),
     "machines": Section(bench_tables.machines, ("bench_machines",)),
     "scans": Section(bench_tables.scans, ("bench_scans",)),
     "scan_lengths": Section(bench_tables.scan_lengths, ("bench_scan_lengths",)),
@@ -122,7 +124,7 @@ SECTIONS = {
     "gpu": Section(bench_tables.gpu, ("bench_gpu",)),
 }
 # The scripts that write results of another name.
-WRITERS = {"bench_scan_lengths": "bench_scans", "training": "training_table FOLDER…"}
+WRITERS = {"bench_scan_lengths": "bench_scans", "learned": "learned_table", "training": "training_table FOLDER…"}
 
 
 def shown(name: str) -> str:

@@ -1,4 +1,5 @@
-"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), and stacks made by hand."""
+"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, and judges
+in a hurry."""
 
 import os
 
@@ -10,6 +11,8 @@ from hypothesis import HealthCheck, settings
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+from verify.certificate import Certificate
+from verify.check import digest
 
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
@@ -124,3 +127,15 @@ def _explored(alphabet, start, step, output):
         states += [target for target in dict.fromkeys(targets) if target not in states]
         columns.append([states.index(target) for target in targets])
     return MooreMachine(np.array(columns).T, [output(state) for state in states], 0, alphabet)
+
+
+@pytest.fixture(scope="module")
+def short_certificates():
+    """In judgements, certificates of 5 letters by enumeration in place of a search that takes many seconds."""
+
+    def enumerated(model, machine, **_):
+        return Certificate(5, np.zeros(0), "enumeration", "float32", ("sequential",), 0.0, digest(model), machine)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("experiments.judge.certify", enumerated)
+        yield

@@ -7,20 +7,27 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from fsa2lrnn.cli.options import (
     MODEL_SUFFIX,
+    Against,
+    Columns,
     Completion,
     CompletionOption,
     Dtype,
     DtypeOption,
+    ExtractMethod,
     Form,
+    Init,
     JsonOption,
     Layout,
+    LearnedModel,
+    LearnedModels,
     MaxBlockOption,
+    Mode,
     ModelOrSource,
     Normalisation,
     OptionalModel,
@@ -28,6 +35,7 @@ from fsa2lrnn.cli.options import (
     Preset,
     Sampler,
     Scan,
+    SecondsOption,
     Source,
     TokenShiftOption,
 )
@@ -179,24 +187,37 @@ def verify(
 def extract(
     model: ModelOrSource,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the machine here, by ending")] = None,
+    method: Annotated[
+        ExtractMethod,
+        typer.Option(help="its states, which must close, or what a model puts out on short words"),
+    ] = "closure",
     max_states: Annotated[int, typer.Option(min=1, help="states after which to give up")] = 100_000,
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the minimal automaton out of a model whose states close."""
+    """Read the minimal automaton out of a model: exactly where its states close, else as it behaves on short words."""
     from fsa2lrnn.automata.formats import write_file
     from fsa2lrnn.cli import console
     from fsa2lrnn.extract import extract as extract_machine
+    from fsa2lrnn.extract import extract_learned
 
-    machine = extract_machine(_model(model, dtype, completion), max_states)
+    network = _model(model, dtype, completion)
+    evidence: dict[str, Any] | None = None
+    if method == "closure":
+        machine = extract_machine(network, max_states)
+    else:
+        found = extract_learned(network, method, max_classes=max_states)
+        machine, evidence = found.machine, console.extraction_json(found)
     if output is not None:
         write_file(machine, output)
     if as_json:
         saved = str(output) if output else None
-        console.emit_json({"machine": console.machine_json(machine), "saved": saved})
+        facts = {"machine": console.machine_json(machine), "saved": saved}
+        console.emit_json(facts if evidence is None else {**facts, "evidence": evidence})
         return
-    console.facts("machine", [*console.machine_rows(machine), *([("saved", str(output))] if output else [])])
+    rows = [*console.machine_rows(machine), *(console.extraction_rows(evidence) if evidence else [])]
+    console.facts("machine", [*rows, *([("saved", str(output))] if output else [])])
     if output is None and (table := console.transition_table(machine)) is not None:
         console.out.print(table)
 
@@ -210,6 +231,8 @@ def train_(
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
     sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
+    init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
+    noise: Annotated[float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")] = None,
     changes: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="any setting; repeatable")
     ] = None,
@@ -224,19 +247,112 @@ def train_(
     from experiments.seeds import Plan
     from fsa2lrnn.cli import train as training
 
-    given = {"steps": steps, "sampler": sampler, "device": device}
+    given = {"steps": steps, "sampler": sampler, "device": device, "init": init, "noise": noise}
     changed = training.assignments(changes or []) | {name: x for name, x in given.items() if x is not None}
     plan = Plan(not fresh, tensorboard, training.whole_numbers(lengths, "--lengths"), words, letters)
     if code := training.main(source, preset, out, seeds, changed, plan, as_json):
         raise typer.Exit(code)
 
 
+@app.command()
+def compare(
+    models: LearnedModels,
+    against: Against,
+    lengths: Annotated[str, typer.Option(help="of the words they are compared on")] = "40,100,500,5000,50000",
+    words: Annotated[int, typer.Option(min=1, help="fresh words a length")] = 10_000,
+    letters: Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")] = 2_000_000,
+    sampler: Annotated[Sampler, typer.Option(help="how words are drawn")] = "task",
+    seconds: SecondsOption = 20.0,
+    plot: Annotated[Path | None, typer.Option(help="draw accuracy over length here (.svg, .png, .pdf)")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learned models beside the constructed one: accuracy by length, a failing word, what the heads carry."""
+    from fsa2lrnn.cli import learned
+    from fsa2lrnn.cli.train import whole_numbers
+
+    evaluated = {"sampler": sampler, "lengths": whole_numbers(lengths, "--lengths"), "n_words": words}
+    learned.compare(models, against, seconds, {**evaluated, "letters": letters}, plot, as_json)
+
+
+@app.command()
+def certify(
+    model: LearnedModel,
+    source: OptionalSource = None,
+    memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
+    check: Annotated[Path | None, typer.Option(help="judge this certificate of the model instead")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove up to which length a learned model is right on every word, in the floats that it computes."""
+    from fsa2lrnn.cli import learned
+
+    if (check is None) == (source is None) or (check is not None and (memory is not None or output is not None)):
+        raise UnsupportedFormat("certify takes a MODEL and a SOURCE (--memory, -o), or a MODEL and --check FILE alone")
+    if check is not None:
+        code = learned.check(model, check, as_json)
+    else:
+        code = learned.certify(model, _read(str(source), None), memory, output, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+@app.command()
+def repair(
+    model: LearnedModel,
+    source: Source,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help=f"write the repaired model here ({MODEL_SUFFIX})")
+    ] = None,
+    columns: Annotated[
+        Columns, typer.Option(help="keep the columns as they come, or hold their p-norms to 1")
+    ] = "keep",
+    mode: Annotated[
+        Mode, typer.Option(help="least change; forget all but the state; that in numbers that never round")
+    ] = "least",
+    snap: Annotated[bool, typer.Option("--snap", help="take the constructed model in its place")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Mend a learned model, so that it carries the state of its automaton for ever."""
+    from fsa2lrnn.cli import learned
+
+    if snap and (columns, mode) != ("keep", "least"):
+        raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
+    if output is not None and output.suffix != MODEL_SUFFIX:
+        raise UnsupportedFormat(f"output {output}: a model is written to a file ending in {MODEL_SUFFIX}")
+    learned.repair(model, source, columns, mode, snap, output, as_json)
+
+
+@app.command()
+def report(
+    models: LearnedModels,
+    against: Against,
+    output: Annotated[Path, typer.Option("--output", "-o", help="the page (.html); its facts go beside it (.json)")],
+    lengths: Annotated[str, typer.Option(help="of the words they are compared on")] = "40,100,500,5000",
+    words: Annotated[int, typer.Option(min=1, help="fresh words a length")] = 10_000,
+    letters: Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")] = 500_000,
+    seconds: SecondsOption = 20.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge learned models, repair them, and write one page on learned, repaired and constructed."""
+    from fsa2lrnn.cli import learned
+    from fsa2lrnn.cli.train import whole_numbers
+
+    evaluated = {"lengths": whole_numbers(lengths, "--lengths"), "n_words": words, "letters": letters}
+    learned.report(models, against, output, seconds, evaluated, as_json)
+
+
 @app.command("demo")
-def demo_(as_json: JsonOption = False) -> None:
-    """Compile the paper's hardest task, prove it for all lengths and evaluate expressions with it."""
+def demo_(
+    out: Annotated[Path, typer.Option(help="a folder for the learned model, its repairs and the page")] = Path(
+        "runs/demo"
+    ),
+    learned: Annotated[bool, typer.Option(help="whether to train, judge and mend a model too: two minutes")] = True,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model."""
     from fsa2lrnn.cli import demo as demonstration
 
-    demonstration.main(as_json)
+    demonstration.main(out if learned else None, as_json)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:

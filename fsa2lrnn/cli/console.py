@@ -14,6 +14,7 @@ from fsa2lrnn import symbols
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.extract import Extraction
     from fsa2lrnn.lrnn.config import LRNNConfig
     from fsa2lrnn.lrnn.model import LRNN
     from verify.equivalence import Proved, Refuted, Undecided
@@ -114,6 +115,28 @@ def _hidden_units(config: LRNNConfig) -> int:
     if config.index_layer:
         return 0
     return config.readout_hidden + sum(layer.transition_hidden + layer.value_hidden for layer in config.block_layers)
+
+
+def extraction_json(found: Extraction) -> dict[str, Any]:
+    """The evidence for a machine that was found on short words."""
+    return {
+        **{name: value for name, value in vars(found).items() if name != "machine"},
+        "held_out": vars(found.held_out),
+    }
+
+
+def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same, for people."""
+    held_out = evidence["held_out"]
+    asked = "queries" if evidence["method"] == "lstar" else "words"
+    return [
+        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {asked}, {evidence['suffixes']:,} suffixes"),
+        (
+            "held out",
+            f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "
+            f"{held_out['length']} letters",
+        ),
+    ]
 
 
 def verdict_json(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:

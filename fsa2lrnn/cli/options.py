@@ -9,10 +9,14 @@ import typer
 MODEL_SUFFIX = ".safetensors"
 
 # Written out here, and compared with the originals by a test, because importing those would import torch.
+Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
+ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
+Init = Literal["random", "compiled"]
 Layout = Literal["auto", "dense", "index"]
+Mode = Literal["least", "deadbeat", "dyadic"]
 Normalisation = Literal["clip", "released", "none"]
 Preset = Literal["released", "quick"]
 Sampler = Literal["uniform", "live", "task"]
@@ -23,6 +27,10 @@ _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
 
 Source = Annotated[str, typer.Argument(help=_SOURCE)]
 ModelOrSource = Annotated[str, typer.Argument(help=_MODEL)]
+LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained model ({MODEL_SUFFIX})")]
+LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
+Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]
+SecondsOption = Annotated[float, typer.Option(min=0.1, help="seconds a model for the search of a failing word")]
 OptionalSource = Annotated[str | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 OptionalModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODEL, show_default=False)]
 CompletionOption = Annotated[

@@ -92,7 +92,7 @@ def test_auto_says_why(call):
 
 
 def test_the_demo_tells_the_story(call):
-    code, out, _ = call("demo")
+    code, out, _ = call("demo", "--no-learned")
     assert code == 0
     for piece in (
         "ModArith(5)",
@@ -107,7 +107,7 @@ def test_the_demo_tells_the_story(call):
         "6. And back.",
     ):
         assert piece in out
-    code, out, _ = call("demo", "--json")
+    code, out, _ = call("demo", "--no-learned", "--json")
     facts = json.loads(out)
     assert facts["extracted_machine_is_the_source"]
     assert [e["model"] == e["integers"] for e in facts["evaluated"]] == [True, True]
@@ -212,18 +212,23 @@ def test_brackets_in_messages_are_not_taken_for_markup(call):
 
 
 def test_the_choices_are_those_of_the_code():
-    from experiments import data, settings
+    from experiments import data, repair, settings
     from fsa2lrnn import compile as compiler
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
+    from fsa2lrnn.extract import learned
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn import index
     from fsa2lrnn.lrnn.normalise import RULES
 
+    assert get_args(options.Columns) == get_args(repair.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+    assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
+    assert get_args(options.Init) == settings.INITS
     assert get_args(options.Layout) == get_args(compiler.Layout)
+    assert get_args(options.Mode) == get_args(repair.Mode)
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS

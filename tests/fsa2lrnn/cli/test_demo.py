@@ -47,6 +47,6 @@ def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
 
     monkeypatch.setattr(demo, "prove_equivalent", prove)
     with pytest.raises(SystemExit) as stop:
-        demo.main(as_json=True)
+        demo.main(None, as_json=True)
     assert stop.value.code == 1
     assert json.loads(capsys.readouterr().out)["rooms"]["proofs"]["float32"]["verdict"] == "refuted"

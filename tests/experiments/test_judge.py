@@ -1,0 +1,85 @@
+"""All judges at once, on a kept model whose failing words are short, and on constructed ones."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from experiments import judge as judging
+from experiments.judge import judge, long_accuracy, mend
+from fsa2lrnn import compile_machine, load, zoo
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.lrnn.foreign import from_tables
+from fsa2lrnn.lrnn.switched import switched
+from verify.check import check
+from verify.falsify import Budget
+
+KEPT = Path(judging.__file__).parent / "learned"
+BUDGET = Budget(seconds=5, length=60, random_words=16)
+
+
+@pytest.fixture(scope="module")
+def found(short_certificates):  # noqa: ARG001
+    steps = []
+    model = load(KEPT / "even5" / "seed-4.safetensors")
+    return judge(model, zoo.even_pair(5), BUDGET, say=steps.append), model, steps
+
+
+def test_a_learned_model_before_all_judges(found):
+    judgement, model, steps = found
+    assert judgement.isomorphic
+    assert 5 == judgement.certificate.horizon < judgement.failure <= 60
+    assert model.transduce(judgement.falsified.word)[-1] == judgement.falsified.model_trace[-1]
+    least, bounded, dyadic = judgement.mended
+    assert least.accuracy == bounded.accuracy == dyadic.accuracy == 1.0
+    assert least.certificate.horizon == 5
+    assert bounded.repaired.column_norm_after <= 1
+    assert dyadic.proof.pairs >= 11
+    assert steps == list(judgement.seconds)
+
+
+@pytest.mark.slow
+def test_certificates_are_those_of_the_models():
+    model, machine = load(KEPT / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
+    judgement = judge(model, machine, BUDGET, seconds=0.1)
+    check(judgement.certificate, model)
+    mended = judgement.mended[0]
+    check(mended.certificate, mended.repaired.model)
+    assert 5 <= judgement.certificate.horizon <= mended.certificate.horizon
+
+
+def test_a_judgement_is_json(found):
+    facts = json.loads(json.dumps(found[0].to_json()))
+    assert facts["extraction"]["isomorphic"]
+    assert facts["alignment"]["carrying"] == len(facts["alignment"]["kinds"])
+    assert [mended["mode"] for mended in facts["mended"]] == ["least", "least", "dyadic"]
+    assert facts["mended"][2]["proved"]["arithmetic"] == "float32"
+    assert (facts["certified"], facts["memory"]) == (found[0].certificate.horizon, found[0].certificate.memory)
+
+
+def test_what_can_not_be_mended_says_why():
+    machine = zoo.parity()
+    tables = switched(compile_machine(zoo.tomita(1)))
+    still = from_tables(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
+    mended = mend(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
+    assert mended.repaired is None
+    assert "train it first" in mended.refused
+    assert mended.to_json() == {"columns": "keep", "mode": "least", "refused": mended.refused}
+
+
+def test_accuracy_along_a_word_counts_every_output():
+    parity = zoo.parity()
+    model = compile_machine(parity)
+    wrong = MooreMachine(parity.delta, [not output for output in parity.outputs], 0, parity.alphabet)
+    assert (long_accuracy(model, parity, 40_000), long_accuracy(model, wrong, 500)) == (1.0, 0.0)
+    broken = compile_machine(parity)
+    with torch.no_grad():
+        broken.readout[2].bias.fill_(torch.nan)
+    assert long_accuracy(broken, parity, 100) == 0.0
+
+
+def test_only_outputs_that_the_model_has_count():
+    machine = zoo.mod_arith(2)
+    model = compile_machine(machine)
+    assert long_accuracy(model, machine, 300) == 1.0

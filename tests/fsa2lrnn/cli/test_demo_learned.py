@@ -1,0 +1,28 @@
+"""The demonstration's second half, on a task that is learnt in seconds."""
+
+import json
+
+import pytest
+
+from experiments.settings import preset
+from fsa2lrnn.cli import demo_learned
+from verify.falsify import Budget
+
+
+@pytest.mark.usefixtures("short_certificates")
+def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(demo_learned, "TASK", "task:parity")
+    monkeypatch.setattr(
+        demo_learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}
+    )
+    monkeypatch.setattr(demo_learned, "SEARCH", Budget(seconds=3, length=300))
+    monkeypatch.setattr(demo_learned, "SHOWN", {"lengths": (10, 50), "n_words": 20, "letters": 1_000})
+    facts = demo_learned.show(tmp_path, as_json=False)
+    assert facts["ok"]
+    assert facts["extraction"]["isomorphic"]
+    out = " ".join(capsys.readouterr().out.split())
+    for piece in ("7. A learned one.", "Extracted from its behaviour", "proved right", "repair, dyadic", "sum5.html"):
+        assert piece in out
+    assert json.loads((tmp_path / "sum5.json").read_text())["source"] == "task:parity"
+    assert (tmp_path / "sum5-dyadic.safetensors").exists()
+    assert preset("released", "task:parity").steps > facts["steps"]
