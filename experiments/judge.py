@@ -18,7 +18,7 @@ import torch
 from experiments.align import Alignment, align
 from experiments.repair import Columns, Mode, Repaired, repair
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.extract import Extraction, blank_outputs, equivalent_after_first, extract_learned
 from fsa2lrnn.lrnn.model import LRNN, decode
 from verify.certificate import Certificate
@@ -210,12 +210,16 @@ def _copy(model: LRNN) -> LRNN:
 
 def _extracted(model: LRNN, machine: MooreMachine) -> tuple[Extraction | str, bool]:
     given = set(model.outputs)
-    mask = None if set(machine.outputs) <= given else blank_outputs(machine, given)
+    counts, goal = None, machine
+    if not set(machine.outputs) <= given:
+        asked = [output in given for output in machine.outputs]
+        counts = MooreMachine(machine.delta, asked, machine.start, machine.alphabet)
+        goal = blank_outputs(machine, given)
     try:
-        found = extract_learned(model, counts=mask)
-    except (NotExact, NotExpressible, ArithmeticError) as error:
+        found = extract_learned(model, counts=counts)
+    except (NotExact, BudgetExceeded) as error:
         return str(error), False
-    return found, equivalent_after_first(found.machine, machine if mask is None else mask) is None
+    return found, equivalent_after_first(found.machine, goal) is None
 
 
 def _aligned(found: Alignment) -> dict[str, Any]:

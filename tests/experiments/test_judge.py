@@ -83,3 +83,15 @@ def test_only_outputs_that_the_model_has_count():
     machine = zoo.mod_arith(2)
     model = compile_machine(machine)
     assert long_accuracy(model, machine, 300) == 1.0
+
+
+@pytest.mark.usefixtures("short_certificates")
+def test_extraction_asks_for_the_outputs_that_count_alone():
+    machine = zoo.mod_arith(2)
+    kept = MooreMachine(
+        machine.delta, [out if out in (0, 1) else 0 for out in machine.outputs], machine.start, machine.alphabet
+    )
+    model = compile_machine(kept, form="cascade", max_block=machine.n_states)
+    judgement = judge(model, machine, Budget(seconds=2, length=20))
+    assert judgement.isomorphic
+    assert set(judgement.extraction.machine.outputs) == {0, 1, None}
