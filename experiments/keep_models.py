@@ -9,21 +9,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from rich.console import Console
 from rich.table import Table
 
-from experiments import seeds
+from experiments import results_io, seeds
 from experiments.run_folder import MODEL, SETTINGS
 from experiments.settings import Settings, preset
-from fsa2lrnn import __version__
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
@@ -97,12 +94,7 @@ def _facts(run: Path) -> dict[str, Any]:
         "settings": asdict(settings),
         "paper_protocol": result["paper_protocol"],
         "last_checkpoint": result["last_checkpoint"],
-        "versions": {
-            "fsa2lrnn": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": results_io.versions(),
     }
 
 

@@ -16,16 +16,21 @@ from fsa2lrnn.files import write_atomically
 RESULTS = Path(__file__).parent / "results"
 
 
+def versions() -> dict[str, str]:
+    """Of what numbers depend on."""
+    return {
+        "fsa2lrnn": __version__,
+        "python": platform.python_version(),
+        "torch": str(torch.__version__),
+        "numpy": np.__version__,
+    }
+
+
 def write(name: str, results: Any, command: str) -> Path:
     """Write `results/NAME.json` with the command and the versions that made it."""
     document = {
         "command": command,
-        "versions": {
-            "fsa2lrnn": __version__,
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-        },
+        "versions": versions(),
         "processor": platform.machine(),
         "torch_threads": torch.get_num_threads(),
         "results": results,

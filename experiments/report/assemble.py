@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
@@ -13,7 +12,7 @@ from experiments.compare import CONSTRUCTED, compare
 from experiments.judge import LETTERS, Judgement, Mended, judge
 from experiments.report.facts import Facts, Failure, Inside, Model
 from experiments.report.gather import accuracy_of, inside, is_one_layer, machine_facts
-from fsa2lrnn import __version__
+from experiments.results_io import versions
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
@@ -76,9 +75,8 @@ def of_judgements(
                 like = within[0] if within else None
                 shown.append(_repaired(repaired, of, mended, machine, document, like))
     shown.append(_constructed(machine, document, shown[0].inside if shown else None))
-    versions = {"fsa2lrnn": __version__, "torch": str(torch.__version__), "Python": platform.python_version()}
     title = f"{source.removeprefix('task:')}: learned against constructed"
-    return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions)
+    return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
 
 
 def _learned(

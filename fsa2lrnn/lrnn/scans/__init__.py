@@ -59,7 +59,7 @@ def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
     methods = {**METHODS, **GPU_METHODS}
     check_method(method, methods)
     _check_shapes(A, v, x0)
-    if torch.is_autocast_enabled(v.device.type):
+    if _under_autocast(v):
         with torch.autocast(v.device.type, enabled=False):
             return scan(*_widened(A, v, x0), method=method)
     if method == "auto":
@@ -96,7 +96,7 @@ def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, me
     check_method(method, methods)
     _check_table_shapes(tokens, A_table, v_table, x0)
     _check_tokens(tokens, len(v_table))
-    if torch.is_autocast_enabled(v_table.device.type):
+    if _under_autocast(v_table):
         with torch.autocast(v_table.device.type, enabled=False):
             return scan_tokens(tokens, *_widened(A_table, v_table, x0), method=method)
     if method == "auto":
@@ -163,6 +163,11 @@ def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_r
 
 def _has_triton(v: Tensor) -> bool:
     return v.device.type == "cuda" and gpu.is_installed()  # looking for a package takes longer than a short scan
+
+
+def _under_autocast(tensor: Tensor) -> bool:
+    device = tensor.device.type
+    return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
 def check_method(method: str, known: Mapping[str, Any]) -> None:
