@@ -35,7 +35,7 @@ def certify(
     machine: MooreMachine,
     memory: int | str = "auto",
     slack: float | None = None,
-    seconds: float = 30.0,
+    seconds: float = 40.0,
 ) -> Certificate:
     """Up to which length the model gives the machine's output at every position that counts, of every word.
 
@@ -58,7 +58,7 @@ def certify(
             dtype is not one whose rounding is bounded.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 100_000
+    >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
     tables = _tables(model)

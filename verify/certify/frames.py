@@ -1,7 +1,8 @@
 """Coordinates in which states move little: what is carried on for ever, apart from what is forgotten.
 
 Per head, G(q, ·) is sought with G(δ(q,a)) A_a ≈ G(q): a quantity that letters hardly change, as a covector for each
-machine state; these are the leading eigenvectors of G ↦ mean over a of G(δ(q,a)) A_a. Their dual vectors R, carried
+machine state; these are the leading eigenvectors of G ↦ mean over a of G(δ(q,a)) A_a, or, of a model that keeps some
+exactly, as a repaired one does, the null vectors of G ↦ G(δ(q,a)) A_a − G(q). Their dual vectors R, carried
 along words by A, have G R = 1. Coordinates along R are slow and bounded by intervals. The rest contracts, in a norm for
 each machine state that makes the worst letter contract as much as can be (a semidefinite program): a ball is what
 bounds it. None of this is trusted: whatever comes out, `verify.check` encloses what letters do in these coordinates.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 import cvxpy as cp
@@ -23,9 +25,10 @@ from verify.targets import Target
 
 _MOST_SLOW = 4  # slow coordinates a head
 _WORST_CONDITION = 1e3
+_EXACT = 1e-4  # a change of what is kept, of size 1, by a letter
 _ROUNDS = 40
 _LARGEST_PROGRAM = 400  # linear matrix inequalities; beyond, an easier norm is taken
-_STRETCHED = 100.0  # at most this factor between the axes of a ball
+_STRETCHED = 1e4  # at most this factor between the axes of a ball
 _BISECTIONS = 6
 
 
@@ -50,12 +53,19 @@ class Frames:
     def __init__(self, A: np.ndarray, goal: Target) -> None:
         self._A, self._goal, self._label = A, goal, components(goal)
         self._short = nodes(goal, 1, 1)
-        self._known: dict[tuple[int, bytes], _Head] = {}
+        self._known: dict[tuple[int, bool, bytes], _Head] = {}
 
-    def of(self, found: Nodes, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def keep_exactly(self) -> bool:
+        """Whether some head has a quantity that letters leave as it is, but for rounding."""
+        heads = range(self._A.shape[1])
+        return any(_kept(self._A[:, h], self._goal, self._label, None)[1].any() for h in heads)
+
+    def of(self, found: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
         """A basis for each node and head, its slow vectors first, and which are slow: (F, H, b, b), bool (F, H, b).
 
-        `threshold` is the modulus of eigenvalues from which on a quantity counts as carried on.
+        `threshold` is the modulus of eigenvalues from which on a quantity counts as carried on; with None only those
+        count that are carried on exactly.
         """
         _, H, b, _ = self._A.shape
         basis, slow = np.empty((len(found.state), H, b, b)), np.zeros((len(found.state), H, b), bool)
@@ -65,10 +75,10 @@ class Frames:
             slow[:, h] = np.arange(b) < head.rank[found.state][:, None]
         return basis.astype(np.float32).astype(np.float64), slow
 
-    def _head(self, h: int, threshold: float) -> _Head:
+    def _head(self, h: int, threshold: float | None) -> _Head:
         A = self._A[:, h]
         G, rank = _kept(A, self._goal, self._label, threshold)
-        key = h, rank.tobytes()
+        key = h, threshold is None, rank.tobytes()
         if key not in self._known:
             kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
             R = _carried(A, self._short, head := _Head(G, rank, kernel, {}))
@@ -93,7 +103,7 @@ class _Head:
     norm: dict[int, np.ndarray]
 
 
-def _kept(A: np.ndarray, goal: Target, label: np.ndarray, threshold: float) -> tuple[np.ndarray, np.ndarray]:
+def _kept(A: np.ndarray, goal: Target, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
     """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
@@ -101,14 +111,32 @@ def _kept(A: np.ndarray, goal: Target, label: np.ndarray, threshold: float) -> t
         states = np.flatnonzero(label == i)
         place = np.full(n, -1)
         place[states] = np.arange(len(states))
-        operator = np.zeros((len(states), b, len(states), b))
         inside = place[goal.delta[:, states]] >= 0  # (|Σ|, K)
+        steps = np.zeros((len(A), len(states), b, len(states), b))  # G ↦ G(δ(q,a)) A_a, for each letter
         for a, k in np.argwhere(inside):
-            operator[k, :, place[goal.delta[a, states[k]]]] += A[a].T / inside[:, k].sum()
-        rows = _leading(operator.reshape(len(states) * b, -1), len(states), b, threshold)
+            steps[a, k, :, place[goal.delta[a, states[k]]]] = A[a].T
+        if threshold is None:
+            rows = _null(steps, inside)
+        else:
+            mean = (steps / inside.sum(0)[:, None, None, None]).sum(0)
+            rows = _leading(mean.reshape(len(states) * b, -1), len(states), b, threshold)
         rank[states] = rows.shape[1]
         G[states, : rows.shape[1]] = rows
     return G, rank
+
+
+def _null(steps: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """What every letter leaves as it is, but for rounding: (K, rank, b)."""
+    n_states, b = steps.shape[1:3]
+    change = steps.copy()
+    for a, k in np.argwhere(inside):
+        change[a, k, :, k] -= np.eye(b)
+    _, sizes, vectors = np.linalg.svd(change.reshape(-1, n_states * b), full_matrices=False)
+    rank = min(int((sizes < _EXACT).sum()), b)
+    rows = vectors[::-1][:rank].reshape(rank, n_states, b).swapaxes(0, 1) * np.sqrt(n_states)
+    if rank and np.linalg.cond(rows).max() < _WORST_CONDITION:
+        return rows
+    return np.zeros((n_states, 0, b))
 
 
 def _leading(operator: np.ndarray, n_states: int, b: int, threshold: float) -> np.ndarray:

@@ -20,7 +20,7 @@ from verify.targets import Target
 
 _WORDS = 20_000  # looked at one by one
 _FRAMES = 600  # nodes with coordinates of their own
-_NODES = 20_000
+_NODES = 40_000
 _THRESHOLDS = (0.93, 0.8)
 _WORTH_IT = 1.02  # gain in length by which another letter of memory earns the next
 _LONGEST_WALK = 4_000
@@ -69,15 +69,15 @@ class Search:
             raise UnsupportedFormat(
                 f'memory = {memory!r}: a number of letters from 1 on, with at most {_NODES:,} sets, or "auto"'
             )
-        return max((self.walk(self.tube(memory, threshold)) for threshold in _THRESHOLDS), key=lambda w: w.reach)
+        return max((self.walk(self.tube(memory, threshold)) for threshold in self._thresholds), key=lambda w: w.reach)
 
     def _growing(self) -> Walk:
-        walks = [self.walk(self.tube(1, threshold)) for threshold in _THRESHOLDS]
+        walks = [self.walk(self.tube(1, threshold)) for threshold in self._thresholds]
         best = max(walks, key=lambda walk: walk.reach)
-        threshold = _THRESHOLDS[walks.index(best)]
+        threshold = self._thresholds[walks.index(best)]
         memory, last = 2, best
-        while best.horizon is not None and self._count(memory) <= _NODES:
-            if time.monotonic() + last.seconds * len(self._goal.delta) > self._deadline:
+        while best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
+            if time.monotonic() + last.seconds * len(self._goal.delta) / 2 > self._deadline:
                 break
             last = self.walk(self.tube(memory, threshold))
             paid = last.reach >= _WORTH_IT * best.reach
@@ -87,10 +87,14 @@ class Search:
             memory += 1
         return best
 
+    @property
+    def _thresholds(self) -> tuple[float | None, ...]:
+        return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
+
     def _count(self, memory: int) -> int:
         return self._goal.delta.shape[1] * len(self._goal.delta) ** memory
 
-    def tube(self, memory: int, threshold: float) -> Tube:
+    def tube(self, memory: int, threshold: float | None) -> Tube:
         """Coordinates and directions for sets that remember so many letters."""
         n_letters, n_states = self._goal.delta.shape
         frame_memory = 1

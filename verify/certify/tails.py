@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from verify.certificate import Sets, Tail
-from verify.check.replay import Replay, grown
+from verify.check.replay import CertificateRefused, Replay, grown
 from verify.check.rounding import LARGEST
 from verify.check.steps import Steps
 from verify.intervals import EPS
@@ -30,7 +30,7 @@ def find_tail(replay: Replay, sets: Sets) -> tuple[Tail, ...]:
         if i % _LOOK == 0:
             if not replay.wide_margin(room) > 0:
                 return ()
-            if (steady := _invariant(replay, steps, room)) is not None:
+            if (steady := _invariant(replay, room)) is not None:
                 return (steady,)
     return _ramps(replay, steps, room)
 
@@ -58,14 +58,19 @@ def _joined(a: Sets, b: Sets) -> Sets:
     return replace(a, alive=a.alive | b.alive, radius=np.maximum(a.radius, b.radius), ball=np.maximum(a.ball, b.ball))
 
 
-def _invariant(replay: Replay, steps: Steps, room: Sets) -> Tail | None:
+def _invariant(replay: Replay, room: Sets) -> Tail | None:
     """Somewhat larger sets that no letter leads out of, if these are such and right."""
     wider = rounded(replace(room, radius=_wider(room.radius), ball=_wider(room.ball)))
-    found = steps.after(wider, wider.centre)
-    holds = (found.radius <= wider.radius).all() and (found.ball <= wider.ball).all()
-    if not holds or (found.alive & ~wider.alive).any() or not replay.wide_margin(wider) > 0:
-        return None
-    return Tail(wider, np.zeros_like(wider.radius), np.zeros_like(wider.ball), None)
+    steady = Tail(wider, np.zeros_like(wider.radius), np.zeros_like(wider.ball), None)
+    return steady if _is_accepted(replay, steady) and replay.wide_margin(wider) > 0 else None
+
+
+def _is_accepted(replay: Replay, ramp: Tail) -> bool:
+    try:
+        replay.check_ramp(ramp)
+    except CertificateRefused:
+        return False
+    return True
 
 
 def _wider(x: np.ndarray) -> np.ndarray:
@@ -98,7 +103,7 @@ def _ramps(replay: Replay, steps: Steps, room: Sets) -> tuple[Tail, ...]:
     found: list[Tail] = []
     room, count = rounded(room), _FIRST
     while count >= _LEAST and len(found) < _MOST_RAMPS and room.length < _LONGEST:
-        ramp = _ramp(steps, room, count)
+        ramp = _ramp(replay, steps, room, count)
         end = None if ramp is None else grown(ramp, count)
         if ramp is None or end is None or not replay.wide_margin(end) > 0:
             count //= 2
@@ -108,7 +113,7 @@ def _ramps(replay: Replay, steps: Steps, room: Sets) -> tuple[Tail, ...]:
     return tuple(found)
 
 
-def _ramp(steps: Steps, room: Sets, count: int) -> Tail | None:
+def _ramp(replay: Replay, steps: Steps, room: Sets, count: int) -> Tail | None:
     """A growth a letter for which the sets hold themselves over `count` letters, if it is soon found.
 
     Intervals grow alike at all nodes: where one grew more than the next, that would have to grow `count` times faster.
@@ -122,10 +127,10 @@ def _ramp(steps: Steps, room: Sets, count: int) -> Tail | None:
         if not max(radius.max(), ball.max()) < LARGEST:
             return None
         ramp = Tail(room, _float32_above(_wider(radius)), _float32_above(_wider(ball)), count)
-        before, there = grown(ramp, count - 1), grown(ramp, count)
-        last = steps.after(before, before.centre)
-        if (last.radius <= there.radius).all() and (last.ball <= there.ball).all():
+        if _is_accepted(replay, ramp):
             return ramp
+        before = grown(ramp, count - 1)
+        last = steps.after(before, before.centre)
         radius = np.maximum(radius, _alike(last.radius - before.radius, slow))
         ball = np.maximum(ball, (last.ball - first.ball) / max(count - 1, 1))
     return None

@@ -41,6 +41,8 @@ class Nodes:
         """(f, j) of words that end in these states with these last m letters; f = −1 where nothing counts."""
         base = self.n_letters**self.memory // self.older  # |Σ|^r
         code = state * base + letters % base
+        if not len(self.codes):
+            return np.full_like(code, -1), letters // base
         f = np.asarray(np.searchsorted(self.codes[:-1], code), np.int64)  # the last one too where code is above all
         return np.where(self.codes[f] == code, f, -1), letters // base
 

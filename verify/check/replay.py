@@ -100,17 +100,21 @@ class Replay:
             if start.length != sets.length:
                 raise CertificateRefused(f"{where} does not begin where the sets before it end, at {sets.length:,}")
             self.check_holds(start, _without_directions(sets), where)
-            _check_growth(ramp, where)
-            count = 1 if ramp.steps is None else ramp.steps
-            for i in (0, count - 1):
-                before, there = grown(ramp, i), grown(ramp, i if ramp.steps is None else i + 1, down=True)
-                self.check_holds(there, self.wide_steps.after(before, before.centre), f"{where}, {i:,} letters on,")
+            self.check_ramp(ramp)
             sets = grown(ramp, 0 if ramp.steps is None else ramp.steps)
             least = min(least, self.wide_margin(sets))
             end = None if ramp.steps is None else sets.length
             if end is None:
                 break
         return least, end
+
+    def check_ramp(self, ramp: Tail) -> None:
+        """Raises `CertificateRefused` unless the sets of a tail hold what comes after those a letter before."""
+        where = f"the tail from length {ramp.sets.length:,}"
+        _check_growth(ramp, where)
+        for i in (0,) if ramp.steps is None else (0, ramp.steps - 1):
+            before, there = grown(ramp, i), grown(ramp, i if ramp.steps is None else i + 1, down=True)
+            self.check_holds(there, self.wide_steps.after(before, before.centre), f"{where}, {i:,} letters on,")
 
     def check_holds(self, outer: Sets, inner: Sets, what: str) -> None:
         """Raises `CertificateRefused` unless every set of `inner` lies in that of `outer`."""
