@@ -24,8 +24,8 @@ from verify.targets import DOES_NOT_COUNT, target
 
 _NAMES = {
     ("keep", "least"): "repaired",
-    ("p<=1", "least"): "repaired, columns within 1",
-    ("keep", "dyadic"): "repaired, dyadic",
+    ("p<=1", "least"): "p ≤ 1",  # the norm that its columns keep
+    ("keep", "dyadic"): "dyadic",
 }
 
 
@@ -59,7 +59,7 @@ def of_judgements(
     """The same with judgements at hand."""
     machine = MooreMachine.from_source(source)
     repairs = {
-        f"{name}, {_NAMES[mended.columns, mended.mode]}": (name, mended)
+        f"{name}: {_NAMES[mended.columns, mended.mode]}": (name, mended)
         for name, judgement in judged.items()
         for mended in judgement.mended
         if mended.repaired is not None
@@ -129,6 +129,7 @@ def _repaired(
         of=of,
         parameters=document["models"][name]["parameters"],
         **_proved(mended.certificate, mended.proof),
+        searched=f"{LETTERS:,} random letters" if mended.accuracy == 1 else None,
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,

@@ -17,8 +17,8 @@ from verify.falsify import Budget, Falsified
 
 TASK = "task:sum_mod(5)"
 SETTINGS = {"steps": 6_000}  # at most: training stops at accuracy 1.0 on words of 500 letters
-SEARCH = Budget(seconds=15)
-SECONDS = 15.0  # for the search of each certificate
+SEARCH = Budget(seconds=10)
+SECONDS = 8.0  # for the search of each certificate
 SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 

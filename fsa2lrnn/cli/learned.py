@@ -216,9 +216,11 @@ def _mended_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _load_all(paths: Sequence[str]) -> dict[str, LRNN]:
-    names = [str(Path(path).with_suffix("")) for path in paths]
-    if len(set(names)) < len(names):
+    if len(set(paths)) < len(paths):
         raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
+    names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
+    if len(set(names)) < len(names):
+        names = list(paths)
     return {name: load(path) for name, path in zip(names, paths, strict=True)}
 
 

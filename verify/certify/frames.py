@@ -29,7 +29,7 @@ _EXACT = 1e-4  # a change of what is kept, of size 1, by a letter
 _ROUNDS = 40
 _LARGEST_PROGRAM = 400  # linear matrix inequalities; beyond, an easier norm is taken
 _STRETCHED = 1e4  # at most this factor between the axes of a ball
-_BISECTIONS = 6
+_BISECTIONS = 9
 
 
 def components(goal: Target) -> np.ndarray:

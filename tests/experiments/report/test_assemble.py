@@ -27,7 +27,7 @@ def test_learned_repaired_and_constructed(facts):
     learned, *repaired, constructed = found.models
     assert (learned.kind, constructed.kind) == ("learned", "constructed")
     assert [model.name for model in repaired] == [
-        "seed 4, repaired", "seed 4, repaired, columns within 1", "seed 4, repaired, dyadic",
+        "seed 4: repaired", "seed 4: p ≤ 1", "seed 4: dyadic",
     ]  # fmt: skip
     assert 5 == learned.proved < learned.failure.position <= 60
     assert repaired[-1].proof.endswith("in float32")
@@ -40,7 +40,7 @@ def test_learned_repaired_and_constructed(facts):
 
 def test_the_page_is_written_with_its_facts(facts, tmp_path):
     page, data = report.write(facts[0], tmp_path / "p.html")
-    assert "seed 4, repaired, dyadic" in page.read_text()
+    assert "seed 4: dyadic" in page.read_text()
     assert report.Facts.from_json(json.loads(data.read_text())) == facts[0]
 
 

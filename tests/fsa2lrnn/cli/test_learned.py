@@ -26,7 +26,7 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(tmp_path):
     few = ("--lengths", "10,40", "--words", "50")
     code, out = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")
     facts = json.loads(out)
-    name = EVEN5.removesuffix(".safetensors")
+    name = "even5/seed-4"
     assert (code, set(facts["models"])) == (0, {name, "constructed"})
     found = facts["judged"][name]["failure"]
     model, machine = load(EVEN5), zoo.even_pair(5)

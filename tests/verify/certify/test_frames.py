@@ -58,3 +58,15 @@ def test_components():
     assert label[goal.start] == -1
     assert sorted(label.tolist()) == [-1, 0, 1]
     assert components(target(perturbed(zoo.sum_mod(3)), zoo.sum_mod(3))).tolist() == [0, 0, 0]
+
+
+def test_what_is_kept_exactly_is_told_from_what_is_kept_nearly(drifting):
+    machine = zoo.sum_mod(3)
+    exact = perturbed(machine, noise=0, heads=2, dtype=torch.float64)
+    goal = target(exact, machine)
+    found = nodes(goal, 1, 1)
+    keeping, nearly = Frames(numbers(exact)["A"], goal), Frames(numbers(drifting[1])["A"], goal)
+    assert (keeping.keep_exactly, nearly.keep_exactly) == (True, False)
+    basis, slow = keeping.of(found, None)
+    assert slow.sum(-1).tolist() == [[3, 0]] * len(found.state)
+    assert np.abs(actions(exact, found, basis)[:, :, 0, :3, 3:]).max() < 1e-5  # nothing forgotten comes back
