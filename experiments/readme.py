@@ -104,7 +104,12 @@ def training() -> str:
             for i in range(len(lengths))
         ]
         lines.append(f"| {task['task']} | {len(seeds)} | {task['paper_protocol_mean']:.3f} | {' | '.join(cells)} |")
-    lines += ["", "Last output right / whole word right (`experiments/results/training.json`, with the command).", ""]
+    lines += [
+        "",
+        "Last output right / whole word right; ModArith's words are a letter shorter, so that they end in a digit "
+        "(`experiments/results/training.json`, with the command).",
+        "",
+    ]
     return "\n".join(lines)
 
 
