@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from experiments import bench_tables, results_io
 from fsa2lrnn.files import write_atomically
@@ -107,10 +107,21 @@ def training() -> str:
     lines += [
         "",
         "Last output right / whole word right; ModArith's words are a letter shorter, so that they end in a digit "
-        "(`experiments/results/training.json`, with the command).",
+        f"(`experiments/results/training.json`, with the command).{_unfinished(tasks)}",
         "",
     ]
     return "\n".join(lines)
+
+
+def _unfinished(tasks: list[dict[str, Any]]) -> str:
+    """A sentence on each run that was cut short."""
+    return "".join(
+        f" Seed {seed['seed']} of {task['task'].removeprefix('task:')} was cut short at step {seed['step']:,} and is "
+        "judged as it was then."
+        for task in tasks
+        for seed in task["seeds"]
+        if seed["end"] == "interrupted"
+    )
 
 
 SECTIONS = {
