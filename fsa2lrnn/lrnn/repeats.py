@@ -25,7 +25,7 @@ class Numbered(NamedTuple):
     """Different rows (N, d), and the number of the one at each place (B, T)."""
 
     rows: Tensor
-    index: Tensor
+    index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride] - nobody searches in it
 
 
 def number(stream: Tensor) -> Numbered | None:
