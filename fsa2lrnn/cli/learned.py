@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsa2lrnn.cli import console
+from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from verify.certificate import Certificate
 
-NO = 1
 _SHOWN_WORD = 72  # letters of a failing word
 
 

@@ -1,4 +1,4 @@
-"""Arguments and options that the verbs share."""
+"""Arguments, options and exit codes that the verbs share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+NO, BAD_INPUT = 1, 2  # exit codes
 MODEL_SUFFIX = ".safetensors"
 
 # Written out here, and compared with the originals by a test, because importing those would import torch.

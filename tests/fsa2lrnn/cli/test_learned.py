@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
 from typer.testing import CliRunner
 
 import fsa2lrnn.cli as cli
@@ -74,24 +73,6 @@ def test_extraction_of_a_learned_model():
     facts = json.loads(out)
     assert (code, facts["machine"]["states"]) == (0, 2)
     assert facts["evidence"]["held_out"]["agreement"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("certify", SUM2), "certify takes a MODEL and a SOURCE"),
-        (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "certify takes a MODEL and a SOURCE"),
-        (("repair", SUM2, "task:sum_mod(2)", "--snap", "--mode", "dyadic"), "--snap replaces the model"),
-        (("repair", SUM2, "task:sum_mod(2)", "-o", "x.pt"), "a model is written to a file ending in"),
-        (("report", SUM2, "--against", "task:sum_mod(2)", "-o", "x.pdf"), "ending in .html"),
-        (("compare", SUM2, SUM2, "--against", "task:sum_mod(2)"), "one is given twice"),
-    ],
-)
-def test_bad_input_says_what_to_do(arguments, said, capsys):
-    with pytest.raises(SystemExit) as stop:
-        cli.main(list(arguments))
-    assert stop.value.code == 2
-    assert said in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_model_of_several_layers_is_no_switched_system():

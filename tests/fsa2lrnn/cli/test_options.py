@@ -1,9 +1,35 @@
-"""Options are compared with the originals in test_cli; here, that importing them stays light."""
+"""Options offer what the code takes, and importing them stays light."""
 
 import subprocess
 import sys
+from typing import get_args
 
 
 def test_options_load_typer_and_nothing_heavy():
     code = "import sys, fsa2lrnn.cli.options\nassert not {'torch', 'numpy', 'fsa2lrnn.automata'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_choices_are_those_of_the_code():
+    from experiments import data, repair, settings
+    from fsa2lrnn import compile as compiler
+    from fsa2lrnn.automata import language
+    from fsa2lrnn.cli import options
+    from fsa2lrnn.extract import learned
+    from fsa2lrnn.lower import DTYPES
+    from fsa2lrnn.lrnn import index
+    from fsa2lrnn.lrnn.normalise import RULES
+    from fsa2lrnn.lrnn.scans import METHODS
+
+    assert get_args(options.Columns) == get_args(repair.Columns)
+    assert get_args(options.Completion) == get_args(language.Completion)
+    assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
+    assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
+    assert get_args(options.Form) == get_args(compiler.Form)
+    assert get_args(options.Init) == settings.INITS
+    assert get_args(options.Layout) == get_args(compiler.Layout)
+    assert get_args(options.Mode) == get_args(repair.Mode)
+    assert get_args(options.Normalisation) == RULES
+    assert get_args(options.Preset) == settings.PRESETS
+    assert get_args(options.Sampler) == data.SAMPLERS
+    assert get_args(options.Scan) == tuple(dict.fromkeys(("auto", *METHODS, *index.METHODS)))

@@ -1,33 +1,13 @@
-"""Every verb as a user calls it: what it prints, what it writes, how it exits."""
+"""The verbs for automata and exact models: what they print, what they write, how they exit."""
 
-import io
 import json
 import subprocess
 import sys
-from typing import get_args
 
 import pytest
 
-from fsa2lrnn import cli
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.lrnn.scans import METHODS
-
-
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Run the command line in an empty folder: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "200")
-
-    def run(*arguments, stdin=""):
-        monkeypatch.setattr(sys, "argv", ["fsa2lrnn", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return stop.value.code or 0, captured.out, captured.err
-
-    return run
 
 
 def test_the_whole_way(call, tmp_path):
@@ -209,30 +189,6 @@ def test_brackets_in_messages_are_not_taken_for_markup(call):
     code, _, err = call("run", "task:parity", "[bold]")
     assert code == 2
     assert "letter '[' at position 1" in err
-
-
-def test_the_choices_are_those_of_the_code():
-    from experiments import data, repair, settings
-    from fsa2lrnn import compile as compiler
-    from fsa2lrnn.automata import language
-    from fsa2lrnn.cli import options
-    from fsa2lrnn.extract import learned
-    from fsa2lrnn.lower import DTYPES
-    from fsa2lrnn.lrnn import index
-    from fsa2lrnn.lrnn.normalise import RULES
-
-    assert get_args(options.Columns) == get_args(repair.Columns)
-    assert get_args(options.Completion) == get_args(language.Completion)
-    assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
-    assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
-    assert get_args(options.Form) == get_args(compiler.Form)
-    assert get_args(options.Init) == settings.INITS
-    assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.Mode) == get_args(repair.Mode)
-    assert get_args(options.Normalisation) == RULES
-    assert get_args(options.Preset) == settings.PRESETS
-    assert get_args(options.Sampler) == data.SAMPLERS
-    assert get_args(options.Scan) == tuple(dict.fromkeys(("auto", *METHODS, *index.METHODS)))
 
 
 def test_an_index_table_is_composed_when_asked(call):
