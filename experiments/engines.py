@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from experiments.train import Stop
 from fsa2lrnn.errors import UnsupportedFormat
 
 _INTERRUPTED = {"end": "interrupted"}
+_CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.5  # after which a signal is noticed
 
 
@@ -67,17 +69,24 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
 
     Args:
         stop: once asked, runs save and end, and none is begun.
-        address: of a cluster ("auto": the one that this machine is in), None for this machine alone.
+        address: of a cluster, HOST:PORT, or "auto" for the one that this machine is in; None for this machine alone.
         cpus: cores to use of this machine, None for all; a cluster knows its own.
 
     Raises:
         UnsupportedFormat: if Ray is not installed, or a run asks for more than this machine has.
-        ConnectionError: if no cluster answers at the address.
+        ConnectionError: if no cluster answers at the address, or not to us.
     """
     ray = _ray()
-    ray.init(
-        address=address or "local", num_cpus=cpus, include_dashboard=False, log_to_driver=False, logging_level="ERROR"
-    )
+    if address is not None:
+        _check_reachable(address)
+    options = {"num_cpus": cpus, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(address=address or "local", **options)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error}: if the cluster asks for a token (`ray get-auth-token` there tells it), set RAY_AUTH_MODE=token "
+            "and RAY_AUTH_TOKEN"
+        ) from error
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
         jobs = list(jobs)
@@ -100,6 +109,21 @@ def _ray() -> ModuleType:
             'Ray is not installed: pip install "fsa2lrnn[sweep]", or take --engine serial'
         ) from error
     return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Ray would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UnsupportedFormat(f'address {address!r}: give HOST:PORT of a cluster\'s head, or "auto"')
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"nothing answers at {address} ({error}): start a cluster there (`ray start --head`), or give its address"
+        ) from error
 
 
 def _needs(settings: Settings) -> dict[str, int]:

@@ -67,6 +67,8 @@ def _one_hot_recurrence(machine: MooreMachine, settings: Settings) -> Recurrence
             'the rule "released" takes one-hot columns apart (it centres and rescales each block): start from compiled '
             'weights with normalisation="clip" or "none"'
         )
+    if settings.factors:
+        raise NotExpressible(f"factors = {settings.factors}: one-hot maps are written into blocks, take factors = 0")
     if settings.layers > 1 and settings.connection == "chain":
         raise NotExpressible(
             f"in a chain of {settings.layers} layers the last sees no letters: take one layer, or the connection "
@@ -97,10 +99,8 @@ def _check_room(exact: Recurrence, config: LRNNConfig, settings: Settings) -> No
 def _write_embedding(model: LRNN) -> None:
     weight = model.embedding.get_parameter("weight")
     weight += torch.eye(*weight.shape)
-    for i, norm in enumerate(model.norms):
-        is_last = i + 1 == len(model.norms)
-        if not is_last:
-            _undo(norm, 1)
+    for norm in list(model.norms)[:-1]:
+        _undo(norm, 1)
 
 
 def _write_layer(model: LRNN, exact: Recurrence) -> None:

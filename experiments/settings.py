@@ -14,7 +14,7 @@ import torch
 from experiments.data import SAMPLERS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")
@@ -35,6 +35,8 @@ class Settings:
         task: a source of a machine, "task:sum_mod(5)" for instance.
         sampler: how words are drawn (`experiments.data.make_sampler`).
         embedding_dim, block, heads, layers: each layer has `heads` blocks of size `block`.
+        factors: 0 for blocks that a gate writes out; else each block is a product of so many Householder factors with
+            unit keys (`HouseholderLayerConfig`): DeltaNet with eigenvalues in (−1, 1] has 1, DeltaProduct more.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
         init: "random", or "compiled": exact weights from which training starts (`experiments.initial`).
         noise: deviation of the Gaussian noise on compiled weights.
@@ -61,6 +63,7 @@ class Settings:
     block: int = 8
     heads: int = 8
     layers: int = 1
+    factors: int = 0
     p: float = 1.2
     normalisation: str = "released"
     connection: str = "residual"
@@ -106,6 +109,8 @@ class Settings:
             for name in _WHOLE
             if type(getattr(self, name)) is not int or getattr(self, name) < 1
         ]
+        if type(self.factors) is not int or self.factors < 0:
+            faults.append(f"factors = {self.factors!r} must be a whole number of at least 0")
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
             faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
         ranges: dict[str, tuple[Callable[[float], bool], str]] = {
@@ -142,9 +147,15 @@ class Settings:
         return MooreMachine.from_source(self.task)
 
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """The network to train, gates as wide as the released code has them: H·b² units and H·b units hidden."""
+        """The network to train. Its gates are as wide within as what they give out, as the released code has them: H·b²
+        units for blocks (or m·H·b for the keys of m factors), and H·b."""
         width = self.heads * self.block
-        layer = BlockLayerConfig((self.block,) * self.heads, transition_hidden=width * self.block, value_hidden=width)
+        if self.factors:
+            layer = HouseholderLayerConfig(
+                self.block, self.factors, width * self.factors, width, self.heads, unit_keys=True
+            )
+        else:
+            layer = BlockLayerConfig((self.block,) * self.heads, width * self.block, width)
         return LRNNConfig(
             alphabet,
             outputs,

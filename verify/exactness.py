@@ -77,12 +77,14 @@ class RoundingWatch:
         return is_integer and all(bool((size <= self._limit).all()) for size in sizes)
 
     def _is_exact_product(self, layer: HouseholderLayer, u: Tensor) -> bool:
-        """The sums in A − β k (kᵀ A), factor by factor, over integers."""
-        n = layer.block_sizes[0]
-        keys, rates = layer.transition(u).double().unflatten(-1, (-1, n)), layer.rate(u).double()
-        product, largest = torch.eye(n, dtype=torch.float64, device=u.device).expand(len(u), n, n), 0.0
+        """The sums in A − β k (kᵀ A), factor by factor, over integers. Keys that are divided by their norms are none."""
+        if layer.unit_keys:
+            return False
+        keys, rates = (part.double().flatten(0, 1) for part in layer.factors(u))  # (N·H, m, n), (N·H, m)
+        n = keys.shape[-1]
+        product, largest = torch.eye(n, dtype=torch.float64, device=u.device).expand(len(keys), n, n), 0.0
         for key, rate in zip(keys.unbind(1), rates.unbind(1), strict=True):
-            scaled = (rate[:, None] * key)[:, :, None]  # (N, n, 1)
+            scaled = (rate[:, None] * key)[:, :, None]  # (N·H, n, 1)
             sizes = product.abs() + scaled.abs() @ (key.abs()[:, None] @ product.abs())
             largest = max(largest, float(sizes.max()))
             product = product - scaled @ (key[:, None] @ product)

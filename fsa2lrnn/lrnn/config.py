@@ -40,30 +40,34 @@ class BlockLayerConfig:
 
 @dataclass(frozen=True)
 class HouseholderLayerConfig:
-    """A layer of one block of size `size` whose transition is a product of `n_factors` factors I − β k kᵀ.
+    """A layer of `n_heads` blocks of size `size`, each transition a product of `n_factors` factors I − β k kᵀ.
 
-    The column rule of the model (`normalisation`, `p`) is for blocks that a gate writes out, not for products.
+    With `unit_keys` each k is divided by its norm and 0 < β < 2, so that no factor makes a state longer: what training
+    needs. Without, both are what the gates give, and integers make exact products. The column rule of the model
+    (`normalisation`, `p`) is for blocks that a gate writes out, not for products.
     """
 
     size: int
     n_factors: int
     transition_hidden: int
     value_hidden: int
+    n_heads: int = 1
+    unit_keys: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if value < 1:
+        for name in ("size", "n_factors", "transition_hidden", "value_hidden", "n_heads"):
+            if (value := getattr(self, name)) < 1:
                 raise UnsupportedFormat(f"{name} = {value}: a Householder layer needs a positive one")
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """(size,)."""
-        return (self.size,)
+        """The size of each block, all alike."""
+        return (self.size,) * self.n_heads
 
     @property
     def width(self) -> int:
-        """Width of the layer's output: the size of its block."""
-        return self.size
+        """Width of the layer's output: H·n."""
+        return self.n_heads * self.size
 
 
 @dataclass(frozen=True)

@@ -4,33 +4,41 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize
 
 from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.config import HouseholderLayerConfig
 
 
 class HouseholderLayer(BlockLayer):
-    """x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k), one block of size n and m = n_factors.
+    """x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k) in each of H blocks of size n, m = n_factors.
 
-    The gate `transition` makes the keys, `rate` the β, `value` the additive term. Keys are not normalised here: with
-    β = 1 a key of norm √2 reflects and one of norm 1 erases its direction, so integer keys give exact products.
+    The gate `transition` makes the keys, `rate` the β, `value` the additive term. As they are, a key of norm √2 with
+    β = 1 reflects and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the
+    keys are divided by their norms and β = 2σ(rate), so that a factor's eigenvalues are 1 and, along its key, one in
+    (−1, 1): no product is longer than 1, however many letters there are.
     """
 
     def __init__(self, width_in: int, config: HouseholderLayerConfig) -> None:
-        self._n_factors = config.n_factors
+        self._n_factors, self.unit_keys = config.n_factors, config.unit_keys
         super().__init__(width_in, config, "none", 2.0)
-        self.rate = self.gate(width_in, config.transition_hidden, config.n_factors)
+        self.rate = self.gate(width_in, config.transition_hidden, config.n_heads * config.n_factors)
 
     def _transition_width(self) -> int:
-        return self._n_factors * self.block_sizes[0]
+        return self._n_factors * sum(self.block_sizes)
+
+    def factors(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and β, first factor first: (…, d) -> (…, H, m, n) and (…, H, m)."""
+        keys = self.transition(u).unflatten(-1, (self.n_heads, self._n_factors, -1))
+        rates = self.rate(u).unflatten(-1, (self.n_heads, self._n_factors))
+        return (normalize(keys, dim=-1), 2 * rates.sigmoid()) if self.unit_keys else (keys, rates)
 
     def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        n = self.block_sizes[0]
-        keys = self.transition(u).unflatten(-1, (self._n_factors, n))
-        rates = self.rate(u)
-        A = torch.eye(n, dtype=u.dtype, device=u.device).expand(*u.shape[:-1], n, n)
+        keys, rates = self.factors(u)
+        n = keys.shape[-1]
+        A = torch.eye(n, dtype=keys.dtype, device=u.device).expand(*keys.shape[:-2], n, n)
         for j in range(self._n_factors):
             key = keys[..., j, :]
-            along = key.unsqueeze(-2) @ A  # (…, 1, n)
+            along = key.unsqueeze(-2) @ A  # (…, H, 1, n)
             A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
-        return A.unsqueeze(-3), self.value(u).unsqueeze(-2)
+        return A, self.value(u).unflatten(-1, (self.n_heads, n))

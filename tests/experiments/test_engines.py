@@ -2,6 +2,8 @@
 
 import gc
 import os
+import socket
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -90,6 +92,42 @@ def test_a_gpu_that_is_not_there_is_not_waited_for():
     with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
         engines._check_room({"CPU": 8.0}, [job])
     engines._check_room({"CPU": 1.0, "GPU": 1.0}, [job])
+
+
+def test_a_cluster_that_is_not_there_is_not_waited_for():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        engines._check_reachable(address)
+    with pytest.raises(ConnectionError, match=f"nothing answers at {address} .*: start a cluster there"):
+        engines._check_reachable(address)
+    engines._check_reachable("auto")
+    for wrong in ("head", "head:", ":6379", "ray://head:10001/x"):
+        with pytest.raises(UnsupportedFormat, match=r"give HOST:PORT of a cluster's head, or \"auto\""):
+            engines._check_reachable(wrong)
+
+
+@pytest.mark.slow
+def test_a_cluster_by_address(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    token = "0123456789abcdef" * 4
+    for name, value in {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_USAGE_STATS_ENABLED": "0"}.items():
+        monkeypatch.setenv(name, value)
+    ray = Path(sys.executable).with_name("ray")
+    start = [ray, "start", "--head", "--port", "6398", "--num-cpus", "2", "--include-dashboard", "false"]
+    subprocess.run([*start, "--temp-dir", "/tmp/ray-cluster"], check=True, capture_output=True)
+    sweep = [sys.executable, "-m", "experiments.sweep", "--address", "127.0.0.1:6398", "--out", tmp_path / "out"]
+    few = ["--tasks", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
+    try:
+        for seeds, before in (["0", "1"], 0), (["0", "1", "2"], 2):
+            done = subprocess.run([*sweep, *few, "--seeds", *seeds], check=True, capture_output=True, text=True)
+            assert f"{len(seeds)} runs, {before} of them finished before" in done.stderr
+            assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == len(seeds)
+        stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
+        done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
+        assert done.returncode == 2
+        assert "if the cluster asks for a token" in done.stderr
+    finally:
+        subprocess.run([ray, "stop"], check=True, capture_output=True)
 
 
 def test_ray_is_asked_for(monkeypatch):

@@ -158,6 +158,27 @@ def test_the_products_of_a_householder_layer_count(key):
     assert is_exact_along(model, every_letter(model)) == (key == 11)
 
 
+@pytest.mark.parametrize("key", [11, 12])
+def test_the_products_of_each_head_count(key):
+    """A first head that is 0 hides nothing of the second, which is as long as above."""
+    model = LRNN(LRNNConfig((0,), (0, 1), (HouseholderLayerConfig(1, 2, 1, 1, n_heads=2),), 1, 1)).to(torch.bfloat16)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        model.layers[0].transition[2].bias.copy_(torch.tensor([1, 1, key, 1]))
+        model.layers[0].rate[2].bias.fill_(1)
+    assert is_exact_along(model, every_letter(model)) == (key == 11)
+
+
+def test_divided_keys_round():
+    config = HouseholderLayerConfig(1, 1, 1, 1, unit_keys=True)
+    model = LRNN(LRNNConfig((0,), (0, 1), (config,), 1, 1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+    assert not is_exact_along(model, every_letter(model))
+
+
 def two_lanes(maps, start):
     """A stack of two lanes on letters 0, 1: `maps[0:2]` are those of the lower lane by letter, `maps[2:]` those of the
     upper one by letter and lower state at k, where that is 0 or 1."""
