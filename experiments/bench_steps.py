@@ -28,7 +28,7 @@ from experiments.settings import Settings, preset
 from experiments.train import prepare_words, use_threads
 from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.scans import scan_tokens, sequential
+from fsa2lrnn.lrnn.scans import sequential
 
 TASKS = ["task:sum_mod(5)", "task:mod_arith(5)"]  # with one layer and with three
 THREADS = [1, 2]
@@ -119,19 +119,12 @@ def loss(logits: Tensor, batch: Batch) -> Tensor:
     return cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORE)
 
 
-def naive(model: LRNN, tokens: Tensor, scan: Scan, by_letter: bool = False) -> Tensor:
-    """The model's logits in torch alone: A and v from the gates at each step of each word, then a scan.
-
-    With `by_letter` the first layer has A and v made once for each letter, and the scan "letters".
-    """
+def naive(model: LRNN, tokens: Tensor, scan: Scan) -> Tensor:
+    """The model's logits in torch alone: A and v from the gates at each step of each word, then a scan."""
     stream = model.embedding(tokens)
     for i, layer in enumerate(model.layers):
         x0 = layer.initial_state(len(tokens))  # type: ignore[operator]
-        if i == 0 and by_letter:
-            A, v = layer.tables(_norm(model, 0, model.embedding.weight), "reference")  # type: ignore[operator]
-            x = scan_tokens(tokens, A, v, x0, "letters")
-        else:
-            x = scan(*layer.tables(_norm(model, i, stream), "reference"), x0)  # type: ignore[operator]
+        x = scan(*layer.tables(_norm(model, i, stream), "reference"), x0)  # type: ignore[operator]
         is_last = i + 1 == len(model.layers)
         stream = connect(model.config.connection, stream, x.flatten(-2), model.config.embedding_dim, is_last)
     return model.readout(_norm(model, len(model.layers), stream))
@@ -148,7 +141,7 @@ def _from_one_state(scan: Scan) -> Scan:
 
 FORWARDS: dict[str, Forward] = {
     OURS: LRNN.forward,
-    TORCH: partial(naive, scan=sequential, by_letter=True),
+    TORCH: partial(LRNN.forward, method="letters"),
     "Sequential with unbind": partial(naive, scan=sequential),
     "authors' Sequential": partial(naive, scan=_from_one_state(authors_sequential)),
     "authors' PScan": partial(naive, scan=_from_one_state(authors_pscan)),

@@ -75,13 +75,13 @@ class BlockLayer(nn.Module):
         """Outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
 
         With `index`, int64 (B,T), the rows of u (N,d) are the different inputs, and index[i, k] is the one at step k of
-        word i: A and v are then made N times, not B·T times.
+        word i: A and v are then made N times, not B·T times. Without, "letters" stands for "sequential".
         """
-        check_method(method, METHODS | GPU_METHODS)
+        check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
         # The scans that can be differentiated twice, and need no compiler, get A and v that can and don't either.
         A, v = self.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
         if index is None:
-            x = scan(A, v, state, method)
+            x = scan(A, v, state, "sequential" if method == "letters" else method)
         elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
             x = scan_tokens(index, A, v, state, method)
         else:

@@ -87,7 +87,7 @@ class LRNN(nn.Module):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that `forward` takes, beside "auto"."""
+        """The scans by name that `forward` takes on any machine, beside "auto" and, for blocks, "letters"."""
         return tuple(METHODS if self.config.index_layer is None else index.METHODS)
 
     @property
@@ -138,7 +138,9 @@ class LRNN(nn.Module):
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
         """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
 
-        `method` names the scan (`fsa2lrnn.lrnn.scan`). Raises `InvalidWord` for tokens that are no letters.
+        `method` names the scan (`fsa2lrnn.lrnn.scan`), or is "letters", fast without compiled scans where letters are
+        few: the one of that name in a first layer with tables (`fsa2lrnn.lrnn.scan_tokens`), "sequential" elsewhere.
+        Raises `InvalidWord` for tokens that are no letters.
         """
         return self.advance(tokens, self.initial_state(len(tokens)), method)[0]
 
@@ -167,10 +169,11 @@ class LRNN(nn.Module):
         """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
 
         Where the stream repeats, as a compiled model's does, A and v are made once for each input that occurs: with the
-        same bits wherever sums do not round, which a compiled model's don't.
+        same bits wherever sums do not round, which a compiled model's don't. Not for "letters", which is for few rows.
         """
         u, last_u = self._norm(i, stream), None
-        numbered = repeats.number(u) if isinstance(self.layers[i], BlockLayer) else None
+        is_numbered = isinstance(self.layers[i], BlockLayer) and method != "letters"
+        numbered = repeats.number(u) if is_numbered else None
         if numbered is not None and state.u is not None:
             last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
         if numbered is not None:

@@ -175,6 +175,11 @@ class SwitchedAffine:
         return own | {name: tensor for name, tensor in read.items() if tensor is not None}
 
 
+def is_switched(model: LRNN) -> bool:
+    """Whether a model is one layer over letters, so that it has tables (`switched`)."""
+    return model.config.index_layer is None and len(model.layers) == 1 and not model.config.token_shift
+
+
 def switched(model: LRNN) -> SwitchedAffine:
     """The tables of a model of one layer over letters, in its dtype.
 
@@ -187,7 +192,7 @@ def switched(model: LRNN) -> SwitchedAffine:
             the letter or have no tables of numbers.
     """
     config = model.config
-    if config.index_layer is not None or len(model.layers) != 1 or config.token_shift:
+    if not is_switched(model):
         kind = "an index layer" if config.index_layer else f"{len(model.layers)} layers"
         shift = " and a token shift" if config.token_shift else ""
         raise UnsupportedFormat(

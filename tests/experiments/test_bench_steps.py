@@ -8,6 +8,7 @@ from torch import nn
 
 from experiments import bench_steps
 from experiments.settings import preset
+from fsa2lrnn.lrnn import normalise, scans
 from fsa2lrnn.lrnn.model import LRNN
 
 
@@ -81,5 +82,16 @@ def test_the_floor_is_three_products_for_each_linear_map_of_the_layers(monkeypat
     assert shapes == wanted
 
 
-def test_ours_is_the_model_itself():
+def test_ours_are_the_model_itself_and_compile_no_scan_in_torch_alone(monkeypatch):
     assert bench_steps.FORWARDS[bench_steps.OURS] is LRNN.forward
+
+    def refuse(*_):
+        raise RuntimeError("compiled")
+
+    for known in (scans.METHODS, scans.TOKEN_METHODS, normalise.METHODS):
+        monkeypatch.setitem(known, "fused", refuse)
+    settings = preset("released", "task:sum_mod(5)", layers=2, batch=16)
+    model, batch = bench_steps.prepare(settings)
+    bench_steps.loss(bench_steps.FORWARDS[bench_steps.TORCH](model, batch.tokens), batch).backward()
+    with pytest.raises(RuntimeError, match="compiled"):
+        bench_steps.FORWARDS[bench_steps.OURS](model, batch.tokens)

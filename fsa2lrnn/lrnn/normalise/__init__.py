@@ -30,12 +30,22 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto") -> Tensor:
     Stable in general only for p = 1 (Eq. 7); see docs/theory.md §3.
 
     `method` is "reference" (torch), "fused" (compiled, on the CPU; differentiable once) or "auto" (`choose_method`).
-    Raises `UnsupportedFormat` for an unknown method, or blocks that the method does not take.
+
+    Raises:
+        ValueError: for blocks that are not square.
+        UnsupportedFormat: for an unknown rule or method, a p that is no finite number of at least 1, or blocks that the
+            method does not take.
 
     >>> import torch
     >>> normalise(torch.tensor([[3.0, 0.5], [1.0, 0.0]]), "clip", 1).tolist()
     [[0.75, 0.5], [0.25, 0.0]]
     """
+    if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
+        raise ValueError(f"shape {tuple(A.shape)} does not fit: give blocks (…, b, b)")
+    if rule not in RULES:
+        raise UnsupportedFormat(f"column rule {rule!r} is not known: choose one of {', '.join(RULES)}")
+    if not 1 <= p < math.inf:
+        raise UnsupportedFormat(f"p = {p}: a column norm needs a finite p of at least 1")
     if method == "auto":
         method = choose_method(A)
     if method not in METHODS:

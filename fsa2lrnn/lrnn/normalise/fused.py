@@ -13,9 +13,13 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.normalise.kernels import WIDEST, kernels
-from fsa2lrnn.lrnn.scans.fused import DTYPES, _at_once, _cuts, _threads
-from fsa2lrnn.lrnn.scans.memory import empty
+from fsa2lrnn.lrnn.compiled import DTYPES
+from fsa2lrnn.lrnn.compiled.memory import empty
+from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST
+from fsa2lrnn.lrnn.normalise.kernels import kernels
+
+_PASSES = 8  # multiplications that the work on a number is worth, about
 
 
 def takes(A: Tensor) -> bool:
@@ -66,11 +70,6 @@ def _powers(p: float, b: int, dtype: torch.dtype) -> Tensor:
     return torch.stack([short, exact - short], dim=1).to(dtype).flatten().repeat_interleave(b)
 
 
-def _share(kernel: Any, first: Tensor, *others: Tensor) -> None:
-    flat = [each.detach().numpy().reshape(-1) for each in (first, *others)]
-    n_blocks = first.shape[:-2].numel()
-    n_threads = _threads(first.numel() * _PASSES)
-    _at_once([lambda part=part: kernel(*flat, part) for part in _cuts(n_blocks, n_threads)], n_threads)
-
-
-_PASSES = 8  # multiplications that the work on a number is worth, about
+def _share(kernel: Kernel, blocks: Tensor, *others: Tensor) -> None:
+    parts = cuts(blocks.shape[:-2].numel(), thread_count(blocks.numel() * _PASSES))
+    share(kernel, (blocks, *others), parts)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.lrnn.normalise.powers import Powers, instruction
-from fsa2lrnn.lrnn.scans.kernels import WIDEST, _fence
+from fsa2lrnn.lrnn.compiled.vectors import fence, instruction
+from fsa2lrnn.lrnn.normalise.powers import Powers
 
 
 def _sum(rows: Powers, terms: list[Any]) -> Any:
@@ -97,13 +97,13 @@ def _write_back_centred(
         rows.stream(rows.minus(value, mean), out, a, row)
 
 
-_measure = instruction(_write_sums)  # sums = the p-th powers of the norms of A's columns
-_measure_centred = instruction(_write_centred)  # out = A less its columns' means, sums = those of out
-_take_roots = instruction(_write_roots)  # from sums to norms
-_divide = instruction(_write_divided)  # out = A / divisors, column by column
-_dots = instruction(_write_dots)  # dots = the sums of y·dy over each column
-_back = instruction(_write_back)  # out = (dy − factors·sgn(y)|y|^(p−1)) / divisors
-_back_centred = instruction(_write_back_centred)  # the same, less its columns' means
+_measure = instruction(_write_sums, Powers)  # sums = the p-th powers of the norms of A's columns
+_measure_centred = instruction(_write_centred, Powers)  # out = A less its columns' means, sums = those of out
+_take_roots = instruction(_write_roots, Powers)  # from sums to norms
+_divide = instruction(_write_divided, Powers)  # out = A / divisors, column by column
+_dots = instruction(_write_dots, Powers)  # dots = the sums of y·dy over each column
+_back = instruction(_write_back, Powers)  # out = (dy − factors·sgn(y)|y|^(p−1)) / divisors
+_back_centred = instruction(_write_back_centred, Powers)  # the same, less its columns' means
 
 _TOGETHER = 32  # blocks: the roots of one need not wait for another's, and all are still in the cache when divided
 
@@ -184,9 +184,6 @@ def kernels(rule: str, width: int) -> Kernels:
                     factors[j] = 0 if norms[i + j] < 1 else dots[j]
                     divisors[j] = norms[i + j] if _is_beyond(norms[i + j], 1) else 1
                 _back(width, (y, a, dy, powers, 0, factors, divisors, dA))
-        _fence()  # pyright: ignore[reportCallIssue] - numba passes the argument
+        fence()
 
     return Kernels(forward, backward)
-
-
-__all__ = ["WIDEST", "Kernels", "kernels"]

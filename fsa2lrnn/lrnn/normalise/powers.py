@@ -7,15 +7,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
-from fsa2lrnn.lrnn.scans.kernels import _Rows
+from fsa2lrnn.lrnn.compiled.vectors import Rows
 
 
 class _Format(NamedTuple):
@@ -34,7 +30,7 @@ class _Format(NamedTuple):
 _FORMATS = {4: _Format(32, 23, 5, 9), 8: _Format(64, 52, 11, 15)}  # by bytes
 
 
-class Powers(_Rows):
+class Powers(Rows):
     """Instructions on rows of numbers, among them `power`."""
 
     def __init__(self, context: Any, builder: Any, array: Any, width: Any) -> None:
@@ -115,17 +111,3 @@ class Powers(_Rows):
 
     def _real(self, bits: Any) -> Any:
         return self._builder.bitcast(bits, self._vector)
-
-
-def instruction(write: Callable[..., None]) -> Any:
-    """The intrinsic (width, (array, offset, array, offset, …)) -> None whose instructions `write` gives out."""
-
-    @intrinsic(prefer_literal=True)
-    def generator(_typing: Any, width: Any, operands: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            write(Powers(context, builder, operands[0], width), *cgutils.unpack_tuple(builder, values[1]))
-            return context.get_dummy_value()
-
-        return types.void(width, operands), generate
-
-    return generator

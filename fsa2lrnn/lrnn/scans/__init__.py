@@ -14,9 +14,10 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.scans import gpu
 from fsa2lrnn.lrnn.scans.chunked import chunked
-from fsa2lrnn.lrnn.scans.fused import DTYPES, fused, fused_tokens
+from fsa2lrnn.lrnn.scans.fused import fused, fused_tokens
 from fsa2lrnn.lrnn.scans.pscan import pscan
 from fsa2lrnn.lrnn.scans.reference import sequential
 from fsa2lrnn.lrnn.scans.tokens import letters, sequential_tokens

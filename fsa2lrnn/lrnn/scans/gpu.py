@@ -81,7 +81,7 @@ def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
 
 
 def is_installed() -> bool:
-    """Whether Triton can be imported; it isn't."""
+    """Whether Triton can be imported, found out without importing it."""
     return find_spec("triton") is not None
 
 

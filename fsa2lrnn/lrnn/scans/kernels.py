@@ -3,9 +3,8 @@
 The gradient runs the recurrence backwards: with g_k = ∂L/∂x_k + A_{k+1}ᵀ g_{k+1} it is dA_k = g_k x_{k-1}ᵀ, dv_k = g_k
 and dx_0 = A_1ᵀ g_1. So two products with a block are all that is needed, and an outer product.
 
-For blocks of size up to `WIDEST` these are written as LLVM vector instructions, a row a vector: numba's own vectoriser
-leaves loops as short as these scalar, which is several times slower. Larger blocks take plain loops. A sum's order is
-fixed by b, so that results depend neither on the number of threads nor on the run.
+For blocks of size up to `WIDEST` these are written as vector instructions, a row a vector. Larger blocks take plain
+loops. A sum's order is fixed by b, so that results depend neither on the number of threads nor on the run.
 
 Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
 compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file. Who
@@ -20,96 +19,19 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.core import cgutils, event
-from numba.extending import intrinsic
+from numba import njit
+from numba.core import event
 
-WIDEST = 16
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction
 
 
-class _Rows:
-    """Instructions on vectors of `width` entries that lie one after the other in a flat array."""
-
-    def __init__(self, context: Any, builder: Any, array: Any, width: Any) -> None:
-        self._context, self._builder, self._array = context, builder, array
-        self.n = width.literal_value
-        self._number = context.get_value_type(array.dtype)
-        self._vector = ir.VectorType(self._number, self.n)
-        self._size = array.dtype.bitwidth // 8
-
-    def load(self, array: Any, offset: Any, row: int = 0) -> Any:
-        return self._builder.load(self._address(array, offset, row), align=self._size)
-
-    def store(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        self._builder.store(vector, self._address(array, offset, row), align=self._size)
-
-    def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """A store past the caches, for what is not read again soon: it spares reading the lines that it fills.
-
-        The array must be aligned to 64 bytes. Rows that don't fill vector registers are stored as usual.
-        """
-        size = self.n * self._size
-        if size % 16 or size & (size - 1):
-            return self.store(vector, array, offset, row)
-        store = self._builder.store(vector, self._address(array, offset, row), align=min(size, 64))
-        once = self._builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
-        return store.set_metadata("nontemporal", once)
-
-    def times(self, x: Any, y: Any) -> Any:
-        return self._builder.fmul(x, y, flags=("contract",))
-
-    def plus(self, x: Any, y: Any) -> Any:
-        return self._builder.fadd(x, y, flags=("contract",))
-
-    def repeat(self, x: Any, i: int) -> Any:
-        """A vector whose entries are all x_i."""
-        return self._pick(x, x, [i] * self.n)
-
-    def sums(self, rows: list[Any]) -> Any:
-        """The vector of the sums of each row's entries: neighbours are added until one vector is left."""
-        places = 1 << (self.n - 1).bit_length()
-        padding = ir.Constant(ir.VectorType(self._number, places), None)
-        zero = ir.Constant(self._vector, None)
-        within = [min(i, self.n) for i in range(places)]
-        rows = [self._pick(row, zero, within) for row in rows] + [padding] * (places - self.n)
-        while len(rows) > 1:
-            even, odd = list(range(0, 2 * places, 2)), list(range(1, 2 * places, 2))
-            pairs = zip(rows[::2], rows[1::2], strict=True)
-            rows = [self.plus(self._pick(u, w, even), self._pick(u, w, odd)) for u, w in pairs]
-        return self._pick(rows[0], rows[0], list(range(self.n)))
-
-    def _pick(self, x: Any, y: Any, places: list[int]) -> Any:
-        indices = ir.Constant(ir.VectorType(ir.IntType(32), len(places)), places)
-        return self._builder.shuffle_vector(x, y, indices)
-
-    def _address(self, array: Any, offset: Any, row: int) -> Any:
-        data = self._context.make_array(self._array)(self._context, self._builder, array).data
-        place = self._builder.add(offset, ir.Constant(offset.type, row * self.n))
-        return self._builder.bitcast(self._builder.gep(data, [place]), self._vector.as_pointer())
-
-
-def _instruction(write: Callable[..., None]) -> Any:
-    """The intrinsic (width, (array, offset, array, offset, …)) -> None whose instructions `write` gives out."""
-
-    @intrinsic(prefer_literal=True)
-    def instruction(_typing: Any, width: Any, operands: Any) -> Any:
-        def generate(context: Any, builder: Any, _signature: Any, values: Any) -> Any:
-            write(_Rows(context, builder, operands[0], width), *cgutils.unpack_tuple(builder, values[1]))
-            return context.get_dummy_value()
-
-        return types.void(width, operands), generate
-
-    return instruction
-
-
-def _write_product(rows: _Rows, A: Any, a: Any, x: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+def _write_product(rows: Rows, A: Any, a: Any, x: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
     factor = rows.load(x, i)
     terms = [rows.times(rows.load(A, a, row), factor) for row in range(rows.n)]
     rows.store(rows.plus(rows.sums(terms), rows.load(v, j)), out, k)
 
 
-def _transposed(rows: _Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
+def _transposed(rows: Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
     sums = [v, rows.times(rows.repeat(g, 0), rows.load(A, a))]  # two, which need not wait for one another
     for row in range(1, rows.n):
         term = rows.times(rows.repeat(g, row), rows.load(A, a, row))
@@ -117,14 +39,14 @@ def _transposed(rows: _Rows, A: Any, a: Any, g: Any, v: Any) -> Any:
     return rows.plus(*sums)
 
 
-def _write_transposed(rows: _Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
+def _write_transposed(rows: Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
     rows.store(_transposed(rows, A, a, rows.load(g, i), rows.load(v, j)), out, k)
 
 
 # The steps back load all they need before they store: a load from where A has what was just stored in dA, a multiple of
 # a page apart, would have to wait.
 def _write_back(
-    rows: _Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any, x: Any, m: Any, dA: Any
+    rows: Rows, A: Any, a: Any, g: Any, i: Any, v: Any, j: Any, out: Any, k: Any, x: Any, m: Any, dA: Any
 ) -> None:
     left, right = rows.load(g, i), rows.load(x, m)
     rows.store(_transposed(rows, A, a, left, rows.load(v, j)), out, k)
@@ -133,7 +55,7 @@ def _write_back(
 
 
 def _write_back_adding(
-    rows: _Rows,
+    rows: Rows,
     A: Any,
     a: Any,
     g: Any,
@@ -155,21 +77,10 @@ def _write_back_adding(
     rows.store(rows.plus(rows.load(dv, c), left), dv, c)
 
 
-_product = _instruction(_write_product)  # out = A x + v
-_transposed_product = _instruction(_write_transposed)  # out = Aᵀ g + v
-_back = _instruction(_write_back)  # out = Aᵀ g + v and dA = g xᵀ
-_back_adding = _instruction(_write_back_adding)  # out = Aᵀ g + v, dA += g xᵀ and dv += g
-
-
-@intrinsic
-def _fence(_typing: Any) -> Any:
-    """Makes streamed stores visible to other threads before anything that follows."""
-
-    def generate(context: Any, builder: Any, _signature: Any, _values: Any) -> Any:
-        builder.fence("seq_cst")
-        return context.get_dummy_value()
-
-    return types.void(), generate
+_product = instruction(_write_product)  # out = A x + v
+_transposed_product = instruction(_write_transposed)  # out = Aᵀ g + v
+_back = instruction(_write_back)  # out = Aᵀ g + v and dA = g xᵀ
+_back_adding = instruction(_write_back_adding)  # out = Aᵀ g + v, dA += g xᵀ and dv += g
 
 
 @njit(fastmath={"reassoc", "contract"})  # lets the sum of a row be kept in several parts
@@ -230,7 +141,8 @@ def kernels(b: int) -> Kernels:
 
 @lru_cache
 def _kernels(width: int) -> Kernels:
-    # `width` is a constant to the compiler, which drops the branch that is not taken; 0 stands for any size.
+    # `width` is a constant to the compiler, which drops the branch that is not taken; 0 stands for any size. A kernel
+    # that closed over a compiled function, such as a product chosen here, would not be found on disk again.
     @njit(cache=True, nogil=True)
     def forward(A, v, x0, x, sizes, part):
         T, H, b = sizes
@@ -271,7 +183,7 @@ def _kernels(width: int) -> Kernels:
                         if with_A:
                             _outer_loop(b, dv, now * b, before, i, dA, now * b * b)
                         _transposed_product_loop(b, A, now * b * b, dv, now * b, above, j, below, k)
-        _fence()  # pyright: ignore[reportCallIssue] - numba passes the argument
+        fence()
 
     @njit(cache=True, nogil=True)
     def forward_tokens(tokens, AT, v, x0, x, sizes, part):

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.connection import CONNECTIONS
@@ -75,6 +75,36 @@ def test_a_first_layer_with_tables_is_the_one_without_forward_and_backward(optio
         found.append([logits, *states, *(p.grad for p in model.parameters())])
     for by_letter, by_step in zip(*found, strict=True):
         torch.testing.assert_close(by_letter, by_step, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("length", [1, 14])  # without and with tables for the first layer
+@pytest.mark.parametrize("token_shift", [False, True])
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_letters_are_sequential_forward_and_backward(n_layers, token_shift, length):
+    tokens = torch.randint(3, (5, length), generator=torch.Generator().manual_seed(3))
+    found = []
+    for method in ("letters", "sequential"):
+        model = random_model(sizes=((4, 4),) * n_layers, token_shift=token_shift, normalisation="released")
+        assert model._has_few_inputs(tokens) == (length > 1)
+        logits = model(tokens, method)
+        logits.square().mean().backward()
+        found.append([logits, *(p.grad for p in model.parameters())])
+    for by_letter, sequential in zip(*found, strict=True):
+        torch.testing.assert_close(by_letter, sequential, rtol=1e-9, atol=1e-9)
+
+
+def test_letters_number_no_inputs_of_a_layer_and_are_not_for_an_index(monkeypatch):
+    """A repeating stream has few inputs, but not so few as letters."""
+    model = compile_machine(zoo.mod_arith(5), form="cascade", token_shift=False)
+    assert len(model.layers) > 1
+    tokens = torch.randint(len(model.alphabet), (40, 120), generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        wanted, numbered = model(tokens), []
+        monkeypatch.setattr("fsa2lrnn.lrnn.repeats.number", lambda stream: numbered.append(stream))
+        assert torch.equal(model(tokens, "letters"), wanted)
+    assert len(numbered) == 1  # the read-out's
+    with pytest.raises(UnsupportedFormat, match="scan method 'letters' is not known: choose one of auto, sequential"):
+        compile_machine(zoo.mod_arith(5), layout="index")(tokens, "letters")
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

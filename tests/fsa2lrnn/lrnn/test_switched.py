@@ -9,7 +9,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
+from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, is_switched, switched
 
 
 def system(dtype=torch.float64, norm=True):
@@ -129,6 +129,7 @@ def test_a_linear_readout_is_linear():
     ],
 )
 def test_other_models_are_refused(model, message):
+    assert not is_switched(model())
     with pytest.raises(UnsupportedFormat, match=message):
         switched(model())
 

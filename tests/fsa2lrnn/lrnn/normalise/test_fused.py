@@ -1,15 +1,14 @@
 """The compiled column rules against the reference, forward and backward, and what is their own."""
 
-import sys
-
 import pytest
 import torch
 from torch.autograd import gradcheck
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.compiled import threads
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise import choose_method, normalise, reference
 
-module = sys.modules["fsa2lrnn.lrnn.normalise.fused"]  # under its name, the package has the function
 RULES = ["clip", "released"]
 ORDERS = [1.0, 1.2, 2.0, 7.5]
 SIZES = [3, 5, 8]
@@ -51,7 +50,7 @@ def test_agrees_with_the_reference_forward_and_backward(dtype, b, rule):
 
 
 def test_agrees_for_the_widest_blocks():
-    A = blocks(module.WIDEST, torch.float32)
+    A = blocks(WIDEST, torch.float32)
     assert_close(results(A, "released", 1.2, "fused"), results(A, "released", 1.2, "reference"), 2e-5)
 
 
@@ -129,7 +128,7 @@ def test_any_number_of_blocks_in_any_layout(shape, rule):
 
 @pytest.mark.parametrize("rule", RULES)
 def test_threads_change_no_bit(monkeypatch, rule):
-    monkeypatch.setattr(sys.modules["fsa2lrnn.lrnn.scans.fused"], "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     A, found = blocks(8, torch.float32, n=7), []
     for n_threads in (1, 2, 3):
         monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
@@ -167,13 +166,26 @@ def test_what_the_kernels_do_not_take_is_refused_by_name_and_not_chosen(A, named
 
 
 def test_what_auto_chooses():
-    enough = module.WIDEST**2 * 8
+    enough = WIDEST**2 * 8
     assert choose_method(torch.empty(enough // 4, 2, 2)) == "fused"
     assert choose_method(torch.empty(enough // 4 - 1, 2, 2)) == "reference"
     assert choose_method(torch.empty(128, 40, 8, 8, 8, dtype=torch.float64)) == "fused"
     A = torch.randn(128, 8, 8)
     assert torch.equal(normalise(A, "released", 1.2), normalise(A, "released", 1.2, "fused"))
     assert torch.equal(normalise(A[:3], "released", 1.2), reference(A[:3], "released", 1.2))
+
+
+@pytest.mark.parametrize("method", ["auto", "reference", "fused"])
+def test_the_door_refuses_what_is_no_rule_no_order_and_no_block(method):
+    A = torch.zeros(2, 3, 3)
+    with pytest.raises(UnsupportedFormat, match="column rule 'mean' is not known: choose one of clip, released, none"):
+        normalise(A, "mean", 1.2, method)
+    for p in (0.5, 0.0, float("inf"), float("nan")):
+        with pytest.raises(UnsupportedFormat, match=f"p = {p}: a column norm needs a finite p of at least 1"):
+            normalise(A, "clip", p, method)
+    for shape in ((2, 3, 2), (3,)):
+        with pytest.raises(ValueError, match=r"shape \(.*\) does not fit: give blocks \(…, b, b\)"):
+            normalise(torch.zeros(shape), "clip", 1.2, method)
 
 
 def test_an_unknown_method_is_refused_by_name():

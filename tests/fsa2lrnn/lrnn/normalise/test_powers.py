@@ -7,8 +7,9 @@ import pytest
 import torch
 from numba import njit
 
+from fsa2lrnn.lrnn.compiled.vectors import instruction
 from fsa2lrnn.lrnn.normalise.fused import _powers
-from fsa2lrnn.lrnn.normalise.powers import instruction
+from fsa2lrnn.lrnn.normalise.powers import Powers
 
 WIDTH = 4
 
@@ -18,7 +19,7 @@ def _write_power(rows, x, i, powers, zero, out):
     rows.store(rows.power(rows.load(x, i), short, rest), out, i)
 
 
-_power = instruction(_write_power)
+_power = instruction(_write_power, Powers)
 
 
 @njit

@@ -1,18 +1,14 @@
 """What is the fused scans' own: inputs they refuse, threads, memory, and code kept on disk for the next process."""
 
-import os
 import subprocess
 import sys
-import warnings
 
-import numpy as np
 import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
-
-module = sys.modules["fsa2lrnn.lrnn.scans.fused"]  # under its name, the package has the function
 
 
 def inputs(batch, length, heads, b, dtype=torch.float32):
@@ -58,7 +54,7 @@ def test_halves_have_states_in_single_precision(dtype):
 
 @pytest.mark.parametrize(("batch", "heads"), [(6, 1), (1, 5), (7, 8), (2, 3)])
 def test_threads_change_no_bit(monkeypatch, batch, heads):
-    monkeypatch.setattr(module, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
     tokens = torch.randint(3, (batch, 90), generator=torch.Generator().manual_seed(0))
     found = []
     for n_threads in (1, 2, 3):
@@ -72,20 +68,6 @@ def test_threads_change_no_bit(monkeypatch, batch, heads):
     for others in found[1:]:
         for one, other in zip(found[0], others, strict=True):
             assert torch.equal(one, other)
-
-
-def test_a_forked_child_scans_too(monkeypatch):
-    monkeypatch.setattr(module, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(torch, "get_num_threads", lambda: 2)
-    parts = [t.detach() for t in inputs(4, 20, 2, 4)]
-    x = scan(*parts, method="fused")
-    assert module._pool.cache_info().currsize
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of threads, which are the point here
-        child = os.fork()
-    if not child:
-        os._exit(0 if torch.equal(scan(*parts, method="fused"), x) else 1)
-    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_a_second_derivative_is_refused_not_wrong():
@@ -120,11 +102,3 @@ def test_another_process_compiles_nothing_and_tables_take_memory_for_the_states_
     memory, compiled = (int(line) for line in process.stdout.split())
     assert memory < 1_000 * length
     assert compiled == 0
-
-
-def test_cuts_cover_everything_once():
-    for total in range(12):
-        for n_parts in range(1, 6):
-            cuts = module._cuts(total, n_parts)
-            assert np.concatenate([np.arange(*cut) for cut in cuts]).tolist() == list(range(total))
-            assert len(cuts) == max(1, min(total, n_parts))
