@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from verify.targets import DOES_NOT_COUNT, Target, target
@@ -122,11 +123,13 @@ class Alignment:
 class _Walks:
     """States along words, position 0 before the first letter.
 
-    x: (B, T+1, H, b); q: (B, T+1), the number n standing for the time before the first letter.
+    x: (B, T+1, H, b); q: (B, T+1), the number n standing for the time before the first letter; given: (B, T), the
+    numbers of the model's outputs after the letters.
     """
 
     x: np.ndarray
     q: np.ndarray
+    given: np.ndarray
 
 
 def align(
@@ -139,6 +142,7 @@ def align(
     Raises:
         UnsupportedFormat: for a model that is no switched affine system (`switched`).
         InvalidMachine: if model and machine have unlike alphabets.
+        NotExact: if its states overflow along the words.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3))
@@ -157,10 +161,16 @@ def align(
 
 def _walks(tables: SwitchedAffine, goal: Target, n_words: int, length: int, seed: int) -> _Walks:
     tokens = np.random.default_rng(seed).integers(0, len(tables.alphabet), (n_words, length))
-    x = tables.run(torch.from_numpy(tokens)).numpy()
+    states = tables.run(torch.from_numpy(tokens))
+    x = states.numpy()
+    if not np.isfinite(x).all():
+        raise NotExact(
+            f"the model's states are not finite along words of {length} letters, so there is nothing to align: its "
+            "transitions grow too fast, or its weights are no numbers; train it anew, or align along shorter words"
+        )
     x = np.concatenate([np.broadcast_to(tables.x0.numpy(), (n_words, 1, *x.shape[2:])), x], axis=1)
     q = np.concatenate([np.full((n_words, 1), goal.delta.shape[1]), goal.states(tokens)], axis=1)
-    return _Walks(x, q)
+    return _Walks(x, q, tables.logits(states).argmax(-1).numpy())
 
 
 def _probe(goal: Target, walks: _Walks) -> Probe:
@@ -182,8 +192,8 @@ def _changed(tables: SwitchedAffine, goal: Target, walks: _Walks, held: list[int
     counts = goal.wanted[walks.q[:, 1:]] != DOES_NOT_COUNT
     still = x.clone()
     still[:, :, held] = x[:, :, held].mean((0, 1))
-    before, after = (tables.logits(states).argmax(-1).numpy() for states in (x, still))
-    return float((before != after)[counts].mean())
+    after = tables.logits(still).argmax(-1).numpy()
+    return float((walks.given != after)[counts].mean()) if counts.any() else 0.0
 
 
 def _head(tables: SwitchedAffine, goal: Target, walks: _Walks, h: int, spread: np.ndarray, p: float) -> Head:

@@ -40,8 +40,10 @@ def compare(
 ) -> dict[str, Any]:
     """Accuracies of models of `source` and of its constructed one, over lengths, on the same words, as a JSON object.
 
-    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's.
+    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed".
     """
+    if CONSTRUCTED in models:
+        raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
     machine = MooreMachine.from_source(source)
     drawn = make_sampler(sampler, machine, source)
     document: dict[str, Any] = {"source": source, "sampler": sampler, "seed": seed, "models": {}}

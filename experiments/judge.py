@@ -8,7 +8,8 @@ million letters and certified or proved in its turn.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,8 +20,10 @@ from experiments.align import Alignment, align
 from experiments.repair import Columns, Mode, Repaired, repair
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
-from fsa2lrnn.extract import Extraction, blank_outputs, equivalent_after_first, extract_learned
-from fsa2lrnn.lrnn.model import LRNN, decode
+from fsa2lrnn.extract import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import is_switched
+from fsa2lrnn.tables import walk
 from verify.certificate import Certificate
 from verify.certify import certify
 from verify.equivalence import Proved, prove_equivalent
@@ -133,8 +136,17 @@ def judge(
         InvalidMachine: if model and machine have unlike alphabets.
         UnsupportedFormat: if they have no output in common.
     """
-    clock = _Clock(say)
-    one_layer = model.config.index_layer is None and len(model.layers) == 1 and not model.config.token_shift
+    took: dict[str, float] = {}
+
+    @contextmanager
+    def clock(name: str) -> Iterator[None]:
+        if say is not None:
+            say(name)
+        begun = time.monotonic()
+        yield
+        took[name] = round(time.monotonic() - begun, 2)
+
+    one_layer = is_switched(model)
     with clock("extract"):
         extraction, isomorphic = _extracted(model, machine)
     with clock("falsify"):
@@ -149,7 +161,7 @@ def judge(
     for columns, mode in REPAIRS if one_layer else ():
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             mended.append(mend(model, machine, columns, mode, seconds))
-    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), clock.seconds)
+    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), took)
 
 
 def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, seconds: float = 30.0) -> Mended:
@@ -167,7 +179,7 @@ def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, secon
     except (NotExact, NotExpressible) as error:
         return Mended(columns, mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
-    accuracy = long_accuracy(repaired.model, machine)
+    accuracy = long_accuracy(repaired.model, machine, LETTERS)
     if mode == "dyadic":
         verdict = prove_equivalent(repaired.model, machine, empty_word=False)
         proof = verdict if isinstance(verdict, Proved) else None
@@ -191,14 +203,11 @@ def long_accuracy(model: LRNN, machine: MooreMachine, letters: int = LETTERS, se
         for start in range(0, letters, _PIECE):
             piece = tokens[start : start + _PIECE]
             logits, state = model.advance(torch.from_numpy(piece)[None], state)
-            wanted = np.empty(len(piece), np.int64)
-            for k, a in enumerate(piece.tolist()):
-                q = int(goal.delta[a, q])
-                wanted[k] = goal.wanted[q]
+            states = walk(goal.delta, q, piece)
+            q, wanted = int(states[-1]), goal.wanted[states]
             counts = wanted != DOES_NOT_COUNT
-            given = decode(logits[0].nan_to_num(nan=-torch.inf)).cpu().numpy()
-            given[logits[0].isnan().any(-1).cpu().numpy()] = DOES_NOT_COUNT
-            right, counted = right + int((given == wanted)[counts].sum()), counted + int(counts.sum())
+            right += int((output_numbers(logits[0]) == wanted)[counts].sum())
+            counted += int(counts.sum())
     return right / counted if counted else 1.0
 
 
@@ -238,22 +247,3 @@ def _aligned(found: Alignment) -> dict[str, Any]:
 
 def _horizon(certificate: Certificate) -> int | str:
     return "all lengths" if certificate.horizon is None else certificate.horizon
-
-
-class _Clock:
-    """Seconds by name."""
-
-    def __init__(self, say: Callable[[str], None] | None) -> None:
-        self.seconds: dict[str, float] = {}
-        self._say = say or (lambda _: None)
-
-    def __call__(self, name: str) -> _Clock:
-        self._name = name
-        return self
-
-    def __enter__(self) -> None:
-        self._say(self._name)
-        self._begun = time.monotonic()
-
-    def __exit__(self, *_: object) -> None:
-        self.seconds[self._name] = round(time.monotonic() - self._begun, 2)

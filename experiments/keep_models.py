@@ -26,7 +26,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.foreign import from_tables
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn.switched import is_switched, switched
 
 LEARNED = Path(__file__).parent / "learned"
 _SHAPES = ((64, 300), (8, 16))  # words compared bit for bit before a model is kept: they are scanned in unlike ways
@@ -40,7 +40,7 @@ def keep(run: Path, to: Path) -> dict[str, Any]:
     """
     facts = _facts(run)
     trained = load(run / MODEL)
-    one_layer = len(trained.layers) == 1 and not trained.config.token_shift
+    one_layer = is_switched(trained)
     kept = as_tables(trained) if one_layer else trained
     facts |= {
         "kept_as": "tables" if one_layer else "weights",

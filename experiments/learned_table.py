@@ -35,18 +35,17 @@ SHORT = 100  # letters
 def main(arguments: Sequence[str] | None = None) -> None:
     """Judge what has not been judged yet, write results/learned.json, print the table."""
     parser = argparse.ArgumentParser(description="Judge every kept model")
-    parser.add_argument("names", nargs="*", help="only these, sum5/seed-0; all unless given")
-    parser.add_argument("--fresh", action="store_true", help="judge anew what was judged before")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("names", nargs="*", default=[], help="these anew, sum5/seed-0; unless given, all that are due")
+    which.add_argument("--fresh", action="store_true", help="judge all anew")
     parser.add_argument("--processes", type=int, default=1, help="models judged at once, on a thread each")
     given = parser.parse_args(arguments)
-    rows = {} if given.fresh else known()
     paths = {str(path.relative_to(LEARNED).with_suffix("")): path for path in sorted(LEARNED.rglob("*.safetensors"))}
+    if unknown := [name for name in given.names if name not in paths]:
+        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
+    rows = {} if given.fresh else {name: row for name, row in known().items() if name in paths}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
-    due = [
-        name
-        for name in given.names or paths
-        if rows.get(name, {}).get("file_sha256") != digests[name] or name in given.names
-    ]
+    due = given.names or [name for name in paths if rows.get(name, {}).get("file_sha256") != digests[name]]
     spawned = get_context("spawn")
     with ProcessPoolExecutor(given.processes, spawned, torch.set_num_threads, (1,)) as pool:
         futures = {pool.submit(judged, paths[name]): name for name in due}

@@ -77,7 +77,7 @@ class RoundingWatch:
         return is_integer and all(bool((size <= self._limit).all()) for size in sizes)
 
     def _is_exact_product(self, layer: HouseholderLayer, u: Tensor) -> bool:
-        """The sums in A − β k (kᵀ A), factor by factor, over integers. Keys that are divided by their norms are none."""
+        """The sums in A − β k (kᵀ A), factor by factor, over integers, which keys divided by their norms are not."""
         if layer.unit_keys:
             return False
         keys, rates = (part.double().flatten(0, 1) for part in layer.factors(u))  # (N·H, m, n), (N·H, m)

@@ -28,6 +28,7 @@ class Coset:
         self._kernel = reduced[is_kernel, :b].astype(np.float64)  # (b - r, b)
         self._lifts = reduced[~is_kernel, :b].astype(np.float64)
         self._images = images[~is_kernel].astype(np.float64)
+        self._q, self._r = np.linalg.qr(self._kernel.T)
         self._units = 2.0**grid, 2.0 ** (grid + coarse)
         self.is_onto = len(self._lifts) == r and bool(abs(abs(np.linalg.det(self._images)) - 1) < 0.5)
 
@@ -37,9 +38,8 @@ class Coset:
         parts = np.round(np.linalg.solve(self._images.T, np.round(t * finer)))
         particular = parts @ self._lifts
         rest = near * fine - particular
-        orthogonal = np.linalg.qr(self._kernel.T)
-        steps = np.zeros(len(self._kernel))
-        target = orthogonal[0].T @ rest
+        target = self._q.T @ rest
+        steps = np.zeros(len(target))
         for i in reversed(range(len(steps))):
-            steps[i] = np.round((target[i] - orthogonal[1][i, i + 1 :] @ steps[i + 1 :]) / orthogonal[1][i, i])
+            steps[i] = np.round((target[i] - self._r[i, i + 1 :] @ steps[i + 1 :]) / self._r[i, i])
         return (particular + steps @ self._kernel) / fine

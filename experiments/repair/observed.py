@@ -10,6 +10,7 @@ from torch import Tensor
 
 from experiments.repair.states import States
 from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extract import output_numbers
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from verify.targets import DOES_NOT_COUNT
 
@@ -63,8 +64,8 @@ class Observed:
 def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
     """Run a model in float64 along words that lead everywhere, and keep what comes before mistakes.
 
-    A third of the words have even letters, a third keep out of settled states, and a third begin with a shortest word
-    to a state, all states in turn, so that states that few words lead to are seen as well.
+    A third of the words have uniformly random letters, a third keep out of settled states, and a third begin with a
+    shortest word to a state, all states in turn, so that states that few words lead to are seen as well.
 
     Raises:
         NotExact: naming the states that no word reaches without a mistake before it.
@@ -73,7 +74,6 @@ def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
     x = tables.run(torch.from_numpy(tokens))
     q = states.run(tokens)
     right = np.logical_and.accumulate(is_right(tables, states, x, q), axis=1)
-    after = x.numpy()
     met = np.bincount(q[right], minlength=states.initial)
     if len(missing := np.flatnonzero(met == 0)):
         raise NotExact(
@@ -82,22 +82,21 @@ def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
             "train it first"
         )
     state = q[right]
-    return Observed(after[right], state, 1 / (met[state] * len(met)))
+    return Observed(x.numpy()[right], state, 1 / (met[state] * len(met)))
 
 
 def is_right(tables: SwitchedAffine, states: States, x: Tensor, q: np.ndarray) -> np.ndarray:
     """Where the outputs are those of the machine, or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
     with torch.no_grad():
-        logits = tables.logits(x)
-        given = logits.argmax(-1).numpy()
+        given = output_numbers(tables.logits(x))
     wanted = states.wanted[q]
-    return ((given == wanted) & ~logits.isnan().any(-1).numpy()) | (wanted == DOES_NOT_COUNT)
+    return (given == wanted) | (wanted == DOES_NOT_COUNT)
 
 
 def _words(states: States, rng: np.random.Generator) -> np.ndarray:
-    even = states.draw(rng, 2 * _EACH, _LETTERS)
+    uniform = states.draw(rng, 2 * _EACH, _LETTERS)
     access = states.access_words()
     for i in range(_EACH):
         word = access[i % len(access)][:_LETTERS]
-        even[i, : len(word)] = word
-    return np.concatenate([even, states.draw(rng, _EACH, _LETTERS, is_live=True)])
+        uniform[i, : len(word)] = word
+    return np.concatenate([uniform, states.draw(rng, _EACH, _LETTERS, is_live=True)])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.extract import paths
 from verify.targets import DOES_NOT_COUNT, Target
 
 
@@ -49,14 +50,11 @@ class States:
 
     def run(self, tokens: np.ndarray) -> np.ndarray:
         """The states after every letter: int64 (B, T) -> (B, T)."""
-        q = np.full(len(tokens), self.initial)
-        found = np.empty_like(tokens)
-        for k in range(tokens.shape[1]):
-            q = found[:, k] = self.delta[tokens[:, k], q]
-        return found
+        return paths(self.delta, np.full(len(tokens), self.initial), tokens)
 
     def draw(self, rng: np.random.Generator, size: int, length: int, is_live: bool = False) -> np.ndarray:
-        """Words of even letters, int64 (B, T); if live, of those that do not lead into a settled state where others do.
+        """Words of uniformly random letters, int64 (B, T); if live, of letters that do not lead into a settled state,
+        where there are others.
 
         From a settled state every word gives the same output, as from the sink of a language that is missed for good.
         """

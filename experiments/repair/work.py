@@ -1,4 +1,4 @@
-"""A repair under way: the images found, their read-outs, and the tables in float64."""
+"""The steps of a repair, from what a model does to a model that is right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from verify.equivalence import Proved, prove_equivalent
 
-_CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, even ones and live ones
+_CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
 _PAIRS = 100_000  # of states, that a proof of a dyadic model may take
 _AXES = (("A", 1), ("v", 1), ("x0", 0))
 

@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 
+from experiments.align import Alignment, align
 from experiments.compare import CONSTRUCTED, compare
 from experiments.judge import LETTERS, Judgement, Mended, judge
+from experiments.repair import Repaired
 from experiments.report.facts import Facts, Failure, Inside, Model
-from experiments.report.gather import accuracy_of, inside, is_one_layer, machine_facts
+from experiments.report.gather import accuracy_of, inside, machine_facts
 from experiments.results_io import versions
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn.switched import is_switched, switched
 from verify.certificate import Certificate
 from verify.equivalence import Proved, prove_equivalent
 from verify.falsify import Budget, Falsified, Unfalsified
@@ -24,7 +26,7 @@ from verify.targets import DOES_NOT_COUNT, target
 
 _NAMES = {
     ("keep", "least"): "repaired",
-    ("p<=1", "least"): "p ≤ 1",  # the norm that its columns keep
+    ("p<=1", "least"): "p≤1",  # the norm that its columns keep
     ("keep", "dyadic"): "dyadic",
 }
 
@@ -59,24 +61,24 @@ def of_judgements(
     """The same with judgements at hand."""
     machine = MooreMachine.from_source(source)
     repairs = {
-        f"{name}: {_NAMES[mended.columns, mended.mode]}": (name, mended)
+        name: [(mended, mended.repaired) for mended in judgement.mended if mended.repaired is not None]
         for name, judgement in judged.items()
-        for mended in judgement.mended
-        if mended.repaired is not None
     }
-    everyone = {**models, **{name: mended.repaired.model for name, (_, mended) in repairs.items() if mended.repaired}}
-    document = compare(source, everyone, **evaluated)
+    mended_models = {_name(of, mended): found.model for of, several in repairs.items() for mended, found in several}
+    document = compare(source, {**models, **mended_models}, **evaluated)
     shown: list[Model] = []
     for name, model in models.items():
-        within = _inside(model, machine)
+        within = _inside(model, machine, found=judged[name].alignment)
         shown.append(_learned(name, model, machine, judged[name], document, within, (provenance or {}).get(name, {})))
-        for repaired, (of, mended) in repairs.items():
-            if of == name and mended.repaired is not None:
-                like = within[0] if within else None
-                shown.append(_repaired(repaired, of, mended, machine, document, like))
+        like = within[0] if within else None
+        shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
     shown.append(_constructed(machine, document, shown[0].inside if shown else None))
     title = f"{source.removeprefix('task:')}: learned against constructed"
     return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
+
+
+def _name(of: str, mended: Mended) -> str:
+    return f"{of}: {_NAMES[mended.columns, mended.mode]}"
 
 
 def _learned(
@@ -88,10 +90,11 @@ def _learned(
     within: tuple[Inside, dict[str, Any]] | None,
     provenance: dict[str, str],
 ) -> Model:
-    extraction = judgement.extraction
-    found = extraction if isinstance(extraction, str) else f"{extraction.machine.n_states} states"
-    same = "the machine itself" if judgement.isomorphic else "another machine"
-    notes = {"extracted": f"{found}: {same}" if not isinstance(extraction, str) else found}
+    found = judgement.extraction
+    if not isinstance(found, str):
+        same = "the machine itself" if judgement.isomorphic else "another machine"
+        found = f"{found.machine.n_states} states: {same}"
+    notes = {"extracted": found}
     for mended in judgement.mended:
         if mended.refused is not None:
             notes[f"{_NAMES[mended.columns, mended.mode]}: refused"] = mended.refused
@@ -111,17 +114,15 @@ def _learned(
 
 
 def _repaired(
-    name: str, of: str, mended: Mended, machine: MooreMachine, document: dict[str, Any], like: Inside | None
+    of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
 ) -> Model:
-    repaired = mended.repaired
-    if repaired is None:
-        raise ValueError(f"{name} was refused: {mended.refused}")
+    name, accuracy = _name(of, mended), mended.accuracy or 0.0
     within = _inside(repaired.model, machine, like)
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
         f"{repaired.column_norm_after:.3f} after",
-        "right outputs": f"{100 * (mended.accuracy or 0.0):.4f} % along {LETTERS:,} random letters in {mended.dtype}",
+        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {mended.dtype}",
     }
     return Model(
         name,
@@ -129,7 +130,8 @@ def _repaired(
         of=of,
         parameters=document["models"][name]["parameters"],
         **_proved(mended.certificate, mended.proof),
-        searched=f"{LETTERS:,} random letters" if mended.accuracy == 1 else None,
+        searched=f"{LETTERS:,} random letters",
+        wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
@@ -154,11 +156,14 @@ def _constructed(machine: MooreMachine, document: dict[str, Any], like: Inside |
     )
 
 
-def _inside(model: LRNN, machine: MooreMachine, like: Inside | None = None) -> tuple[Inside, dict[str, Any]] | None:
-    if not is_one_layer(model):
+def _inside(
+    model: LRNN, machine: MooreMachine, like: Inside | None = None, found: Alignment | None = None
+) -> tuple[Inside, dict[str, Any]] | None:
+    """A model from within and its alignment, which may be at hand; None for one of several layers."""
+    if not is_switched(model):
         return None
-    found, alignment = inside(model, machine, like)
-    return found, alignment.to_json()
+    found = found or align(model, machine)
+    return inside(model, machine, found, like), found.to_json()
 
 
 def _proved(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
@@ -182,4 +187,4 @@ def _failure(found: Falsified | Unfalsified, model: LRNN, machine: MooreMachine)
 
 
 def _digest(model: LRNN) -> dict[str, str]:
-    return {"SHA-256 of the tables": switched(model).sha256} if is_one_layer(model) else {}
+    return {"SHA-256 of the tables": switched(model).sha256} if is_switched(model) else {}

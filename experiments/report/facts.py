@@ -88,6 +88,7 @@ class Model:
         proof: of a model that is proved right on all words, how, in a few words: "closed: 240 joint states".
         failure: the shortest failing word known.
         searched: what was searched for failing words, in words.
+        wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
         accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
             "interval", as `experiments.compare` writes them.
         inside: of a model of one layer over letters.
@@ -104,6 +105,7 @@ class Model:
     proof: str | None = None
     failure: Failure | None = None
     searched: str | None = None
+    wrong: str | None = None
     accuracy: list[dict[str, Any]] = field(default_factory=list)
     inside: Inside | None = None
     alignment: dict[str, Any] | None = None
@@ -149,7 +151,7 @@ class Facts:
                 faults.append(f"{model.name!r} is of kind {model.kind!r}, none of {', '.join(KINDS)}")
             if model.of is not None and model.of not in names:
                 faults.append(f"{model.name!r} is a repair of {model.of!r}, which is not there")
-            if model.failure is not None and model.proof is not None:
+            if model.proof is not None and (model.failure is not None or model.wrong is not None):
                 faults.append(f"{model.name!r} is proved right on all words and has a failing word")
             if model.failure is not None and model.proved is not None and model.failure.position <= model.proved:
                 faults.append(
@@ -178,7 +180,7 @@ def verdict(facts: Facts, model: Model) -> str:
     """One sentence on how long a model is right, and on what its repair gives."""
     found = _how_long(model)
     for repaired in repairs_of(facts, model):
-        found += f"; repaired: {_how_long(repaired)}"
+        found += f"; {repaired.name.removeprefix(f'{model.name}: ')}: {_how_long(repaired)}"
     return found[0].upper() + found[1:] + "."
 
 
@@ -190,6 +192,8 @@ def _how_long(model: Model) -> str:
         parts.append(f"right on every word of up to {letters(model.proved)} (proved)")
     if model.failure is not None:
         parts.append(f"fails on a word of {letters(model.failure.position)}")
+    elif model.wrong:
+        parts.append(f"wrong {model.wrong}")
     elif model.searched:
         parts.append(f"no failing word found ({model.searched})")
     return "; ".join(parts) or "not judged"

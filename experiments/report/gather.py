@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.align import Alignment, align
+from experiments.align import Alignment
 from experiments.report.facts import FAR, NEAR, Inside, Machine
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.lrnn.model import LRNN
@@ -30,26 +30,19 @@ def machine_facts(machine: MooreMachine) -> Machine:
     )
 
 
-def is_one_layer(model: LRNN) -> bool:
-    """Whether `inside` can look into a model."""
-    config = model.config
-    return config.index_layer is None and len(model.layers) == 1 and not config.token_shift
-
-
-def inside(model: LRNN, machine: MooreMachine, like: Inside | None = None) -> tuple[Inside, Alignment]:
-    """A model of one layer over letters from within, and how it stands to the machine.
+def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | None = None) -> Inside:
+    """A model of one layer over letters from within; `found` is how it stands to the machine.
 
     With `like`, the plane is that in which the machine's states lie as they do there, as nearly as it can be had.
 
     Raises `UnsupportedFormat` for another model.
     """
-    found = align(model, machine)
     tables = switched(model).to(torch.float64)
     eigenvalues = [list(letter) for letter in zip(*(head.eigenvalues for head in found.heads), strict=True)]
     blocks = np.round(tables.A.numpy(), 4).tolist()
     rounded = np.round(np.array(eigenvalues), 8).tolist()
     points = plane(tables, target(model, machine), like.points if like else None)
-    return Inside(rounded, blocks, points, found.carrying), found
+    return Inside(rounded, blocks, points, found.carrying)
 
 
 def plane(tables: SwitchedAffine, goal: Target, like: list[list[float]] | None = None) -> list[list[float]]:

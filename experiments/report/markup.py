@@ -46,6 +46,15 @@ def _plain(value: object) -> str:
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
 
 
+def cut(label: str, most: int) -> str:
+    """A label of at most so many characters, its end given up where it is longer.
+
+    >>> cut("(1,2,3)", 7), cut("quiescent", 7)
+    ('(1,2,3)', 'quiesc…')
+    """
+    return label if len(label) <= most else f"{label[: most - 1]}…"
+
+
 def picture(width: float, height: float, title: str, *children: object, class_: str = "") -> Markup:
     """An SVG drawing that scales, with a name for those who don't see it."""
     return tag(

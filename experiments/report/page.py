@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from experiments.report.charts.accuracy import PROTOCOLS, accuracy
 from experiments.report.charts.automaton import DRAWN, automaton
-from experiments.report.charts.blocks import blocks, change, largest
+from experiments.report.charts.blocks import LETTERS, blocks, change, largest
 from experiments.report.charts.eigenvalues import eigenvalues
 from experiments.report.charts.geometry import geometry
 from experiments.report.charts.horizon import horizon
-from experiments.report.facts import KINDS, Facts, Machine, Model, letters, repairs_of, verdict
+from experiments.report.facts import KINDS, Facts, Failure, Machine, Model, letters, repairs_of, verdict
 from experiments.report.markup import Markup, join, tag
 from experiments.report.style import STYLE
 from experiments.report.traces import trace
@@ -159,7 +159,7 @@ def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
     trio = [model, *repairs_of(facts, model), *constructed]
     within = [other for other in trio if other.inside is not None]
     alphabet = facts.machine.alphabet
-    parts = [_failure(other) for other in trio if other.failure is not None]
+    parts = [_failure(other, other.failure) for other in trio if other.failure is not None]
     if within:
         parts += [
             tag("h3", "Eigenvalues of the transition blocks"),
@@ -172,14 +172,19 @@ def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
                 "back to its dots; one that drifts fails where it meets another state's.", class_="hint"),
             _side_by_side(within, lambda other: geometry(other, facts.machine)),
             tag("h3", "Transition blocks"),
-            tag("p", "For each letter a block a head (pale numbers: heads that carry nothing). Red above zero, blue "
-                "below.", class_="hint"),
+            tag("p", f"For each {_of_the_first(alphabet)} a block a head (pale numbers: heads that carry "
+                "nothing). Red above zero, blue below.", class_="hint"),
             _blocks(within, alphabet),
         ]  # fmt: skip
-    parts += [_alignment(other, alphabet) for other in trio if other.alignment is not None and other is model]
+    if model.alignment is not None:
+        parts.append(_alignment(model.name, model.alignment, alphabet))
     parts += [_notes(other) for other in trio if other.notes and other.kind != "constructed"]
     title = join(_kind(model), model.name, tag("span", " — ", verdict(facts, model), class_="lead"))
     return tag("details", tag("summary", title), *parts, open="" if is_open else None)
+
+
+def _of_the_first(alphabet: list[str]) -> str:
+    return f"of the first {LETTERS} of {len(alphabet)} letters" if len(alphabet) > LETTERS else "letter"
 
 
 def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
@@ -195,10 +200,7 @@ def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
     return tag("div", *figures, class_="trio broad")
 
 
-def _failure(model: Model) -> Markup:
-    failure = model.failure
-    if failure is None:
-        return join()
+def _failure(model: Model, failure: Failure) -> Markup:
     k = failure.position
     said = (
         f"After {letters(k)} the machine puts out {failure.wanted[k - 1]} and the model {failure.given[k - 1]}."
@@ -211,10 +213,9 @@ def _failure(model: Model) -> Markup:
     )
 
 
-def _alignment(model: Model, alphabet: list[str]) -> Markup:
-    found: Mapping[str, Any] = model.alignment or {}
+def _alignment(name: str, found: Mapping[str, Any], alphabet: list[str]) -> Markup:
     probe, heads = found["probe"], found["heads"]
-    names = ("head", "carries", "R²", "turns", "‖UA − BU‖/‖U‖", "one-step error", "largest |λ| − 1", "variance")
+    columns = ("head", "carries", "R²", "turns", "‖UA − BU‖/‖U‖", "one-step error", "largest |λ| − 1", "variance")
     rows = [
         tag(
             "tr",
@@ -231,10 +232,10 @@ def _alignment(model: Model, alphabet: list[str]) -> Markup:
         f"{probe['worst_error']:.3f}. {len(found['carrying'])} of {len(heads)} heads carry a function of the state."
     )
     table = tag(
-        "table", tag("thead", tag("tr", *(tag("th", name, scope="col") for name in names))), tag("tbody", *rows)
+        "table", tag("thead", tag("tr", *(tag("th", title, scope="col") for title in columns))), tag("tbody", *rows)
     )
     return join(
-        tag("h3", f"What the heads of {model.name} carry"),
+        tag("h3", f"What the heads of {name} carry"),
         tag("p", said, class_="hint"),
         tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="Heads"),
     )
@@ -274,7 +275,7 @@ def _list(values: Mapping[str, str], code: bool = False) -> Markup:
     return tag("dl", *(join(tag("dt", name), tag("dd", tag("code", x) if code else x)) for name, x in values.items()))
 
 
-def _side_by_side(models: list[Model], draw: Any) -> Markup:
+def _side_by_side(models: list[Model], draw: Callable[[Model], Markup]) -> Markup:
     figures = [_figure(draw(model), join(_kind(model), model.name)) for model in models]
     return tag("div", *figures, class_="trio")
 

@@ -51,7 +51,7 @@ th, td { text-align: left; padding: 7px 14px 7px 0; border-bottom: 1px solid var
 tr:last-child > * { border-bottom: 0; }
 thead th { color: var(--soft); font-weight: 500; font-size: 0.8rem; }
 tbody th { font-weight: 600; white-space: nowrap; }
-.number { text-align: right !important; } .tight { width: auto; font-size: 0.82rem; }
+.number { text-align: right !important; } td.number { white-space: nowrap; } .tight { width: auto; font-size: 0.82rem; }
 .tight th, .tight td { padding: 4px 14px 4px 0; }
 .kind { display: inline-block; width: 0.62em; height: 0.62em; border-radius: 50%; margin-right: 0.5em; }
 .kind.learned { background: var(--learned); } .kind.constructed { background: var(--constructed); border-radius: 1px; }

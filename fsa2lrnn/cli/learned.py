@@ -11,6 +11,7 @@ from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import is_switched
 from verify.falsify import Budget, Falsified, Unfalsified, falsify
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def compare(
     document["judged"] = {}
     for name, model in models.items():
         found = falsify(model, machine, Budget(seconds=seconds))
-        aligned = align(model, machine).to_json() if is_one_layer(model) else None
+        aligned = align(model, machine).to_json() if is_switched(model) else None
         document["judged"][name] = {"failure": failure_json(found), "alignment": aligned}
         if not as_json:
             console.facts(name, [*_failure_rows(found), *(_alignment_rows(aligned) if aligned else [])])
@@ -130,11 +131,6 @@ def report(
         return
     rows = [(model.name, verdict(facts, model)) for model in facts.models if model.kind == "learned"]
     console.facts(facts.title, [*rows, ("page", str(page)), ("the same as JSON", str(data))])
-
-
-def is_one_layer(model: LRNN) -> bool:
-    """Whether a model is a switched affine system: one block layer over letters."""
-    return model.config.index_layer is None and len(model.layers) == 1 and not model.config.token_shift
 
 
 def failure_json(found: Falsified | Unfalsified) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """From a network back to a machine: exactly where its states close (`extract`), by what it puts out where they do not
 (`extract_learned`)."""
 
-from fsa2lrnn.extract.closed import NOT_A_NUMBER, Interner, ModelSystem, extract
-from fsa2lrnn.extract.counting import blank_outputs, equivalent_after_first, smallest_after_first
+from fsa2lrnn.extract.closed import NOT_A_NUMBER, Interner, ModelSystem, extract, output_numbers
+from fsa2lrnn.extract.counting import blank_outputs, equivalent_after_first, paths, smallest_after_first
 from fsa2lrnn.extract.learned import Extraction, HeldOut, extract_learned
 
 __all__ = [
@@ -15,5 +15,7 @@ __all__ = [
     "equivalent_after_first",
     "extract",
     "extract_learned",
+    "output_numbers",
+    "paths",
     "smallest_after_first",
 ]

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extract.counting import Mask
+from fsa2lrnn.extract.counting import Mask, paths
 from fsa2lrnn.extract.runner import Runner, States, pick
 from fsa2lrnn.lrnn.model import LRNN
 
@@ -22,9 +22,7 @@ class Asked:
 
     def read(self, states: States, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """The output numbers along words (N, T) from N states in mask states q (N,): int64 (N, T)."""
-        path = np.empty_like(tokens)
-        for k in range(tokens.shape[1]):
-            q = path[:, k] = self.mask.delta[tokens[:, k], q]
+        path = paths(self.mask.delta, q, tokens)
         asked = np.flatnonzero(self.mask.counts[path].any(1))
         numbers = np.full(tokens.shape, BLANK)
         if len(asked):

@@ -33,7 +33,7 @@ class ModelSystem:
 
     def initial(self) -> tuple[np.ndarray, int]:
         """The start as one row of bytes, uint8 (1, D), and the number of the output on the empty word."""
-        return self._to_rows(self._model.initial_state()), int(_decide(self._model.initial_logits()[None])[0])
+        return self._to_rows(self._model.initial_state()), int(output_numbers(self._model.initial_logits()[None])[0])
 
     def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """After every letter: uint8 (N, D) -> rows (N, |Σ|, D), output numbers (N, |Σ|)."""
@@ -48,7 +48,7 @@ class ModelSystem:
                 tokens, self._from_rows(np.repeat(rows, n_letters, axis=0)), "sequential"
             )
         after = self._to_rows(state)
-        return after.reshape(len(rows), n_letters, -1), _decide(logits[:, 0]).reshape(len(rows), n_letters)
+        return after.reshape(len(rows), n_letters, -1), output_numbers(logits[:, 0]).reshape(len(rows), n_letters)
 
     def _batches(self, rows: np.ndarray) -> Iterator[np.ndarray]:
         size = max(1, _STEP_ENTRIES // (len(self.alphabet) * self._model.config.entries_per_token))
@@ -144,5 +144,10 @@ def _tag(rows: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return np.concatenate([rows, np.ascontiguousarray(outputs, np.int64).view(np.uint8).reshape(-1, 8)], axis=1)
 
 
-def _decide(logits: Tensor) -> np.ndarray:
+def output_numbers(logits: Tensor) -> np.ndarray:
+    """The numbers of the largest logits, `NOT_A_NUMBER` where one is NaN: (…, |Γ|) -> int64 (…,).
+
+    >>> output_numbers(torch.tensor([[0.0, 1.0], [float("nan"), 1.0]])).tolist()
+    [1, -1]
+    """
     return logits.argmax(-1).masked_fill(logits.isnan().any(-1), NOT_A_NUMBER).cpu().numpy()

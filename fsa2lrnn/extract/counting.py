@@ -14,6 +14,23 @@ from fsa2lrnn.symbols import align
 NOT_COUNTED = None  # the output that a machine gives where none is asked for
 
 
+def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """The states after every letter of N words, each from its own state.
+
+    Args:
+        delta: (|Σ|, n).
+        q: int64 (N,).
+        tokens: int64 (N, T).
+
+    >>> paths(np.array([[0, 1], [1, 0]]), np.array([0, 1]), np.array([[1, 0, 1], [1, 0, 0]])).tolist()
+    [[1, 1, 0], [0, 0, 0]]
+    """
+    found = np.empty_like(tokens)
+    for k in range(tokens.shape[1]):
+        q = found[:, k] = delta[tokens[:, k], q]
+    return found
+
+
 def blank_outputs(machine: MooreMachine, kept: Collection[Hashable]) -> MooreMachine:
     """The smallest machine with the same outputs where they are among `kept`, and None everywhere else.
 
@@ -96,10 +113,7 @@ class Mask:
 
     def path(self, tokens: np.ndarray) -> np.ndarray:
         """The states along words: int64 (N, T) -> (N, T)."""
-        q, path = np.full(len(tokens), self.start), np.empty_like(tokens)
-        for k in range(tokens.shape[1]):
-            q = path[:, k] = self.delta[tokens[:, k], q]
-        return path
+        return paths(self.delta, np.full(len(tokens), self.start), tokens)
 
     def random_words(self, rng: np.random.Generator, n: int, length: int) -> np.ndarray:
         """Words drawn letter by letter among those that are live, any letter where none is: int64 (n, length)."""

@@ -15,7 +15,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extract.asking import Asked
-from fsa2lrnn.extract.counting import NOT_COUNTED, Mask, smallest_after_first
+from fsa2lrnn.extract.counting import NOT_COUNTED, Mask, paths, smallest_after_first
 from fsa2lrnn.extract.suffixes import classes_of
 from fsa2lrnn.lrnn.model import LRNN, decode
 
@@ -142,10 +142,8 @@ def _held_out(asked: Asked, machine: MooreMachine, length: int, seed: int) -> He
     number = {output: j for j, output in enumerate(asked.model.outputs)}
     wanted = np.array([number.get(output, -1) for output in machine.outputs])
     given, counts = asked.words(tokens), asked.mask.counts[asked.mask.path(tokens)]
-    q, wrong = np.full(len(tokens), machine.start), np.zeros(tokens.shape, bool)
-    for k in range(length):
-        q = machine.delta[tokens[:, k], q]
-        wrong[:, k] = counts[:, k] & (wanted[q] != given[:, k])
+    path = paths(machine.delta, np.full(len(tokens), machine.start), tokens)
+    wrong = counts & (wanted[path] != given)
     bad = np.flatnonzero(wrong.any(0))
     agreement = 1 - float(wrong.sum()) / max(1, int(counts.sum()))
     return HeldOut(len(tokens), length, agreement, int(bad[0]) + 1 if len(bad) else None)

@@ -11,7 +11,7 @@ from aalpy.learning_algs import run_Lstar
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extract.asking import BLANK, Asked
-from fsa2lrnn.extract.counting import NOT_COUNTED
+from fsa2lrnn.extract.counting import NOT_COUNTED, paths
 
 _WORDS = 400  # in each search for a counterexample
 
@@ -41,8 +41,9 @@ def learn(asked: Asked, horizon: int, max_classes: int, seed: int) -> Learned:
     found: Any = run_Lstar(letters, teacher, oracle, "moore", **options)
     automaton, info = found
     suffixes = [len(suffix) for suffix in info["characterization_set"]]
-    machine, longest = _machine(asked, automaton), max(suffixes, default=0)
-    return Learned(machine, teacher.num_queries, len(suffixes), longest, teacher.longest)
+    return Learned(
+        _machine(asked, automaton), teacher.num_queries, len(suffixes), max(suffixes, default=0), teacher.longest
+    )
 
 
 class _Teacher(SUL):
@@ -50,7 +51,7 @@ class _Teacher(SUL):
 
     def __init__(self, asked: Asked) -> None:
         super().__init__()
-        self._asked = asked
+        self.asked = asked
         start = np.array([asked.mask.start])
         self._known: dict[tuple[int, ...], int] = {(): int(asked.numbers(asked.model.initial_logits()[None], start)[0])}
         self._word: tuple[int, ...] = ()
@@ -62,7 +63,7 @@ class _Teacher(SUL):
             self.num_queries += 1
             self.num_steps += len(word)
             self.longest = max(self.longest, len(word))
-            outputs = self._asked.words(np.array([word], np.int64))[0].tolist()
+            outputs = self.asked.words(np.array([word], np.int64))[0].tolist()
             self._known |= {word[: k + 1]: output for k, output in enumerate(outputs)}
         return [self._known[word[: k + 1]] for k in range(len(word))] or [self._known[()]]
 
@@ -84,7 +85,7 @@ class _RandomWords(Oracle):
 
     def __init__(self, letters: list[int], teacher: _Teacher, horizon: int, max_classes: int, seed: int) -> None:
         super().__init__(letters, teacher)
-        self._asked, self._horizon, self._max_classes = teacher._asked, horizon, max_classes
+        self._asked, self._horizon, self._max_classes = teacher.asked, horizon, max_classes
         self._rng = np.random.default_rng(seed)
 
     def find_cex(self, hypothesis: Any) -> tuple[int, ...] | None:
@@ -97,13 +98,11 @@ class _RandomWords(Oracle):
         tokens = self._asked.mask.random_words(self._rng, _WORDS, self._horizon)
         self.num_queries += len(tokens)
         delta, outputs, start = _tables(hypothesis, self.alphabet)
-        given, first = self._asked.words(tokens), np.full(len(tokens), self._horizon)
-        q = np.full(len(tokens), start)
-        for k in range(self._horizon):
-            q = delta[tokens[:, k], q]
-            first = np.where((outputs[q] != given[:, k]) & (first == self._horizon), k, first)
-        word = int(first.argmin())
-        return tuple(tokens[word, : first[word] + 1].tolist()) if first[word] < self._horizon else None
+        wrong = outputs[paths(delta, np.full(len(tokens), start), tokens)] != self._asked.words(tokens)
+        if not wrong.any():
+            return None
+        length = int(wrong.any(0).argmax()) + 1
+        return tuple(tokens[wrong[:, length - 1].argmax(), :length].tolist())
 
 
 def _tables(automaton: Any, letters: list[int]) -> tuple[np.ndarray, np.ndarray, int]:

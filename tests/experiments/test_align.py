@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 
 from experiments.align import align, cycles
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from verify import strategies
@@ -172,6 +172,21 @@ def test_the_json_form_is_plain():
 
 def test_cycles_of_a_map():
     assert cycles(np.array([1, 0, 3, 4, 2, 5, 0])) == [[0, 1], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("factor", [1e30, float("nan")])
+def test_states_that_overflow_are_refused(factor):
+    tables = rotations(5, (1,))
+    with pytest.raises(NotExact, match="not finite along words of 40 letters"):
+        align(replace(tables, A=factor * tables.A), zoo.sum_mod(5), n_words=3)
+
+
+def test_where_no_output_counts_none_changes():
+    """After the first letter the machine puts out what the model has no logit for."""
+    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
+    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
+    found = align(model, machine, n_words=5, length=5)
+    assert [head.changed for head in found.heads] == [0.0]
 
 
 def test_models_that_do_not_fit_are_refused():

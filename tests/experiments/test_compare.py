@@ -88,6 +88,11 @@ def test_models_of_other_machines_are_refused():
         compare("task:sum_mod(3)", {"x": compile_machine(zoo.even_pair(3))})
 
 
+def test_no_model_takes_the_place_of_the_constructed_one(untrained):
+    with pytest.raises(UnsupportedFormat, match="'constructed' is the name of the compiled machine"):
+        compare(SOURCE, {CONSTRUCTED: untrained})
+
+
 def test_the_limits_are_passed_on(monkeypatch):
     seen = []
     monkeypatch.setattr(comparison, "evaluate", lambda *given: seen.append(given[2:]) or [])

@@ -1,13 +1,13 @@
 """All judges at once, on a kept model whose failing words are short, and on constructed ones."""
 
 import json
-from pathlib import Path
 
 import pytest
 import torch
 
 from experiments import judge as judging
 from experiments.judge import judge, long_accuracy, mend
+from experiments.keep_models import LEARNED
 from fsa2lrnn import compile_machine, load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.lrnn.foreign import from_tables
@@ -15,19 +15,9 @@ from fsa2lrnn.lrnn.switched import switched
 from verify.check import check
 from verify.falsify import Budget
 
-KEPT = Path(judging.__file__).parent / "learned"
-BUDGET = Budget(seconds=5, length=60, random_words=16)
 
-
-@pytest.fixture(scope="module")
-def found(short_certificates):  # noqa: ARG001
-    steps = []
-    model = load(KEPT / "even5" / "seed-4.safetensors")
-    return judge(model, zoo.even_pair(5), BUDGET, say=steps.append), model, steps
-
-
-def test_a_learned_model_before_all_judges(found):
-    judgement, model, steps = found
+def test_a_learned_model_before_all_judges(judged):
+    judgement, model, steps = judged
     assert judgement.isomorphic
     assert 5 == judgement.certificate.horizon < judgement.failure <= 60
     assert model.transduce(judgement.falsified.word)[-1] == judgement.falsified.model_trace[-1]
@@ -40,22 +30,24 @@ def test_a_learned_model_before_all_judges(found):
 
 
 @pytest.mark.slow
-def test_certificates_are_those_of_the_models():
-    model, machine = load(KEPT / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
-    judgement = judge(model, machine, BUDGET, seconds=0.1)
+def test_certificates_are_those_of_the_models(monkeypatch):
+    monkeypatch.setattr(judging, "REPAIRS", judging.REPAIRS[:1])
+    model, machine = load(LEARNED / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
+    judgement = judge(model, machine, Budget(seconds=5, length=60, random_words=16), seconds=0.1)
     check(judgement.certificate, model)
-    mended = judgement.mended[0]
+    (mended,) = judgement.mended
     check(mended.certificate, mended.repaired.model)
     assert 5 <= judgement.certificate.horizon <= mended.certificate.horizon
 
 
-def test_a_judgement_is_json(found):
-    facts = json.loads(json.dumps(found[0].to_json()))
+def test_a_judgement_is_json(judged):
+    judgement, *_ = judged
+    facts = json.loads(json.dumps(judgement.to_json()))
     assert facts["extraction"]["isomorphic"]
     assert facts["alignment"]["carrying"] == len(facts["alignment"]["kinds"])
     assert [mended["mode"] for mended in facts["mended"]] == ["least", "least", "dyadic"]
     assert facts["mended"][2]["proved"]["arithmetic"] == "float32"
-    assert (facts["certified"], facts["memory"]) == (found[0].certificate.horizon, found[0].certificate.memory)
+    assert (facts["certified"], facts["memory"]) == (judgement.certificate.horizon, judgement.certificate.memory)
 
 
 def test_what_can_not_be_mended_says_why():
@@ -86,7 +78,8 @@ def test_only_outputs_that_the_model_has_count():
 
 
 @pytest.mark.usefixtures("short_certificates")
-def test_extraction_asks_for_the_outputs_that_count_alone():
+def test_extraction_asks_for_the_outputs_that_count_alone(monkeypatch):
+    monkeypatch.setattr(judging, "REPAIRS", ())
     machine = zoo.mod_arith(2)
     kept = MooreMachine(
         machine.delta, [out if out in (0, 1) else 0 for out in machine.outputs], machine.start, machine.alphabet

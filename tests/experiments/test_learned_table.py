@@ -12,16 +12,19 @@ COMMITTED = results_io.read("learned")["results"]
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    for ending in ("json", "safetensors"):
+    """Two kept models, and nothing judged."""
+    for name in ("t5/seed-0", "t5/seed-1"):
         (tmp_path / "t5").mkdir(exist_ok=True)
-        (tmp_path / "t5" / f"seed-0.{ending}").write_bytes((LEARNED / "tomita5" / f"seed-0.{ending}").read_bytes())
+        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
     monkeypatch.setattr(learned_table, "LEARNED", tmp_path)
     monkeypatch.setattr(results_io, "RESULTS", tmp_path)
     return tmp_path
 
 
-def test_a_row_is_judged_once(folder, monkeypatch):
-    judged = []
+@pytest.fixture
+def judged(monkeypatch):
+    """The names of the files that were judged, each with the same verdict."""
+    files = []
     row = next(iter(COMMITTED["models"].values()))
 
     class Pool:
@@ -35,7 +38,7 @@ def test_a_row_is_judged_once(folder, monkeypatch):
             pass
 
         def submit(self, _function, path):
-            judged.append(path.name)
+            files.append(path.stem)
             return Answer()
 
     class Answer:
@@ -44,14 +47,48 @@ def test_a_row_is_judged_once(folder, monkeypatch):
 
     monkeypatch.setattr(learned_table, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(learned_table, "as_completed", list)
+    return files
+
+
+def rows(folder):
+    return list(json.loads((folder / "learned.json").read_text())["results"]["models"])
+
+
+def test_a_row_is_judged_once(folder, judged):
     main([])
     main([])
-    assert judged == ["seed-0.safetensors"]
+    assert judged == ["seed-0", "seed-1"]
     (folder / "t5" / "seed-0.safetensors").write_bytes(b"other weights")
     main([])
-    assert len(judged) == 2
-    written = json.loads((folder / "learned.json").read_text())
-    assert list(written["results"]["models"]) == ["t5/seed-0"]
+    assert judged[2:] == ["seed-0"]
+    assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
+
+
+def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
+    main([])
+    main(["t5/seed-1"])
+    assert judged == ["seed-0", "seed-1", "seed-1"]
+    assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
+    main(["--fresh"])
+    assert judged[3:] == ["seed-0", "seed-1"]
+
+
+def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):
+    main([])
+    (folder / "t5" / "seed-0.safetensors").unlink()
+    main(["t5/seed-1"])
+    assert rows(folder) == ["t5/seed-1"]
+    assert len(judged) == 3
+
+
+@pytest.mark.usefixtures("judged")
+def test_names_that_are_no_models_are_refused(folder, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["t5/seed-9"])
+    assert "no model t5/seed-9: there are t5/seed-0, t5/seed-1" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["--fresh", "t5/seed-0"])
+    assert not (folder / "learned.json").exists()
 
 
 def test_the_committed_summary_is_that_of_its_rows():

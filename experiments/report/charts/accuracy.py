@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from experiments.report.charts.scales import linear, logarithmic, short
+from experiments.report.charts.scales import Scale, linear, logarithmic, short
 from experiments.report.facts import KINDS, Facts
 from experiments.report.markup import Markup, line, picture, tag, text
 
@@ -49,13 +49,11 @@ def _grid(tick: float, y: float) -> Markup:
     return tag("g", line(_LEFT, y, _RIGHT, y, "grid"), text(_LEFT - 8, y + 4, f"{tick:g}", anchor="end"))
 
 
-def _series(kind: str, name: str, places: list[tuple[float, float, dict]], y: object) -> Markup:
+def _series(kind: str, name: str, places: list[tuple[float, float, dict]], y: Scale) -> Markup:
     path = " ".join(f"{'M' if i == 0 else 'L'}{px:.1f} {py:.1f}" for i, (px, py, _) in enumerate(places))
     drawn = [tag("path", d=path, class_=f"curve {kind}")]
     for px, py, value in places:
-        low, high = (y(end) for end in value["interval"])  # type: ignore[operator]
-        said = (
-            f"{name}: {value['accuracy']:.4f}, 95 % interval {value['interval'][0]:.4f} to {value['interval'][1]:.4f}"
-        )
-        drawn += [line(px, low, px, high, f"whisker {kind}"), mark(kind, px, py, said)]
+        low, high = value["interval"]
+        said = f"{name}: {value['accuracy']:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+        drawn += [line(px, y(low), px, y(high), f"whisker {kind}"), mark(kind, px, py, said)]
     return tag("g", *drawn)

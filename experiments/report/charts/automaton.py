@@ -11,7 +11,7 @@ import networkx as nx
 from experiments.report.charts.geometry import hue
 from experiments.report.charts.scales import linear
 from experiments.report.facts import Machine
-from experiments.report.markup import Markup, join, picture, tag, text
+from experiments.report.markup import Markup, cut, join, picture, tag, text
 
 DRAWN = 30  # states; of more, a drawing shows nothing
 _WIDTH, _HEIGHT = 620.0, 460.0
@@ -69,7 +69,7 @@ def _state(machine: Machine, q: int, x: float, y: float, r: float, n: int) -> Ma
     circle = tag("circle", said, cx=x, cy=y, r=r, class_="node", style=hue(q, n))
     if name == output or r < 20:
         return join(circle, text(x, y + 4, name))
-    return join(circle, text(x, y + 1, name), text(x, y + 13, output[:6], class_="label tiny faint"))
+    return join(circle, text(x, y + 1, name), text(x, y + 13, cut(output, 7), class_="label tiny faint"))
 
 
 def _arrow(a: tuple[float, float], b: tuple[float, float], is_mutual: bool, r: float, label: str, said: str) -> Markup:
@@ -82,10 +82,11 @@ def _arrow(a: tuple[float, float], b: tuple[float, float], is_mutual: bool, r: f
     path = f"M{start[0]:.1f} {start[1]:.1f}Q{cx:.1f} {cy:.1f} {end[0]:.1f} {end[1]:.1f}"
     # Off the middle, so that labels of arrows that cross there stay apart.
     t = 0.38 if length > 6 * r else 0.5
-    lx = (1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t**2 * x2 + uy * 9
-    ly = (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t**2 * y2 - ux * 9
+    away = 10 + 4 * abs(ux)  # more where the label lies along the arrow
+    lx = (1 - t) ** 2 * x1 + 2 * t * (1 - t) * cx + t**2 * x2 + uy * away
+    ly = (1 - t) ** 2 * y1 + 2 * t * (1 - t) * cy + t**2 * y2 - ux * away
     curve = tag("path", tag("title", said), d=path, class_="edge", marker_end="url(#head)")
-    return tag("g", curve, text(lx, ly + 4, label, class_="label halo"))
+    return tag("g", curve, text(lx, ly + 4, label, anchor=_anchor(uy), class_="label halo"))
 
 
 def _loop(a: tuple[float, float], angle: float, r: float, label: str, said: str) -> Markup:
@@ -94,9 +95,12 @@ def _loop(a: tuple[float, float], angle: float, r: float, label: str, said: str)
     path = f"M{x1:.1f} {y1:.1f}C{x3:.1f} {y3:.1f} {x4:.1f} {y4:.1f} {x2:.1f} {y2:.1f}"
     curve = tag("path", tag("title", said), d=path, class_="edge", marker_end="url(#head)")
     x, y = _around(a, r + 33, angle)
-    side = math.cos(angle)
-    anchor = "start" if side > 0.4 else "end" if side < -0.4 else "middle"
-    return tag("g", curve, text(x, y + 4, label, anchor=anchor, class_="label halo"))
+    return tag("g", curve, text(x, y + 4, label, anchor=_anchor(math.cos(angle)), class_="label halo"))
+
+
+def _anchor(side: float) -> str:
+    """Of a label that lies to the left of what it names (−1), to the right (1), above or below (0): it leads away."""
+    return "start" if side > 0.4 else "end" if side < -0.4 else "middle"
 
 
 def _start(a: tuple[float, float], angle: float, r: float) -> Markup:

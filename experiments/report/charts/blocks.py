@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from experiments.report.facts import Model
-from experiments.report.markup import Markup, picture, tag, text
+from experiments.report.markup import Markup, cut, picture, tag, text
 
 LEVELS = 8  # of opacity, for each sign
-_LETTERS, _WIDTH, _LABEL, _GAP, _HEAD, _LARGEST = 6, 320, 34, 4, 14, 8.0
+LETTERS = 6  # drawn, of more the first
+_WIDTH, _LABEL, _GAP, _HEAD, _LARGEST = 320, 34, 4, 14, 8.0
 
 
 def blocks(model: Model, letters: list[str], full: float | None = None) -> Markup:
@@ -19,7 +20,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
 
     Letters stand below each other, and beside each other too where there is room.
     """
-    tables = model.within.blocks[:_LETTERS]
+    tables = model.within.blocks[:LETTERS]
     sizes = [len(head) for head in tables[0]]
     cell = min(_LARGEST, (_WIDTH - _LABEL - _GAP * len(sizes)) / sum(sizes))
     full = full or largest(model)
@@ -31,7 +32,7 @@ def blocks(model: Model, letters: list[str], full: float | None = None) -> Marku
     carrying = model.within.carrying
     for i, (letter, heads) in enumerate(zip(letters, tables, strict=False)):
         left, top = i % abreast * wide, _HEAD + i // abreast * high
-        drawn.append(text(left + _LABEL - 7, top + high / 2 + 2, _cut(letter), anchor="end"))
+        drawn.append(text(left + _LABEL - 7, top + high / 2 + 2, cut(letter, 5), anchor="end"))
         left += _LABEL
         for h, block in enumerate(heads):
             b = len(block)
@@ -54,10 +55,6 @@ def change(before: Model, after: Model) -> Model | None:
         return None
     changed = replace(before.within, blocks=(new - old).tolist())
     return replace(before, name=f"the change from {before.name} to {after.name}", inside=changed)
-
-
-def _cut(letter: str) -> str:
-    return letter if len(letter) <= 5 else f"{letter[:4]}…"
 
 
 def largest(model: Model) -> float:

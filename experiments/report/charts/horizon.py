@@ -5,50 +5,55 @@ from __future__ import annotations
 import math
 
 from experiments.report.charts.accuracy import mark
-from experiments.report.charts.scales import logarithmic, short
+from experiments.report.charts.scales import Scale, logarithmic, short
 from experiments.report.facts import Facts, Model
 from experiments.report.markup import Markup, line, picture, tag, text
 
 _WIDTH, _ROW, _TOP = 960, 30, 30
-_LEFT, _RIGHT, _END = 170, 850, 950  # the scale's ends, and that of the bar that stands for all words
+_RIGHT, _END = 850, 950  # where the scale ends, and the bar that stands for all words
+_LEFT, _NAME = 170, 24  # where the scale begins at the least, and the names
+_LETTER = 7.5  # the width of one of their letters, a generous mean
+_LONGEST = 40  # letters of a name; of a longer one the end is shown, which tells repairs apart
 
 
 def horizon(facts: Facts) -> Markup:
     """A bar a model."""
     known = [n for model in facts.models for n in (model.proved, _failure(model)) if n]
     high = 10 ** max(3, math.ceil(math.log10(max(known, default=1)) + 0.25))
-    x = logarithmic(1, high, _LEFT, _RIGHT)
+    names = [model.name if len(model.name) <= _LONGEST else f"…{model.name[1 - _LONGEST :]}" for model in facts.models]
+    left = max(_LEFT, _NAME + _LETTER * max(map(len, names), default=0) + 8)
+    x = logarithmic(1, high, left, _RIGHT)
     bottom = _TOP + _ROW * len(facts.models)
     drawn = [_hatching()]
     for tick in [10**k for k in range(round(math.log10(high)) + 1)]:
         drawn += [line(x(tick), _TOP - 6, x(tick), bottom, "grid"), text(x(tick), _TOP - 12, short(tick))]
     drawn += [text((_RIGHT + _END) / 2, _TOP - 12, "all words"), line(_RIGHT, _TOP - 6, _RIGHT, bottom, "grid strong")]
-    for i, model in enumerate(facts.models):
+    for i, (model, name) in enumerate(zip(facts.models, names, strict=True)):
         top = _TOP + i * _ROW + 5
-        drawn += [mark(model.kind, 10, top + 10), text(24, top + 14, model.name, anchor="start", class_="label name")]
-        drawn += _bar(model, top, x)
-    drawn.append(text(_LEFT, bottom + 18, "letters in the word", anchor="start", class_="label faint"))
+        drawn += [mark(model.kind, 10, top + 10), text(_NAME, top + 14, name, anchor="start", class_="label name")]
+        drawn += _bar(model, top, left, x)
+    drawn.append(text(left, bottom + 18, "letters in the word", anchor="start", class_="label faint"))
     return picture(_WIDTH, bottom + 26, "Up to which length each model is proved right, and where it fails", *drawn)
 
 
-def _bar(model: Model, top: float, x: object) -> list[Markup]:
-    def piece(left: float, right: float, class_: str, said: str) -> Markup:
-        width = max(right - left, 0.0)
-        return tag("rect", tag("title", said), x=left, y=top, width=width, height=20, rx=3, class_=class_)
+def _bar(model: Model, top: float, left: float, x: Scale) -> list[Markup]:
+    def piece(begin: float, end: float, class_: str, said: str) -> Markup:
+        width = max(end - begin, 0.0)
+        return tag("rect", tag("title", said), x=begin, y=top, width=width, height=20, rx=3, class_=class_)
 
     if model.proof is not None:
         said = f"{model.name}: proved on all words"
         return [
-            piece(_LEFT, _END, "proved", said),
-            text(_LEFT + 8, top + 14, f"proved on all words: {model.proof}", anchor="start", class_="label on-proved"),
+            piece(left, _END, "proved", said),
+            text(left + 8, top + 14, f"proved on all words: {model.proof}", anchor="start", class_="label on-proved"),
         ]
-    proved = x(max(model.proved or 1, 1))  # type: ignore[operator]
+    proved = x(max(model.proved or 1, 1))
     failure = _failure(model)
-    until = x(failure) if failure else _END  # type: ignore[operator]
+    until = x(failure) if failure else _END
     drawn = [piece(proved, until, "unknown", f"{model.name}: nothing is known here")]
     if model.proved:
-        drawn.append(piece(_LEFT, proved, "proved", f"{model.name}: proved up to {model.proved:,} letters"))
-        wide = proved - _LEFT > 90
+        drawn.append(piece(left, proved, "proved", f"{model.name}: proved up to {model.proved:,} letters"))
+        wide = proved - left > 90
         drawn.append(
             text(proved - 8 if wide else proved + 6, top + 14, f"≤ {model.proved:,}", anchor="end" if wide else "start",
                  class_="label on-proved" if wide else "label")

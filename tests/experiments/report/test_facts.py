@@ -29,6 +29,7 @@ def test_facts_that_contradict_themselves_are_refused(facts):
         ([replace(learned, kind="guessed")], "'guessed', none of learned, repaired, constructed"),
         ([repaired], "which is not there"),
         ([replace(learned, proof="closed")], "is proved right on all words and has a failing word"),
+        ([replace(constructed, wrong="at 1 %")], "is proved right on all words and has a failing word"),
         ([replace(learned, proved=3)], "is proved right up to 3 letters and fails at letter 3"),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):
@@ -51,6 +52,9 @@ def test_verdicts_are_sentences(facts):
     assert verdict(facts, learned) == (
         f"Right on every word of up to 2 letters (proved); fails on a word of 3 letters; repaired: {ever}."
     )
+    bounded = replace(repaired, name=f"{learned.name}: p≤1", proof=None)
+    both = verdict(replace(facts, models=[*facts.models, bounded]), learned)
+    assert both.endswith("; p≤1: not judged.")
     assert verdict(facts, repaired) == verdict(facts, constructed) == f"R{ever[1:]}."
     unknown = replace(learned, proved=None, failure=None)
     assert verdict(facts, replace(unknown, name="x")) == "No failing word found (all short words)."
@@ -58,6 +62,8 @@ def test_verdicts_are_sentences(facts):
     assert verdict(facts, replace(unknown, name="x", searched=None, proved=1)).startswith(
         "Right on every word of up to 1 l"
     )
+    seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")
+    assert verdict(facts, seen) == "Wrong at 1 % of 10 letters."
     assert letters(1_000) == "1,000 letters"
 
 

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from experiments.align import align
 from experiments.compare import compare
 from experiments.report.facts import FAR, NEAR
-from experiments.report.gather import accuracy_of, inside, is_one_layer, machine_facts, plane
+from experiments.report.gather import accuracy_of, inside, machine_facts, plane
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import switched
@@ -23,7 +24,8 @@ def test_a_machine_as_text():
 def test_a_constructed_model_from_within():
     machine = zoo.sum_mod(3)
     model = compile_machine(machine)
-    found, alignment = inside(model, machine)
+    alignment = align(model, machine)
+    found = inside(model, machine, alignment)
     assert found.blocks == switched(model).A.tolist()
     assert np.array(found.eigenvalues).shape == (3, 1, 3, 2)
     assert found.carrying == alignment.carrying == [0]
@@ -61,9 +63,3 @@ def test_accuracies_of_a_comparison():
     (found,) = accuracy_of(document, "constructed")
     assert found == json.loads(json.dumps(found))
     assert found["whole_word"]["accuracy"] == 1
-
-
-def test_which_models_can_be_looked_into():
-    assert is_one_layer(compile_machine(zoo.sum_mod(3)))
-    assert not is_one_layer(compile_machine(zoo.sum_mod(3), layout="index"))
-    assert not is_one_layer(compile_machine(zoo.mod_arith(5), form="cascade"))

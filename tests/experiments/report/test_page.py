@@ -86,6 +86,17 @@ def test_facts_may_be_few(facts):
     assert Reader(build(only_constructed)).tags.count("details") == 2
 
 
+def test_where_letters_are_left_out_it_is_said(facts):
+    said = "For each of the first 6 of 7 letters a block a head"
+    assert said not in build(facts)
+    letters = [*facts.machine.alphabet, *"cdefg"]
+    machine = replace(facts.machine, alphabet=letters, delta=[[0, 1]] * 7)
+    within = replace(facts.models[2].within, eigenvalues=[[[[1.0, 0.0]]]] * 7, blocks=[[[[1.0]]]] * 7)
+    found = build(replace(facts, machine=machine, models=[replace(facts.models[2], inside=within)]))
+    assert said in found
+    assert found.count('class="frame"') == 6 + 1  # and that of the plane
+
+
 def test_page_and_facts_lie_side_by_side(facts, tmp_path):
     page, data = write(facts, tmp_path / "r.html")
     assert data == tmp_path / "r.json"

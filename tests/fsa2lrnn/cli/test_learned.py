@@ -7,7 +7,6 @@ from typer.testing import CliRunner
 
 import fsa2lrnn.cli as cli
 from fsa2lrnn import load, zoo
-from fsa2lrnn.cli import learned
 from verify.equivalence import Proved, prove_equivalent
 
 KEPT = Path(__file__).parents[3] / "experiments" / "learned"
@@ -73,7 +72,3 @@ def test_extraction_of_a_learned_model():
     facts = json.loads(out)
     assert (code, facts["machine"]["states"]) == (0, 2)
     assert facts["evidence"]["held_out"]["agreement"] == 1.0
-
-
-def test_a_model_of_several_layers_is_no_switched_system():
-    assert learned.is_one_layer(load(SUM2))

@@ -29,15 +29,8 @@ def test_a_model_whose_states_do_not_close_runs_out_of_the_budget():
 
 
 @pytest.mark.parametrize("options", [{}, {"token_shift": True}, {"connection": "residual"}, {"connection": "concat"}])
-def test_a_model_that_forgets_closes_whatever_its_wiring(options):
-    """With A = 0 the state is v of the last letter (and, under token shift, of the one before)."""
-    torch.manual_seed(0)
-    layers = (BlockLayerConfig((2, 2), 4, 4), BlockLayerConfig((2, 2), 4, 4))
-    model = LRNN(LRNNConfig(("a", "b"), (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
-    with torch.no_grad():
-        for layer in model.layers:
-            layer.transition[2].weight.zero_()
-            layer.transition[2].bias.zero_()
+def test_a_model_that_forgets_closes_whatever_its_wiring(options, forgetful):
+    model = forgetful(**options)
     machine = extract(model)
     for word in ("a", "ab", "abba", "bbbaab"):
         assert machine.transduce(word) == model.transduce(word)

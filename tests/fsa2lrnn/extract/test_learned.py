@@ -10,7 +10,7 @@ from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extract import blank_outputs, equivalent_after_first, extract_learned, smallest_after_first
 from fsa2lrnn.extract.learned import METHODS
 from fsa2lrnn.lower import DTYPES, compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from verify.strategies import machines
 
@@ -93,15 +93,8 @@ def test_only_outputs_that_count_are_learned(method):
 
 
 @pytest.mark.parametrize("options", [{"token_shift": True}, {"connection": "residual"}])
-def test_several_layers(options):
-    """With A = 0 a model of two layers looks at the last letters alone."""
-    torch.manual_seed(0)
-    layers = (BlockLayerConfig((2, 2), 4, 4), BlockLayerConfig((2, 2), 4, 4))
-    model = LRNN(LRNNConfig(("a", "b"), (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
-    with torch.no_grad():
-        for layer in model.layers:
-            layer.transition[2].weight.zero_()
-            layer.transition[2].bias.zero_()
+def test_several_layers(options, forgetful):
+    model = forgetful(**options)
     found = extract_learned(model)
     for word in ("a", "ab", "abba", "bbbaab"):
         assert found.machine.transduce(word) == model.transduce(word)

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from experiments.report.charts.automaton import DRAWN, automaton
+from experiments.report.facts import Machine
 from experiments.report.gather import machine_facts
 from fsa2lrnn.automata import MooreMachine, zoo
 
@@ -30,6 +31,19 @@ def test_arrows_say_their_letters(facts):
     drawn = automaton(facts.machine)
     assert "<title>even → even: a</title>" in drawn
     assert "→ even: &lt;b a=&quot;1&quot;&gt;&amp;</title>" in drawn or '→ even: &lt;b a="1"&gt;&amp;</title>' in drawn
+
+
+def test_long_outputs_are_cut_and_look_it():
+    drawn = automaton(Machine(["p", "q"], ["a"], ["(1,2,3)", "quiescent"], [[1, 0]], 0))
+    assert re.findall(r'class="label tiny faint">([^<]*)<', drawn) == ["(1,2,3)", "quiesc…"]
+
+
+def test_labels_beside_steep_arrows_lead_away_from_them():
+    """Each letter of this pair leads up or down: its label stands wholly to one side."""
+    drawn = automaton(Machine(["p", "q"], ["first", "second"], ["0", "1"], [[1, 0], [1, 0]], 0))
+    found = re.findall(r'<text x="([\d.]+)"[^>]*text-anchor="(\w+)" class="label halo">', drawn)
+    assert sorted(anchor for _, anchor in found) == ["end", "start"]
+    assert all((float(x) < 310) == (anchor == "end") for x, anchor in found)
 
 
 def test_large_machines_are_not_drawn():

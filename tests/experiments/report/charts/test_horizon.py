@@ -1,6 +1,8 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from experiments.report import Failure
 from experiments.report.charts.horizon import horizon
 
@@ -25,11 +27,21 @@ def test_what_is_proved_for_all_words_reaches_the_end(facts):
     assert bars(horizon(facts))[-1] == ("proved", 170, 950)
 
 
+@pytest.mark.parametrize("name", ["even5/seed-0: repaired", "a/very/long/path/" * 5 + ": dyadic"])
+def test_bars_leave_room_for_names(facts, name):
+    drawn = horizon(replace(facts, models=[replace(facts.models[2], name=name)]))
+    (shown,) = re.findall(r'class="label name">([^<]*)<', drawn)
+    (bar,) = bars(drawn)
+    assert name.endswith(shown.removeprefix("…"))
+    assert 24 + 7 * len(shown) < bar[1] < 400
+    assert bar[2] == 950
+
+
 def test_the_scale_grows_with_what_is_known(facts):
     learned = facts.models[0]
-    far = Failure(["a"] * 4_000_000, ["0"] * 4_000_000, ["0"] * 3_999_999 + ["1"])
+    far = Failure(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
     drawn = horizon(replace(facts, models=[replace(learned, failure=far), replace(learned, name="x", failure=None)]))
-    assert "10M" in drawn
+    assert ">100k<" in drawn
     assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]
     untouched = replace(learned, proved=None, failure=None)
     assert [name for name, *_ in bars(horizon(replace(facts, models=[untouched])))] == ["unknown"]
