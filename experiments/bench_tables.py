@@ -151,6 +151,25 @@ def runs() -> str:
     return f"{table}\nLast output right / whole word right, by letters. Made by\n\n```sh\n{commands}\n```\n"
 
 
+def sweep() -> str:
+    """The cells of a sweep over families: last outputs right by length, means over seeds with the least and largest."""
+    document = results_io.read("sweep_families")
+    cells = document["results"]["cells"]
+    lengths = [f"{line['length']:,} letters" for line in next(cell for cell in cells if cell["lengths"])["lengths"]]
+    rows = [
+        [cell["task"], cell["family"], ", ".join(f"{n} {end}" for end, n in cell["ends"].items())]
+        + ([_spread(line["last_position"]) for line in cell["lengths"]] or ["–"] * len(lengths))
+        for cell in cells
+    ]
+    note = "Last outputs right, mean over seeds (least–largest)"
+    return markdown(["task", "family", "ends", *lengths], rows) + facts(document, note)
+
+
+def _spread(accuracies: dict[str, float]) -> str:
+    mean, least, largest = (f"{accuracies[name]:.2f}" for name in ("mean", "min", "max"))
+    return mean if least == largest else f"{mean} ({least}–{largest})"
+
+
 def _times(ratio: float | None) -> str:
     """A ratio in two figures or more; nothing for what was not measured.
 

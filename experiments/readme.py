@@ -130,6 +130,7 @@ SECTIONS = {
     "cascades": Section(cascades, ("cascade_table",)),
     "training": Section(training, ("training",)),
     "runs": Section(bench_tables.runs, ("training",)),
+    "sweep": Section(bench_tables.sweep, ("sweep_families",)),
     "learned": Section(bench_tables.learned, ("learned",)),
     "learned_models": Section(bench_tables.learned_models, ("learned",)),
     "machines": Section(bench_tables.machines, ("bench_machines",)),
@@ -140,7 +141,12 @@ SECTIONS = {
     "gpu": Section(bench_tables.gpu, ("bench_gpu",)),
 }
 # The scripts that write results of another name.
-WRITERS = {"bench_scan_lengths": "bench_scans", "learned": "learned_table", "training": "training_table FOLDER…"}
+WRITERS = {
+    "bench_scan_lengths": "bench_scans",
+    "learned": "learned_table",
+    "training": "training_table FOLDER…",
+    "sweep_families": "sweep_table families FOLDER",
+}
 
 
 def shown(name: str) -> str:

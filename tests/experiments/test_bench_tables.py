@@ -92,3 +92,15 @@ def test_runs(given):
         "task": "t", "seed": "3", "steps": "4,000", "best on the way": "0.750", "500": "0.5000 / 0.2500"
     }  # fmt: skip
     assert "```sh\nfsa2lrnn train t\n```" in text
+
+
+def test_sweep(given):
+    spread = {"mean": 0.5, "min": 0.25, "max": 0.75}
+    line = {"length": 1000, "last_position": spread, "whole_word": dict.fromkeys(spread, 0.125)}
+    cell = {"task": "t", "family": "f", "ends": {"steps": 2, "diverged": 1}}
+    given("sweep_families", {"cells": [{**cell, "lengths": []}, {**cell, "lengths": [line]}]})
+    text = bench_tables.sweep()
+    assert cells(text, 0)["1,000 letters"] == "–"
+    assert cells(text, 1) == {
+        "task": "t", "family": "f", "ends": "2 steps, 1 diverged", "1,000 letters": "0.50 (0.25–0.75)"
+    }  # fmt: skip
