@@ -66,7 +66,7 @@ def certify(path: str, machine: MooreMachine, memory: int | None, out: Path | No
 
 
 def check(path: str, file: Path, as_json: bool) -> int:
-    """Whether a certificate holds for a model, by the checker that shares no code with the search."""
+    """Whether a certificate holds for a model, by the checker, which imports nothing of the search."""
     from verify.certificate import Certificate
     from verify.check import CertificateRefused
     from verify.check import check as check_certificate
