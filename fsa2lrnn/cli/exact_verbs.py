@@ -10,7 +10,6 @@ import typer
 
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
-    MODEL_SUFFIX,
     NO,
     CompletionOption,
     Dtype,
@@ -21,6 +20,7 @@ from fsa2lrnn.cli.options import (
     Layout,
     MaxBlockOption,
     ModelOrSource,
+    ModelOutput,
     Normalisation,
     OptionalModel,
     OptionalSource,
@@ -36,9 +36,7 @@ app = typer.Typer()
 @app.command("compile")
 def compile_(
     source: Source,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help=f"write the model here ({MODEL_SUFFIX})")
-    ] = None,
+    output: ModelOutput = None,
     form: Annotated[
         Form, typer.Option(help="one layer of one-hot blocks, layers of small blocks, or the cheaper")
     ] = "onehot",

@@ -9,7 +9,6 @@ import typer
 
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
-    MODEL_SUFFIX,
     Against,
     Columns,
     Init,
@@ -17,6 +16,7 @@ from fsa2lrnn.cli.options import (
     LearnedModel,
     LearnedModels,
     Mode,
+    ModelOutput,
     OptionalSource,
     Preset,
     Sampler,
@@ -106,9 +106,7 @@ def certify(
 def repair(
     model: LearnedModel,
     source: Source,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help=f"write the repaired model here ({MODEL_SUFFIX})")
-    ] = None,
+    output: ModelOutput = None,
     columns: Annotated[
         Columns, typer.Option(help="keep the columns as they come, or hold their p-norms to 1")
     ] = "keep",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -32,6 +33,9 @@ LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained m
 LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
 Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]
 SecondsOption = Annotated[float, typer.Option(min=0.1, help="seconds a model for the search of a failing word")]
+ModelOutput = Annotated[
+    Path | None, typer.Option("--output", "-o", help=f"write the new model here ({MODEL_SUFFIX})", show_default=False)
+]
 OptionalSource = Annotated[str | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
 OptionalModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODEL, show_default=False)]
 CompletionOption = Annotated[
