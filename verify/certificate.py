@@ -6,12 +6,11 @@ One JSON file holds all of it. `verify.check` says what each number means, and j
 from __future__ import annotations
 
 import base64
-import binascii
 import json
-import math
 import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from types import NoneType
 from typing import Any, cast
 
 import numpy as np
@@ -103,7 +102,7 @@ class Certificate:
         method: "sets" (docs/theory.md, L1 and L2) or "enumeration" of the joint states, bit for bit.
         dtype: that the model computes in.
         scans: for which this holds. For "sets" it holds whatever the order of summation, with or without fused
-            multiply-add.
+            multiply-add; for an enumeration of a model that rounds, of words read letter by letter.
         slack: what entries of A and v may differ from the model's tables, in absolute value.
         sha256: of the tables (`SwitchedAffine.sha256`), for an enumeration of the state dict.
         machine: what is computed; an output that the model lacks does not count.
@@ -127,6 +126,10 @@ class Certificate:
             raise UnsupportedFormat('a certificate has a tube if, and only if, its method is "sets"')
         if self.horizon is not None and self.horizon < 0:
             raise UnsupportedFormat(f"horizon = {self.horizon}: a length is at least 0, None stands for all lengths")
+        if self.margins.ndim != 1 or self.margins.dtype != np.float64:
+            raise UnsupportedFormat(
+                f"margins of shape {self.margins.shape} and dtype {self.margins.dtype}: they are a row of float64"
+            )
 
     @property
     def memory(self) -> int:
@@ -158,19 +161,19 @@ class Certificate:
         try:
             tube = value["tube"]
             return cls(
-                horizon=None if value["horizon"] is None else int(value["horizon"]),
+                horizon=_typed(value["horizon"], int, NoneType),
                 margins=_array(value["margins"]),
-                method=value["method"],
-                dtype=value["dtype"],
-                scans=tuple(value["scans"]),
-                slack=float(value["slack"]),
-                sha256=value["sha256"],
+                method=_typed(value["method"], str),
+                dtype=_typed(value["dtype"], str),
+                scans=tuple(_typed(scan, str) for scan in _typed(value["scans"], list)),
+                slack=float(_typed(value["slack"], int, float)),
+                sha256=_typed(value["sha256"], str),
                 machine=machine_from_json(json.dumps(value["machine"])),
                 tube=None if tube is None else _tube_from_json(tube),
             )
         except Fsa2LrnnError:
             raise
-        except (KeyError, TypeError, ValueError, AttributeError, zlib.error, binascii.Error) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
             raise UnsupportedFormat(f"the certificate is damaged ({type(error).__name__}: {error})") from error
 
     def save(self, path: str | Path) -> None:
@@ -182,7 +185,7 @@ class Certificate:
         """Read what `save` wrote. Raises `UnsupportedFormat` for a file that is damaged or foreign, else `OSError`."""
         try:
             value = json.loads(Path(path).read_bytes())
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise UnsupportedFormat(f"{path} is damaged or no JSON file ({error}): certify the model again") from error
         if not isinstance(value, dict):
             raise UnsupportedFormat(f"{path} holds no certificate, but a JSON {type(value).__name__}")
@@ -198,15 +201,29 @@ def _tube_to_json(tube: Tube) -> dict[str, Any]:
 
 
 def _tube_from_json(value: dict[str, Any]) -> Tube:
-    stored = tuple(_read(Sets, sets) for sets in value["stored"])
-    tail = tuple(_read(Tail, {**ramp, "sets": _read(Sets, ramp["sets"])}) for ramp in value["tail"])
+    stored = tuple(_read(Sets, sets) for sets in _typed(value["stored"], list))
+    tail = tuple(_read(Tail, {**ramp, "sets": _read(Sets, ramp["sets"])}) for ramp in _typed(value["tail"], list))
     return _read(Tube, {**value, "stored": stored, "tail": tail})
 
 
 def _read(kind: type[Any], value: dict[str, Any]) -> Any:
-    """An object of a data class, arrays decoded. Raises `KeyError` for a field that is missing."""
-    given = {field.name: value[field.name] for field in fields(kind)}
-    return kind(**{name: _array(cast("dict[str, Any]", x)) if isinstance(x, dict) else x for name, x in given.items()})
+    """An object of a data class. Raises `KeyError` or `TypeError` for a field that is missing or of another type."""
+    return kind(**{field.name: _decoded(str(field.type), value[field.name]) for field in fields(kind)})
+
+
+def _decoded(kind: str, value: Any) -> Any:
+    if kind == "np.ndarray":
+        return _array(value)
+    if kind in ("int", "int | None"):
+        return _typed(value, int, *([NoneType] if kind == "int | None" else []))
+    return value  # sets and tails, read before
+
+
+def _typed(value: Any, *kinds: type) -> Any:
+    """The value, if it is of one of these types; True is no number."""
+    if type(value) not in kinds:
+        raise TypeError(f"{value!r} in place of {' or '.join(kind.__name__ for kind in kinds)}")
+    return value
 
 
 def _plain(data: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -216,7 +233,8 @@ def _plain(data: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
 
 def _packed(x: np.ndarray) -> dict[str, Any]:
     """Base64 of the compressed entries, little-endian; float32 where that loses nothing."""
-    narrow = x.astype(np.float32) if x.dtype == np.float64 and (np.abs(x) < math.inf).all() else x
+    fits = x.dtype == np.float64 and bool((np.abs(x) <= np.finfo(np.float32).max).all())
+    narrow = x.astype(np.float32) if fits else x
     kept = narrow if np.array_equal(narrow, x) else x
     entries = np.ascontiguousarray(kept.astype(kept.dtype.newbyteorder("<"))).tobytes()
     data = base64.b64encode(zlib.compress(entries, 9)).decode()

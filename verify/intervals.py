@@ -109,15 +109,6 @@ class Ball:
         spread = left @ (EPS * right + other.rad) + self.rad @ (right + other.rad)
         return Ball(self.mid @ other.mid, above(spread))
 
-    def sqrt(self) -> Ball:
-        """Raises `ValueError` where an element may be negative."""
-        least = self.mid * (1 - EPS) - self.rad
-        if (least < 0).any():
-            raise ValueError("the square root of a ball that holds negative numbers")
-        mid = np.sqrt(self.mid)
-        # |√(m+e) − √m| = |e| / (√(m+e) + √m)
-        return Ball(mid, above(EPS * mid + self.rad / np.maximum(mid, TINY)))
-
 
 def norm(size: np.ndarray, axis: int = -1) -> np.ndarray:
     """At least the Euclidean norm of every vector with entries up to `size` ≥ 0 in absolute value."""
@@ -130,16 +121,21 @@ def spectral_norm(M: Ball) -> np.ndarray:
     λ_max of G = MᵀM by Gershgorin's circles around VᵀGV, with V the approximate eigenvectors: for x = V y it is
     xᵀGx ≤ λ_max(VᵀGV) |y|² and |x|² ≥ (1 − δ) |y|², δ = ‖VᵀV − I‖_∞.
 
+    Where entries or their squares are not finite, it is not either, or raises `ArithmeticError`.
+
     >>> float(spectral_norm(Ball.exact(np.array([[0.0, 2.0], [1.0, 0.0]])))).__round__(9)
     2.0
     """
     if 0 in M.mid.shape[-2:]:
         return np.zeros(M.mid.shape[:-2])
     gram = M.mT @ M
-    V = Ball.exact(np.linalg.eigh(gram.mid)[1])
+    try:
+        V = Ball.exact(np.linalg.eigh(gram.mid)[1])
+    except np.linalg.LinAlgError as error:
+        raise ArithmeticError("no eigenvectors were found: the matrix is too large, or not finite") from error
     defect = (V.mT @ V - Ball.exact(np.eye(V.mid.shape[-1]))).size.sum(-1).max(-1)
-    if (defect > 0.5).any():
-        raise ArithmeticError("no orthogonal eigenvectors were found: the matrix has entries that are not finite")
+    if not (defect <= 0.5).all():
+        raise ArithmeticError("no orthogonal eigenvectors were found: the matrix is too large, or not finite")
     circles = (V.mT @ gram @ V).size.sum(-1).max(-1)
     return above(np.sqrt(above(circles / (1 - above(defect)))))
 

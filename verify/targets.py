@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -42,9 +43,17 @@ class Target:
     start: int
     ignored: tuple[Hashable, ...]
 
-    def states(self, tokens: np.ndarray) -> np.ndarray:
-        """The states after every letter of words: int64 (B, T) -> (B, T)."""
-        q = np.full(len(tokens), self.start)
+    @cached_property
+    def hopeful(self) -> np.ndarray:
+        """The states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
+        hopeful = self.wanted != DOES_NOT_COUNT
+        while not np.array_equal(more := hopeful | hopeful[self.delta].any(0), hopeful):
+            hopeful = more
+        return hopeful
+
+    def states(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+        """The states after every letter of words, from states `before` (B,) or the start: int64 (B, T) -> (B, T)."""
+        q = np.full(len(tokens), self.start) if before is None else before
         found = np.empty_like(tokens)
         for k in range(tokens.shape[1]):
             q = found[:, k] = self.delta[tokens[:, k], q]
@@ -76,3 +85,9 @@ def target(model: HasSymbols, machine: MooreMachine) -> Target:
         )
     ignored = tuple(dict.fromkeys(output for output in minimal.outputs if output not in number))
     return Target(minimal.delta[align(model.alphabet, minimal.alphabet)], wanted, minimal.start, ignored)
+
+
+def joint(rows: np.ndarray, states: np.ndarray) -> np.ndarray:
+    """States of a model, as bytes, each with a state of the machine: uint8 (N, D), (N,) -> (N, D + 8)."""
+    tags = np.ascontiguousarray(states, np.int64).view(np.uint8).reshape(-1, 8)
+    return np.concatenate([rows, tags], axis=1)

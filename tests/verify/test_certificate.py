@@ -28,7 +28,7 @@ TUBE = Tube(
 )
 CERTIFICATE = Certificate(
     horizon=11,
-    margins=np.array([0.5, np.inf, 1e-300]),
+    margins=np.array([0.5, np.inf, 1e-300, 1e300, -0.0]),
     method="sets",
     dtype="float32",
     scans=("sequential", "fused"),
@@ -80,6 +80,8 @@ def test_what_it_covers():
         ({"method": "enumeration"}, "has a tube if, and only if"),
         ({"tube": None}, "has a tube if, and only if"),
         ({"horizon": -1}, "horizon = -1"),
+        ({"margins": np.ones((2, 2))}, "margins of shape .2, 2. and dtype float64: they are a row"),
+        ({"margins": np.ones(2, bool)}, "margins of shape .2,. and dtype bool"),
     ],
 )
 def test_what_can_not_be_is_refused(changes, reason):
@@ -95,17 +97,26 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "version": 2}, "version 2"),
         ({name: value for name, value in whole.items() if name != "margins"}, "damaged .KeyError: 'margins'"),
         ({**whole, "margins": {**whole["margins"], "data": "!"}}, "damaged"),
-        ({**whole, "margins": {**whole["margins"], "shape": [5]}}, "damaged"),
+        ({**whole, "margins": {**whole["margins"], "shape": [4]}}, "damaged"),
         ({**whole, "margins": {**whole["margins"], "dtype": "object"}}, "an array of 'object'"),
         ({**whole, "tube": {}}, "damaged"),
+        *(({**whole, "horizon": value}, "damaged") for value in (1.5, True, "7", float("inf"))),
+        *(({**whole, "slack": value}, "damaged") for value in ("0", None, False, 10**400)),
+        ({**whole, "scans": "sequential"}, "'sequential' in place of list"),
+        ({**whole, "scans": [["sequential"]]}, "in place of str"),
+        ({**whole, "sha256": 7}, "7 in place of str"),
+        *(({**whole, "tube": {**whole["tube"], "memory": value}}, "damaged") for value in (2.0, None, "2")),
+        ({**whole, "tube": {**whole["tube"], "basis": [[1.0]]}}, "damaged"),
+        ({**whole, "tube": {**whole["tube"], "tail": {}}}, ".. in place of list"),
         ([], "holds no certificate, but a JSON list"),
     ]
     for value, reason in damaged:
         path.write_text(json.dumps(value))
         with pytest.raises(UnsupportedFormat, match=reason):
             Certificate.load(path)
-    path.write_text('{"format"')
-    with pytest.raises(UnsupportedFormat, match="is damaged or no JSON file"):
-        Certificate.load(path)
+    for text in ('{"format"', "[" * 100_000, '{"horizon": ' + "9" * 5_000 + "}"):
+        path.write_text(text)
+        with pytest.raises(UnsupportedFormat, match="is damaged or no JSON file"):
+            Certificate.load(path)
     with pytest.raises(FileNotFoundError):
         Certificate.load(tmp_path / "none.json")

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -23,6 +24,7 @@ from verify.certify.closure import Closed, NotClosed, closure
 from verify.certify.search import Search
 from verify.check import SCANS, digest
 from verify.check.enumeration import explore
+from verify.check.rounding import format_of
 from verify.targets import target
 
 _ULPS = 16  # of the largest entry: more than orders of summation in the gates change, as a test measures
@@ -54,8 +56,8 @@ def certify(
         a certificate that `verify.check.check` accepts; its horizon is 0 where nothing can be shown.
 
     Raises:
-        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, or the
-            dtype is not one whose rounding is bounded.
+        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, if numbers
+            are none or too large or of a dtype whose rounding is not bounded, and for options that make no sense.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
@@ -65,9 +67,13 @@ def certify(
     if isinstance(tables, LRNN):
         return _enumerated(tables, machine)
     goal = target(tables, machine)
+    format_of(tables)  # before anything is computed with numbers that may be none
     slack = default_slack(model) if slack is None else slack
-    search = Search(tables, goal, slack, time.monotonic() + seconds)
-    walk = search.settled(search.best(memory))
+    if not 0 <= slack < np.inf:
+        raise UnsupportedFormat(f"slack = {slack}: what tables may differ by is a number of at least 0")
+    with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
+        search = Search(tables, goal, slack, time.monotonic() + seconds)
+        walk = search.settled(search.best(memory))
     return Certificate(
         horizon=walk.horizon,
         margins=np.array(walk.margins) * _CLAIMED,

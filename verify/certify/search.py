@@ -14,7 +14,7 @@ from verify.certify.directions import gradients
 from verify.certify.frames import Frames, components
 from verify.certify.tails import find_tail, rounded
 from verify.check.nodes import nodes
-from verify.check.replay import Replay
+from verify.check.replay import LONGEST_START, Replay
 from verify.check.rounding import numbers
 from verify.targets import Target
 
@@ -65,9 +65,10 @@ class Search:
         """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
         if memory == "auto":
             return self._growing()
-        if not isinstance(memory, int) or memory < 1 or self._count(memory) > _NODES:
+        if not isinstance(memory, int) or not 1 <= memory <= LONGEST_START or self._count(memory) > _NODES:
             raise UnsupportedFormat(
-                f'memory = {memory!r}: a number of letters from 1 on, with at most {_NODES:,} sets, or "auto"'
+                f"memory = {memory!r}: a number of letters from 1 to {LONGEST_START}, with at most {_NODES:,} sets, or "
+                '"auto"'
             )
         return max((self.walk(self.tube(memory, threshold)) for threshold in self._thresholds), key=lambda w: w.reach)
 
@@ -112,7 +113,8 @@ class Search:
         n_directions = n_states * (len(self._weights["b2"]) - 1)
         if n_directions > _MOST_DIRECTIONS:
             return plain
-        return replace(plain, directions=gradients(self._weights, self._goal, found, plain))
+        directions = gradients(self._tables, self._goal, found, plain)
+        return replace(plain, directions=directions) if np.isfinite(directions).all() else plain
 
     def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> Walk:
         """As far as the outputs are right, storing sets at some lengths on the way."""

@@ -8,9 +8,8 @@ import numpy as np
 
 from fsa2lrnn.extract import Interner, ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
-from verify.check.nodes import useful
 from verify.exactness import RoundingWatch
-from verify.targets import DOES_NOT_COUNT, Target
+from verify.targets import DOES_NOT_COUNT, Target, joint
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,9 @@ def explore(model: LRNN, goal: Target, budget: int, longest: int | None = None) 
     A length is done as a whole or not at all: `budget` is what the pairs may come to before the last one.
     """
     system, watch, seen = ModelSystem(model), RoundingWatch(model), Interner()
-    counts = useful(goal)
     rows, _ = system.initial()
     states, length, is_wrong = np.array([goal.start]), 0, False
-    seen.number(_joint(rows, states))
+    seen.number(joint(rows, states))
     while len(rows) and (longest is None or length < longest) and len(seen) * len(goal.delta) <= budget:
         with watch.looking():
             after, outputs = system.step(rows)  # (N, |Σ|, D), (N, |Σ|)
@@ -50,16 +48,11 @@ def explore(model: LRNN, goal: Target, budget: int, longest: int | None = None) 
         if ((outputs != wanted) & (wanted != DOES_NOT_COUNT)).any():
             is_wrong = True
             break
-        keep = counts[to].reshape(-1)
+        keep = goal.hopeful[to].reshape(-1)
         rows, states = after.reshape(-1, after.shape[-1])[keep], to.reshape(-1)[keep]
         before = len(seen)
-        found, first = np.unique(seen.number(_joint(rows, states)), return_index=True)
+        found, first = np.unique(seen.number(joint(rows, states)), return_index=True)
         new = first[found >= before]
         rows, states, length = rows[new], states[new], length + 1
     scans = model.methods if watch.is_exact else ("sequential",)
     return Explored(length, len(seen), not len(rows), is_wrong, scans)
-
-
-def _joint(rows: np.ndarray, states: np.ndarray) -> np.ndarray:
-    tags = np.ascontiguousarray(states, np.int64).view(np.uint8).reshape(-1, 8)
-    return np.concatenate([rows, tags], axis=1)

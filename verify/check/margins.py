@@ -15,7 +15,7 @@ import numpy as np
 
 from fsa2lrnn.lrnn.switched import EPS as NORM_EPS
 from verify.certificate import Sets
-from verify.check.rounding import LARGEST, Format, ReadoutError
+from verify.check.rounding import Format, ReadoutError
 from verify.intervals import EPS, Ball, above, norm
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another
@@ -99,23 +99,23 @@ class Margins:
     def least(self, sets: Sets) -> np.ndarray:
         """A lower bound of the least margin of the logits, as they are computed, on every set: (F, J).
 
-        −∞ where nothing can be said; where it is negative it is no bound. Dead nodes count as any other.
+        −∞ where nothing can be said; where it is negative it is no bound. Dead nodes count as any other. No state has
+        entries over `LARGEST`.
         """
         F, J = sets.alive.shape
         centre = np.ascontiguousarray(sets.centre.reshape(F, -1, J).swapaxes(1, 2))  # (F, J, n)
         radius = np.ascontiguousarray(sets.radius.reshape(F, -1, J).swapaxes(1, 2))
         ball = np.ascontiguousarray(sets.ball.swapaxes(1, 2))  # (F, J, H)
         size, deviation, x, off = self._extent(sets)
-        is_small = np.less_equal(size, LARGEST)  # else computed states may be infinite, and no output is right
-        if not self._v.shape[1]:
-            return np.where(is_small, np.inf, -np.inf)
         sigma = self._sigma(x, off, deviation, size, radius, ball)
+        if not self._v.shape[1]:  # a single output has no rival but NaN
+            return np.where(sigma.lost, -np.inf, np.inf)
         hidden = self._hidden(sigma, centre, radius, ball)
         low = self._linear_bound(sets, sigma, hidden, centre, radius, ball)  # (F, J, C)
         error = self._of_size[:, None] * size[..., None] + self._of_sigma[:, None] * sigma.most[..., None]
         least = np.asarray((low - above(error)).min(-1), np.float64)
         least = np.where(least > 0, least / (sigma.most * (1 + _SLIP)), least)
-        return np.where(is_small & ~sigma.lost, least, -np.inf)
+        return np.where(sigma.lost, -np.inf, least)
 
     def _extent(self, sets: Sets) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """max |x| (F, J), a bound on |x − x̃| (F, J), x̃ (F, J, n), a bound on |T centre − x̃| (F, J)."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from verify.targets import DOES_NOT_COUNT, Target
+from verify.targets import Target
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +58,7 @@ def nodes(goal: Target, memory: int, frame_memory: int) -> Nodes:
     """
     n_letters = len(goal.delta)
     base = n_letters**frame_memory
-    letter, counts = np.arange(n_letters)[:, None], useful(goal)
+    letter, hopeful = np.arange(n_letters)[:, None], goal.hopeful
 
     def after(codes: np.ndarray) -> np.ndarray:
         return goal.delta[:, codes // base] * base + (codes % base * n_letters + letter) % base
@@ -67,9 +67,9 @@ def nodes(goal: Target, memory: int, frame_memory: int) -> Nodes:
     for _ in range(frame_memory):
         states = goal.delta[:, states].T.reshape(-1)
         words = (words[:, None] * n_letters + letter.T).reshape(-1)
-    seen = frontier = _kept(states * base + words, base, counts)
+    seen = frontier = _kept(states * base + words, base, hopeful)
     while len(frontier):
-        frontier = np.setdiff1d(_kept(after(frontier), base, counts), seen)
+        frontier = np.setdiff1d(_kept(after(frontier), base, hopeful), seen)
         seen = np.union1d(seen, frontier)
     to = after(seen)
     place = np.searchsorted(seen[:-1], to)
@@ -78,14 +78,6 @@ def nodes(goal: Target, memory: int, frame_memory: int) -> Nodes:
     return Nodes(memory, seen // base, delta, oldest, n_letters ** (memory - frame_memory), seen)
 
 
-def useful(goal: Target) -> np.ndarray:
-    """Whether some continuation of a word in each state, the empty one included, ends at a position that counts."""
-    counts = goal.wanted != DOES_NOT_COUNT
-    while not np.array_equal(wider := counts | counts[goal.delta].any(0), counts):
-        counts = wider
-    return counts
-
-
-def _kept(codes: np.ndarray, base: int, counts: np.ndarray) -> np.ndarray:
+def _kept(codes: np.ndarray, base: int, hopeful: np.ndarray) -> np.ndarray:
     found = np.unique(codes)
-    return found[counts[found // base]]
+    return found[hopeful[found // base]]

@@ -14,11 +14,15 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine
 from verify.certificate import Sets, Tail, Tube
 from verify.check.margins import Margins, Readout
 from verify.check.nodes import Nodes, nodes
-from verify.check.rounding import StepError, format_of, numbers
+from verify.check.rounding import LARGEST, StepError, format_of, numbers
 from verify.check.steps import Steps
 from verify.check.words import all_words, enclose, least_margin
 from verify.intervals import EPS, above, norm
 from verify.targets import DOES_NOT_COUNT, Target
+
+LONGEST_START = 64  # letters
+_MOST_STEPS = 1 << 62  # of a ramp, as an int64 and a float hold them
+_MOST = 1 << 17  # sets, and words looked at one by one: several times what the search asks for
 
 
 class CertificateRefused(Fsa2LrnnError, ValueError):
@@ -43,7 +47,7 @@ class Replay:
         self._readout = Readout.of(weights, kind)
         try:
             self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
-        except ZeroDivisionError as error:
+        except ArithmeticError as error:
             raise CertificateRefused(f"the coordinates of a node can't be inverted: {error}") from error
         self._counting = np.flatnonzero(goal.wanted[self.nodes.state] != DOES_NOT_COUNT)
         self._margins = self._margins_along(self.steps.directions)
@@ -102,7 +106,7 @@ class Replay:
             self.check_holds(start, _without_directions(sets), where)
             self.check_ramp(ramp)
             sets = grown(ramp, 0 if ramp.steps is None else ramp.steps)
-            least = min(least, self.wide_margin(sets))
+            least = float(np.minimum(least, self.wide_margin(sets)))  # NaN if that is what either is
             end = None if ramp.steps is None else sets.length
             if end is None:
                 break
@@ -138,6 +142,9 @@ class Replay:
         return Margins(self._readout, tube.basis[some], tube.slow[some], directions[some], wanted)
 
     def _least(self, margins: Margins, sets: Sets) -> float:
+        # States that overflow may come back as NaN, whether the outputs read from them counted or not.
+        if not (np.where(sets.alive[:, None, None], self.steps.sizes(sets), 0) <= LARGEST).all():
+            return -np.inf
         some = self._counting
         counting = Sets(
             sets.length, sets.alive[some], sets.centre[some], sets.radius[some], sets.ball[some], sets.lower[some],
@@ -155,7 +162,7 @@ def grown(ramp: Tail, steps: int, down: bool = False) -> Sets:
     if down:
         radius, ball = radius * (1 - EPS), ball * (1 - EPS)
     else:
-        radius, ball = np.where(radius > 0, above(radius), 0), above(ball)
+        radius, ball = np.where(radius == 0, 0, above(radius)), above(ball)
     return replace(sets, length=sets.length + steps, radius=radius, ball=ball)
 
 
@@ -164,54 +171,74 @@ def _without_directions(sets: Sets) -> Sets:
 
 
 def _check_growth(ramp: Tail, where: str) -> None:
-    if ramp.radius.shape != ramp.sets.radius.shape or ramp.ball.shape != ramp.sets.ball.shape:
-        raise CertificateRefused(f"{where}: the growth is of another shape than the sets")
-    growth = np.concatenate([ramp.radius.reshape(-1), ramp.ball.reshape(-1)])
-    if not (growth >= 0).all() or (ramp.steps is None and growth.any()):
-        raise CertificateRefused(f"{where}: sets may not shrink, and those that hold all longer words may not grow")
-    if ramp.steps is not None and ramp.steps < 1:
-        raise CertificateRefused(f"{where} has {ramp.steps} steps: it needs one at least")
+    if (ramp.radius < 0).any() or (ramp.ball < 0).any():
+        raise CertificateRefused(f"{where}: sets may not shrink")
+    if ramp.steps is None and (ramp.radius.any() or ramp.ball.any()):
+        raise CertificateRefused(f"{where}: sets that hold all longer words may not grow")
+    if ramp.steps is not None and not 1 <= ramp.steps <= _MOST_STEPS:
+        raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
 
 
 def _checked_nodes(tube: Tube, goal: Target, heads: int, b: int) -> Nodes:
     """Raises `CertificateRefused` unless the tube's arrays fit the nodes that it asks for."""
-    if not 1 <= tube.frame_memory <= tube.memory <= tube.start:
-        raise CertificateRefused(
-            f"frame_memory = {tube.frame_memory}, memory = {tube.memory}, start = {tube.start}: they must be in order, "
-            "from 1 on"
-        )
+    _check_memory(tube, *goal.delta.shape)
     found = nodes(goal, tube.memory, tube.frame_memory)
     F, J = len(found.state), found.older
+    if tube.directions.ndim != 4:
+        raise CertificateRefused(f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")
     parts, D = tube.directions.shape[:2]
     wanted = {
-        "basis": (tube.basis, (F, heads, b, b)),
-        "slow": (tube.slow, (F, heads, b)),
-        "part": (tube.part, (goal.delta.shape[1],)),
-        "directions": (tube.directions, (parts, D, heads, b)),
+        "basis": (tube.basis, np.float64, (F, heads, b, b)),
+        "slow": (tube.slow, np.bool_, (F, heads, b)),
+        "part": (tube.part, np.int64, (goal.delta.shape[1],)),
+        "directions": (tube.directions, np.float64, (parts, D, heads, b)),
     }
     stored = [(sets, D) for sets in tube.stored] + [(ramp.sets, 0) for ramp in tube.tail]
     for sets, d in stored:
         at = f"at length {sets.length:,}: "
         wanted |= {
-            f"{at}alive": (sets.alive, (F, J)),
-            f"{at}centre": (sets.centre, (F, heads, b, J)),
-            f"{at}radius": (sets.radius, (F, heads, b, J)),
-            f"{at}ball": (sets.ball, (F, heads, J)),
-            f"{at}lower": (sets.lower, (F, d, J)),
-            f"{at}upper": (sets.upper, (F, d, J)),
+            f"{at}alive": (sets.alive, np.bool_, (F, J)),
+            f"{at}centre": (sets.centre, np.float64, (F, heads, b, J)),
+            f"{at}radius": (sets.radius, np.float64, (F, heads, b, J)),
+            f"{at}ball": (sets.ball, np.float64, (F, heads, J)),
+            f"{at}lower": (sets.lower, np.float64, (F, d, J)),
+            f"{at}upper": (sets.upper, np.float64, (F, d, J)),
+        }
+    for ramp in tube.tail:
+        at = f"the tail from length {ramp.sets.length:,}: growth of "
+        wanted |= {
+            f"{at}radius": (ramp.radius, np.float64, (F, heads, b, J)),
+            f"{at}ball": (ramp.ball, np.float64, (F, heads, J)),
         }
     faults = [
-        f"{name} has shape {array.shape} in place of {shape}"
-        for name, (array, shape) in wanted.items()
-        if array.shape != shape
+        f"{name} has shape {array.shape} and dtype {array.dtype} in place of {shape} and {np.dtype(kind)}"
+        for name, (array, kind, shape) in wanted.items()
+        if array.shape != shape or array.dtype != kind
     ]
-    faults += [f"{name} holds no numbers" for name, (array, _) in wanted.items() if not np.isfinite(array).all()]
-    if not faults and (tube.part.min() < 0 or tube.part.max() >= parts):
-        faults.append(f"part runs {tube.part.min()}..{tube.part.max()}, directions are of {parts} parts")
-    faults += [f"length {sets.length:,} has a negative radius" for sets, _ in stored if _is_negative(sets)]
+    if not faults:
+        faults += [f"{name} holds no numbers" for name, (array, _, _) in wanted.items() if not np.isfinite(array).all()]
+        faults += [f"length {sets.length:,} has a negative radius" for sets, _ in stored if _is_negative(sets)]
+        if tube.part.min() < 0 or tube.part.max() >= parts:
+            faults.append(f"part runs {tube.part.min()}..{tube.part.max()}, directions are of {parts} parts")
     if faults:
         raise CertificateRefused("; ".join(faults[:3]))
     return found
+
+
+def _check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
+    if not 1 <= tube.frame_memory <= tube.memory <= tube.start:
+        raise CertificateRefused(
+            f"frame_memory = {tube.frame_memory}, memory = {tube.memory}, start = {tube.start}: they must be in order, "
+            "from 1 on"
+        )
+    if tube.start > LONGEST_START:
+        raise CertificateRefused(f"start = {tube.start:,}: at most {LONGEST_START} letters are read one by one")
+    sets, words = n_states * n_letters**tube.memory, n_letters**tube.start
+    if max(sets, words) > _MOST:
+        raise CertificateRefused(
+            f"memory = {tube.memory} and start = {tube.start} of {n_letters} letters ask for {sets:,} sets and "
+            f"{words:,} words: at most {_MOST:,} of each are looked at"
+        )
 
 
 def _is_negative(sets: Sets) -> bool:

@@ -2,8 +2,8 @@
 
 With unit roundoff u, a sum of n products is off by at most γ_n Σ|products|, γ_n = n u / (1 − n u), whatever the order
 of its terms and whether or not multiplications are fused with additions (Higham, "Accuracy and Stability of Numerical
-Algorithms", §3.1). Numbers too small for the format add at most its smallest normal number an operation, also where
-they are flushed to zero.
+Algorithms", §3.1). Numbers too small for the format add at most its smallest normal number `tiny` an operation, and
+`tiny` times the other factor where they are themselves taken for zero, as processors that flush such numbers do.
 """
 
 from __future__ import annotations
@@ -42,13 +42,20 @@ def numbers(tables: SwitchedAffine) -> dict[str, np.ndarray]:
 
 
 def format_of(tables: SwitchedAffine) -> Format:
-    """Raises `UnsupportedFormat` for other types than float32 and float64, and for models wider than 1,024."""
+    """The format that a model computes in.
+
+    Raises:
+        UnsupportedFormat: for other types than float32 and float64, for models that are wider than 1,024 or have no
+            width at all, and for numbers that may overflow or are none.
+    """
     if tables.dtype not in _DTYPES:
         raise UnsupportedFormat(
             f"the model computes in {tables.dtype}: the bounds on its rounding are for float32 and float64, convert it"
         )
     if max(*tables.readout.W1.shape, len(tables.alphabet)) > LONGEST_SUM:
         raise UnsupportedFormat(f"the bounds on rounding are for models of a width up to {LONGEST_SUM:,}")
+    if empty := [name for name, x in numbers(tables).items() if not x.size]:
+        raise UnsupportedFormat(f"{', '.join(empty)}: no entries: a model has heads, blocks, hidden units and outputs")
     sums = {name: float(np.abs(x).sum(-1).max()) for name, x in numbers(tables).items()}
     if bad := [name for name, size in sums.items() if not size <= LARGEST]:
         raise UnsupportedFormat(f"{', '.join(bad)}: sums of over 2^40, or no numbers, may overflow: rescale the model")
@@ -66,11 +73,10 @@ class StepError:
     @classmethod
     def of(cls, A: np.ndarray, v: np.ndarray, slack: float, kind: Format) -> StepError:
         """Bounds |error| ≤ matrix |x| + constant."""
-        b = A.shape[-1]
-        gamma = kind.gamma(b + 1)
-        return cls(
-            above(gamma * (np.abs(A) + slack) + slack), above(gamma * (np.abs(v) + slack) + slack + 4 * b * kind.tiny)
-        )
+        b, gamma = A.shape[-1], kind.gamma(A.shape[-1] + 1)
+        size_A, size_v = np.abs(A) + slack, np.abs(v) + slack
+        small = kind.tiny * (4 * (b + 1) + 2 * size_A.sum(-1))
+        return cls(above(gamma * size_A + slack + 2 * kind.tiny), above(gamma * size_v + slack + small))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +108,19 @@ class ReadoutError:
         else:
             w, c = np.abs(weights["norm_weight"]), np.abs(weights["norm_bias"])
             of_size, of_sigma = 2 * w, c  # |y| σ
-            error_size = w * ((2 * n + 16) * u + 32 * u)
-            error_sigma = 4 * u * c + 8 * kind.tiny
+            # What is too small of x − μ is lost times w/σ, 1/σ < 2⁹; what is of w/σ, times x − μ, and σ < 2⁴².
+            error_size = w * ((2 * n + 16) * u + 32 * u) + 2.0**44 * kind.tiny
+            error_sigma = 4 * u * c + 8 * kind.tiny * (1 + 2.0**9 * w)
         hidden_size, hidden_sigma = W1 @ of_size, W1 @ of_sigma + b1
         inner, outer = kind.gamma(n + 4), kind.gamma(m + 4)
-        error_size = W1 @ error_size + inner * hidden_size
-        error_sigma = W1 @ error_sigma + inner * hidden_sigma + 4 * n * kind.tiny
+        small_inner = kind.tiny * (4 * (n + 1) + 2 * (W1.sum(-1) + of_sigma.sum()))
+        small_outer = kind.tiny * (4 * (m + 1) + 2 * (W2.sum(-1) + 2 * hidden_sigma.sum()))
+        error_size = W1 @ error_size + inner * hidden_size + 2 * kind.tiny * of_size.sum()
+        error_sigma = W1 @ error_sigma + inner * hidden_sigma + small_inner
         # A hidden unit is off by this and so is at most twice the exact bound: the factor 2 before `outer`.
         return cls(
-            above(W2 @ error_size + 2 * outer * (W2 @ hidden_size)),
-            above(W2 @ error_sigma + 2 * outer * (W2 @ hidden_sigma + b2) + 4 * m * kind.tiny),
+            above(W2 @ error_size + 2 * outer * (W2 @ hidden_size) + 4 * kind.tiny * hidden_size.sum()),
+            above(W2 @ error_sigma + 2 * outer * (W2 @ hidden_sigma + b2) + small_outer),
             n,
             kind,
         )

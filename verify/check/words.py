@@ -9,8 +9,8 @@ import numpy as np
 
 from verify.certificate import Sets, Tube
 from verify.check.margins import Margins, Readout
-from verify.check.nodes import Nodes, useful
-from verify.check.rounding import StepError
+from verify.check.nodes import Nodes
+from verify.check.rounding import LARGEST, StepError
 from verify.intervals import EPS, Ball, above, inverse, norm
 from verify.targets import DOES_NOT_COUNT, Target
 
@@ -36,7 +36,7 @@ def all_words(
     A: np.ndarray, v: np.ndarray, x0: np.ndarray, goal: Target, error: StepError, memory: int
 ) -> Iterator[Words]:
     """Words of length 0, 1, 2, … with their last `memory` letters."""
-    n_letters, counts = len(A), useful(goal)
+    n_letters = len(A)
     kept = n_letters**memory
     state, letters, x = np.array([goal.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
     while True:
@@ -47,14 +47,16 @@ def all_words(
         spread = above(spread + error.constant + 4 * EPS * np.abs(v))
         state = goal.delta[:, state].T.reshape(-1)
         letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % kept).reshape(-1)
-        keep = counts[state]
+        keep = goal.hopeful[state]
         shape = (-1, *x0.shape)
         state, letters = state[keep], letters[keep]
         x = Ball(middle.reshape(shape)[keep], spread.reshape(shape)[keep])
 
 
 def least_margin(words: Words, readout: Readout, goal: Target) -> float:
-    """A lower bound of the margin after each of these words that counts; ∞ if none does."""
+    """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow."""
+    if not (words.x.size <= LARGEST).all():
+        return -np.inf
     wanted = goal.wanted[words.state]
     found = [np.inf]
     for output in np.unique(wanted[wanted != DOES_NOT_COUNT]):
@@ -67,7 +69,7 @@ def least_margin(words: Words, readout: Readout, goal: Target) -> float:
         for first in range(0, len(mid), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             found.append(float(box.least(_boxes(mid[some], rad[some])).min()))
-    return min(found)
+    return float(np.min(found))  # NaN if one of them is
 
 
 def _boxes(mid: np.ndarray, rad: np.ndarray) -> Sets:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.extract.runner import States, pick
+from fsa2lrnn.extract.runner import States
+from verify.falsify.frontier import Frontier
 from verify.falsify.judge import Judge
-from verify.falsify.tree import Tree
 from verify.falsify.verdict import Budget, Clock, Outcome
 
 _MOST = 20_000  # states that a beam keeps in all, whatever the number of machine states
@@ -25,28 +25,21 @@ def beam(judge: Judge, budget: Budget, below: int, clock: Clock, wider: int = 1)
     n_states = int(judge.hopeful.sum())
     width = max(2, min(budget.width * wider, _MOST // n_states))
     chooser = _Chooser(width)
-    states, q, debt = judge.runner.start(), np.array([judge.start]), np.array([np.inf])
-    tree, letters, length = Tree(), 0, 0
+    words, debt = Frontier(judge), np.array([np.inf])
     longest = min(budget.length, below - 1)
     what = f"beam of {width} states for each of {n_states} machine states"
-    while length < longest and len(q):
+    while words.length < longest and len(words):
         if clock.left < 0:
-            return Outcome(None, what, length, len(q), letters, finished=False)
-        live = judge.live[:, q].T  # (N, |Σ|)
-        logits, after = judge.runner.fan(states, live)
-        letters += len(logits)
-        q_next = judge.delta[:, q].T[live]
-        marks = judge.marks(logits, q_next)
-        parents, by = np.nonzero(live)
-        if (failure := judge.confirm_first(tree.longer(parents, by, marks.worst(8)))) is not None:
-            return Outcome(failure, what, length, len(q), letters)
+            return Outcome(None, what, words.length, len(words), words.letters, finished=False)
+        ahead = words.look()
+        if ahead.failure is not None:
+            return Outcome(ahead.failure, what, words.length, len(words), words.letters)
         # Where nothing counts, a word is as close to failing as it was before.
-        margin = np.where(marks.margin == np.inf, debt[parents], marks.margin)
-        kept = chooser.choose(after, q_next, margin)
-        tree.grow(parents[kept], by[kept])
-        states, q, debt = pick(after, kept), q_next[kept], margin[kept]
-        length += 1
-    return Outcome(None, what, length, len(q), letters)
+        margin = np.where(ahead.margin == np.inf, debt[ahead.parents], ahead.margin)
+        kept = chooser.choose(ahead.states, ahead.q, margin)
+        words.keep(ahead, kept)
+        debt = margin[kept]
+    return Outcome(None, what, words.length, len(words), words.letters)
 
 
 class _Chooser:

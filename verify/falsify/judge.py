@@ -38,22 +38,12 @@ class Judge:
         self.model, self.machine = model, machine
         self.runner = Runner(model)
         self.target = target(model, machine)
-        self.delta, self.start = self.target.delta, self.target.start
+        self.delta, self.start, self.hopeful = self.target.delta, self.target.start, self.target.hopeful
 
     @property
     def n_letters(self) -> int:
         """|Σ|."""
         return len(self.delta)
-
-    @cached_property
-    def hopeful(self) -> np.ndarray:
-        """The machine states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
-        hopeful = self.target.wanted != DOES_NOT_COUNT
-        while True:
-            more = hopeful | hopeful[self.delta].any(0)
-            if (more == hopeful).all():
-                return hopeful
-            hopeful = more
 
     @cached_property
     def live(self) -> np.ndarray:

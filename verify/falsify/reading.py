@@ -21,7 +21,7 @@ def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Clock, what: str)
         if clock.left < 0:
             return Outcome(None, what, length, n, letters, finished=False)
         piece = tokens[alive, length : length + min(_PIECE, max(_FIRST_PIECE, length))]
-        path = _paths(judge.delta, q, piece)
+        path = judge.target.states(piece, q)
         logits, states = judge.runner.read(states, piece)
         letters += piece.size
         wrong = judge.marks(logits, path).wrong
@@ -36,11 +36,3 @@ def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Clock, what: str)
             states = pick(states, kept)
         alive, q = alive[kept], path[kept, -1]
     return Outcome(None, what, length, n, letters)
-
-
-def _paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """Machine states along words from states q (N,): (N, T) -> (N, T)."""
-    path = np.empty_like(tokens)
-    for k in range(tokens.shape[1]):
-        q = path[:, k] = delta[tokens[:, k], q]
-    return path

@@ -20,7 +20,7 @@ def shorten(judge: Judge, failure: Failure, clock: Clock) -> Outcome:
     while True:
         outcome = read_side_by_side(judge, variants(best.tokens, judge.n_letters), clock, what)
         letters, tried = letters + outcome.letters, tried + outcome.words
-        if outcome.failure is None or len(outcome.failure.tokens) >= len(best.tokens):
+        if outcome.failure is None:
             found = best if best is not failure else None
             return Outcome(found, what, len(best.tokens) - 1, tried, letters, outcome.finished)
         best = outcome.failure

@@ -24,11 +24,11 @@ class Budget:
         period, prefix: the longest period, and the longest word before it, of the periodic words.
         periodic_words: how many of them at most, the shortest first.
         random_words: how many.
-        width: states that a beam keeps for each state of the machine.
+        width: states that a beam keeps for each state of the machine, two at least.
         seed: of the random words.
 
     Raises:
-        UnsupportedFormat: for a negative number, or no seconds or length at all.
+        UnsupportedFormat: for a negative number, and for no seconds or no length at all.
     """
 
     seconds: float = 20.0
@@ -42,9 +42,10 @@ class Budget:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        if not self.seconds > 0:
+            raise UnsupportedFormat(f"budget: seconds = {self.seconds}, but more than 0 are needed")
         for name, value in vars(self).items():
-            least = 1 if name == "length" else 0
-            if value < least or (name == "seconds" and value == 0):
+            if value < (least := int(name == "length")):
                 raise UnsupportedFormat(f"budget: {name} = {value}, but at least {least} is needed")
 
 
@@ -79,7 +80,7 @@ class Falsified(Verdict):
     Args:
         word: the letters; the model is wrong after the last of them and right wherever else it counts.
         model_trace, machine_trace: outputs after each letter; the model's is "NaN" where its logits are not numbers.
-        margin: the logit of the output wanted at the last letter less the largest other; NaN where one is.
+        margin: the logit of the output wanted at the last letter less the largest other; −∞ where one is not a number.
         scans: the scans of the model that are wrong after this word; the sequential one and the default always are.
         found_by: the search that found it.
         searches: everything that was searched.

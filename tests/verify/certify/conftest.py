@@ -60,6 +60,15 @@ def perturbed_machines(draw):
     return machine, tables
 
 
+@pytest.fixture(scope="module", autouse=True)
+def short_searches():
+    """Sets begin after a thousand words, not twenty thousand, and a tail has at most 12 ramps: all else is as ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("verify.certify.search._WORDS", 1_000)
+        patch.setattr("verify.certify.tails._MOST_RAMPS", 12)
+        yield
+
+
 @pytest.fixture(scope="session")
 def drifting():
     """Sums modulo 3, nearly: a machine and tables that are right for some dozens of letters."""

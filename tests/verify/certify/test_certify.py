@@ -9,6 +9,7 @@ from hypothesis import event, given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.lower import lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from verify.certify import certify, closure, default_slack
@@ -52,8 +53,7 @@ def test_horizons_are_below_failures_that_are_known(drifting):
 def test_outputs_that_the_model_lacks_do_not_count():
     machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
     whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
-    readout = replace(whole.readout)
-    tables = SwitchedAffine(whole.A, whole.v, whole.x0, readout, whole.alphabet, (0, 1))
+    tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
     certificate = certify(tables, machine, 1)
     assert certificate.horizon is None or certificate.horizon > 5
     check(certificate, tables)
@@ -62,20 +62,23 @@ def test_outputs_that_the_model_lacks_do_not_count():
 def test_a_wrong_first_letter_gives_horizon_zero(drifting):
     machine, tables = drifting
     shifted = MooreMachine(machine.delta, [1, 2, 0], machine.start, machine.alphabet)
-    certificate = certify(tables, shifted)
+    certificate = certify(tables, shifted, 1)
     assert certificate.horizon == 0
     check(certificate, tables)
 
 
 def test_bad_requests_are_refused(drifting):
     machine, tables = drifting
-    for memory in (0, "all", 14):
-        with pytest.raises(UnsupportedFormat, match="memory = "):
-            certify(tables, machine, memory)
     with pytest.raises(UnsupportedFormat, match=r"torch\.bfloat16"):
         certify(tables.to(torch.bfloat16), machine)
     with pytest.raises(InvalidMachine):
         certify(tables, zoo.parity())
+    for slack in (-1.0, np.nan, np.inf):
+        with pytest.raises(UnsupportedFormat, match="slack = "):
+            certify(tables, machine, slack=slack)
+    for number in (np.nan, np.inf, 2.0**41):
+        with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
+            certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
 
 
 def trained_like(seed, dtype=torch.float32):
@@ -111,8 +114,6 @@ def test_look_ups_need_no_slack(drifting):
 
 def test_models_of_several_layers_are_enumerated(stack):
     recurrence, machine = stack
-    from fsa2lrnn.lower import lower
-
     model = lower(recurrence)
     certificate = certify(model, machine)
     assert certificate.method == "enumeration"

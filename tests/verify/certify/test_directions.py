@@ -10,7 +10,6 @@ from fsa2lrnn.automata import zoo
 from verify.certificate import Tube
 from verify.certify.directions import gradients
 from verify.check.nodes import nodes
-from verify.check.rounding import numbers
 from verify.targets import target
 
 from .conftest import perturbed
@@ -26,7 +25,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
     F, (H, b) = len(found.state), tables.x0.shape
     basis, slow = np.broadcast_to(np.eye(b), (F, H, b, b)), np.ones((F, H, b), bool)
     tube = Tube(1, 1, 4, basis, slow, np.arange(2), np.zeros((2, 0, H, b)))
-    rows = gradients(numbers(tables), goal, found, tube)
+    rows = gradients(tables, goal, found, tube)
     assert rows.shape == (2, 1, H, b)
     for q in (0, 1):  # the tables are exact, so that the letter q leads to all that state q is
         x = tables.run(torch.tensor([[q]]))[0, -1].clone().requires_grad_()
@@ -46,7 +45,7 @@ def test_coordinates_that_are_not_slow_stay_out(drifting):
     slow = np.zeros((F, H, b), bool)
     slow[..., 0] = True
     tube = Tube(1, 1, 2, np.broadcast_to(np.eye(b), (F, H, b, b)), slow, np.zeros(3, np.int64), np.zeros((1, 0, H, b)))
-    rows = gradients(numbers(tables), goal, found, tube)
+    rows = gradients(tables, goal, found, tube)
     assert rows.shape == (1, 6, H, b)
     assert not rows[..., 1:].any()
     assert rows[..., 0].any()

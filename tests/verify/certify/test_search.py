@@ -32,6 +32,6 @@ def test_a_deadline_in_the_past_still_gives_a_walk(drifting):
 
 def test_memories_that_are_none_are_refused(drifting):
     machine, tables = drifting
-    for memory in (0, "all", 14):
+    for memory in (0, "all", 14, 65):
         with pytest.raises(UnsupportedFormat, match="memory = "):
             certify(tables, machine, memory)

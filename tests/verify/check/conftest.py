@@ -7,7 +7,7 @@ from verify.certificate import Tube
 from verify.check.nodes import nodes
 from verify.targets import DOES_NOT_COUNT, target
 
-from ..certify.conftest import drifting, forgetful, perturbed_machines  # noqa: F401 - fixtures
+from ..certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 
 
 def any_tube(tables, goal, memory, frame_memory, seed):

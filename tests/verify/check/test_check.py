@@ -128,6 +128,9 @@ def test_tails_that_do_not_hold_are_refused(slow, steady):
         {"sets": replace(ramp.sets, length=ramp.sets.length + 1)},
         {"radius": -ramp.radius},
         {"radius": ramp.radius[:, :0]},
+        {"radius": np.inf * np.ones_like(ramp.radius)},
+        {"steps": 0},
+        {"steps": 1 << 63},
     ):
         assert_refused(with_ramp(certificate, 0, **changes), tables, "the tail")
     assert_refused(
@@ -151,6 +154,20 @@ def test_coordinates_that_are_none_are_refused(drifted):
     assert_refused(with_tube(certificate, part=tube.part + 1), tables, "directions are of 1 parts")
     for changes in ({"memory": 0}, {"frame_memory": 3}, {"start": 1}):
         assert_refused(with_tube(certificate, **changes), tables, "must be in order")
+    assert_refused(with_tube(certificate, start=65), tables, "start = 65: at most 64 letters are read one by one")
+    assert_refused(with_tube(certificate, start=12), tables, "ask for 27 sets and 531,441 words: at most 131,072")
+    assert_refused(with_tube(certificate, memory=10, start=10), tables, "ask for 177,147 sets")
+    for factor in (1e-300, 1e200, 1e300):
+        assert_refused(
+            with_tube(certificate, basis=factor * tube.basis), tables, "do not hold|may be wrong|can't be inverted"
+        )
+        mixed = np.where(np.arange(len(tube.basis))[:, None, None, None] % 2, factor, 1) * tube.basis
+        assert_refused(with_tube(certificate, basis=mixed), tables, "do not hold|may be wrong|can't be inverted")
+    assert_refused(
+        with_tube(certificate, slow=1.0 * tube.slow), tables, "slow has .* dtype float64 in place of .* bool"
+    )
+    assert_refused(with_tube(certificate, part=tube.part > 0), tables, "part has .* dtype bool in place of .* int64")
+    assert_refused(with_tube(certificate, directions=tube.directions[0]), tables, "directions has shape .* not .parts")
     assert_refused(with_tube(certificate, basis=changed(tube.basis, 1.5)), tables, "do not hold|is claimed|may be")
 
 

@@ -7,7 +7,12 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from verify.certificate import Sets
+from verify.certify import certify
+from verify.check.margins import Margins, Readout
 from verify.check.replay import Replay
+from verify.check.rounding import Format
+from verify.targets import target
 
 from .conftest import counts, sampled, walks
 
@@ -39,11 +44,7 @@ def test_no_state_of_a_set_has_a_smaller_margin(walk, seed, wider):
 
 def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     machine, tables = drifting
-    from verify.certify import certify
-
     tube = certify(tables, machine, 1).tube
-    from verify.targets import target
-
     goal = target(tables, machine)
     replay = Replay(tables, goal, replace(tube, stored=(), tail=()), 0.0)
     sets = next(found for _, found in replay.lengths() if found is not None)
@@ -56,3 +57,15 @@ def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     wanted = goal.wanted[replay.nodes.state[f]]
     exact = z[wanted] - np.delete(z, wanted).max()
     assert 0.99 * exact < replay.margin(point) < exact
+
+
+def test_a_single_output_has_no_rival_but_the_variance_may_be_lost():
+    """LayerNorm in one pass over large numbers may find a negative variance, and no number is its root."""
+    weights = {"W1": np.ones((1, 2)), "b1": np.zeros(1), "W2": np.ones((1, 1)), "b2": np.zeros(1)}
+    weights |= {"norm_weight": np.ones(2), "norm_bias": np.zeros(2)}
+    readout = Readout.of(weights, Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)))
+    box = Margins(readout, np.eye(2)[None, None], np.ones((1, 1, 2), bool), np.zeros((1, 0, 1, 2)), np.array([0]))
+    centre = np.array([[[[0.01, 1e6], [0.01, 1e6]]]])  # (1, 1, 2, 2): two sets, points both
+    nothing = np.zeros((1, 0, 2))
+    points = Sets(1, np.ones((1, 2), bool), centre, 0 * centre, np.zeros((1, 1, 2)), nothing, nothing)
+    assert box.least(points).tolist() == [[np.inf, -np.inf]]

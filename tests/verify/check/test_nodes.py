@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verify.check.nodes import nodes, useful
+from verify.check.nodes import nodes
 from verify.strategies import machines
 from verify.targets import DOES_NOT_COUNT, Target
 
@@ -22,7 +22,7 @@ def targets(draw):
 def test_nodes_are_where_words_lead(goal, memory, data):
     frame_memory = data.draw(st.integers(1, memory))
     found = nodes(goal, memory, frame_memory)
-    k, counts = len(goal.delta), useful(goal)
+    k, hopeful = len(goal.delta), goal.hopeful
     reached = set()
     for word in itertools.product(range(k), repeat=memory + 1):
         states = [goal.start]
@@ -31,7 +31,7 @@ def test_nodes_are_where_words_lead(goal, memory, data):
         number = lambda letters: sum(a * k**i for i, a in enumerate(reversed(letters)))  # noqa: E731
         before, j0 = found.numbers(np.array([states[-2]]), np.array([number(word[:memory])]))
         f, j = found.numbers(np.array([states[-1]]), np.array([number(word[1:])]))
-        assert (f[0] >= 0) == counts[states[-1]]
+        assert (f[0] >= 0) == hopeful[states[-1]]
         if f[0] < 0:
             continue
         reached.add(int(f[0]))
@@ -43,13 +43,3 @@ def test_nodes_are_where_words_lead(goal, memory, data):
             assert j[0] == j0[0] * k % found.older + found.oldest[before[0]]
     assert set(range(len(found.state))) >= reached
     assert len(set(found.codes.tolist())) == len(found.state)
-
-
-@given(targets())
-def test_useful_states_lead_to_one_that_counts(goal):
-    n = goal.delta.shape[1]
-    for q in range(n):
-        reach = {q}
-        for _ in range(n):
-            reach |= {int(to) for p in reach for to in goal.delta[:, p]}
-        assert useful(goal)[q] == any(goal.wanted[p] != DOES_NOT_COUNT for p in reach)

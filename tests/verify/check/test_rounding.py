@@ -94,6 +94,8 @@ def test_what_the_bounds_are_not_for_is_refused():
         format_of(tables(torch.float16))
     with pytest.raises(UnsupportedFormat, match="a width up to 1,024"):
         format_of(tables(b=1_025))
+    with pytest.raises(UnsupportedFormat, match="A, v, x0, W1: no entries"):
+        format_of(tables(b=0))
     for fill in (2.0**41, float("nan"), float("inf")):
         with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40"):
             format_of(tables(fill=fill))

@@ -6,11 +6,19 @@ from fsa2lrnn.errors import UnsupportedFormat
 from verify.falsify import Budget, Searched, Unfalsified
 
 
-@pytest.mark.parametrize("option", [{"seconds": 0}, {"length": 0}, {"width": -1}, {"random_words": -3}])
-def test_a_budget_says_what_is_wrong_with_it(option):
-    ((name, value),) = option.items()
-    with pytest.raises(UnsupportedFormat, match=f"budget: {name} = {value}, but at least"):
-        Budget(**option)
+@pytest.mark.parametrize(
+    ("name", "value", "least"),
+    [
+        ("seconds", 0, "more than 0 are"),
+        ("seconds", float("nan"), "more than 0 are"),
+        ("length", 0, "at least 1 is"),
+        ("width", -1, "at least 0 is"),
+        ("random_words", -3, "at least 0 is"),
+    ],
+)
+def test_a_budget_says_what_is_wrong_with_it(name, value, least):
+    with pytest.raises(UnsupportedFormat, match=f"budget: {name} = {value}, but {least} needed"):
+        Budget(**{name: value})
 
 
 def test_a_verdict_is_no_truth_value_and_says_whether_time_ran_out():
