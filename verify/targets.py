@@ -12,6 +12,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extract import paths
 from fsa2lrnn.symbols import align
 
 DOES_NOT_COUNT = -1
@@ -53,11 +54,7 @@ class Target:
 
     def states(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         """The states after every letter of words, from states `before` (B,) or the start: int64 (B, T) -> (B, T)."""
-        q = np.full(len(tokens), self.start) if before is None else before
-        found = np.empty_like(tokens)
-        for k in range(tokens.shape[1]):
-            q = found[:, k] = self.delta[tokens[:, k], q]
-        return found
+        return paths(self.delta, np.full(len(tokens), self.start) if before is None else before, tokens)
 
 
 def target(model: HasSymbols, machine: MooreMachine) -> Target:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rich.markup import escape
+
 from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import UnsupportedFormat
@@ -65,8 +67,10 @@ def certify(path: str, machine: MooreMachine, memory: int | None, out: Path | No
     return NO if certificate.horizon == 0 else 0
 
 
-def check(path: str, file: Path, as_json: bool) -> int:
-    """Whether a certificate holds for a model, by the checker, which imports nothing of the search."""
+def check(path: str, machine: MooreMachine, file: Path, as_json: bool) -> int:
+    """Whether a certificate is of this model and this machine and holds, by the checker, which imports nothing of the
+    search."""
+    from fsa2lrnn.automata.language import equivalent
     from verify.certificate import Certificate
     from verify.check import CertificateRefused
     from verify.check import check as check_certificate
@@ -74,6 +78,9 @@ def check(path: str, file: Path, as_json: bool) -> int:
     model, certificate = load(path), Certificate.load(file)
     why = None
     try:
+        if (word := equivalent(machine, certificate.machine)) is not None:
+            told = console.show_word(word) or "no letters"
+            raise CertificateRefused(f"it is of another machine: they differ after {told}")
         check_certificate(certificate, model)
     except CertificateRefused as error:
         why = str(error)
@@ -82,7 +89,7 @@ def check(path: str, file: Path, as_json: bool) -> int:
     elif why is None:
         console.facts(str(file), [*_certificate_rows(certificate), ("checked", "accepted")])
     else:
-        console.out.print(f"[red bold]refused:[/] {why}")
+        console.out.print(f"[red bold]refused:[/] {escape(why)}")
     return 0 if why is None else NO
 
 

@@ -17,7 +17,6 @@ from fsa2lrnn.cli.options import (
     LearnedModels,
     Mode,
     ModelOutput,
-    OptionalSource,
     Preset,
     Sampler,
     SecondsOption,
@@ -83,21 +82,22 @@ def compare(
 @app.command()
 def certify(
     model: LearnedModel,
-    source: OptionalSource = None,
+    source: Source,
     memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
-    check: Annotated[Path | None, typer.Option(help="judge this certificate of the model instead")] = None,
+    check: Annotated[Path | None, typer.Option(help="judge this certificate of both instead")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove up to which length a learned model is right on every word, in the floats that it computes."""
     from fsa2lrnn.cli import learned
 
-    if (check is None) == (source is None) or (check is not None and (memory is not None or output is not None)):
-        raise UnsupportedFormat("certify takes a MODEL and a SOURCE (--memory, -o), or a MODEL and --check FILE alone")
+    if check is not None and (memory is not None or output is not None):
+        raise UnsupportedFormat("--check judges a certificate that is there: it goes with neither --memory nor -o")
+    machine = sources.read_machine(source)
     if check is not None:
-        code = learned.check(model, check, as_json)
+        code = learned.check(model, machine, check, as_json)
     else:
-        code = learned.certify(model, sources.read_machine(str(source)), memory, output, as_json)
+        code = learned.certify(model, machine, memory, output, as_json)
     if code:
         raise typer.Exit(code)
 

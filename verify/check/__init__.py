@@ -1,4 +1,4 @@
-"""The judge of certificates. It trusts nothing of the search that found them, and shares no code with it.
+"""The judge of certificates. It trusts nothing of the search that found them, and imports nothing of it.
 
 What it trusts: the numbers of the model and the minimal machine (`SwitchedAffine`, `Target`), the bounds on rounding in
 `rounding`, and float64 with the enclosures of `verify.intervals`. What it does for a certificate by sets (L1 and L2 of

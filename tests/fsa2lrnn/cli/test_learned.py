@@ -45,14 +45,18 @@ def test_a_certificate_is_written_checked_and_refused(tmp_path):
     code, out = call("certify", EVEN5, "task:even_pair(5)", "--memory", "2", "-o", str(file), "--json")
     horizon = json.loads(out)["horizon"]
     assert (code, horizon >= 5) == (0, True)
-    code, out = call("certify", EVEN5, "--check", str(file))
+    code, out = call("certify", EVEN5, "task:even_pair(5)", "--check", str(file))
     assert code == 0
     assert "accepted" in out
     assert f"at most {horizon:,} letters" in out
-    code, out = call("certify", str(KEPT / "even5" / "seed-3.safetensors"), "--check", str(file), "--json")
+    other = str(KEPT / "even5" / "seed-3.safetensors")
+    code, out = call("certify", other, "task:even_pair(5)", "--check", str(file), "--json")
     facts = json.loads(out)
     assert (code, facts["accepted"]) == (1, False)
     assert facts["why_not"]
+    code, out = call("certify", EVEN5, "task:sum_mod(5)", "--check", str(file))
+    assert code == 1
+    assert "refused: it is of another machine: they differ after " in out
 
 
 def test_repair_writes_a_model_that_is_proved(tmp_path):

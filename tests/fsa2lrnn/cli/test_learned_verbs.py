@@ -10,8 +10,8 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "learned" / "sum2" / "see
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("certify", SUM2), "certify takes a MODEL and a SOURCE"),
-        (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "certify takes a MODEL and a SOURCE"),
+        (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json", "--memory", "2"), "goes with neither --memory nor"),
+        (("certify", SUM2, "task:sum_mod(2)", "--check", "c.json"), "No such file or directory: 'c.json'"),
         (("repair", SUM2, "task:sum_mod(2)", "--snap", "--mode", "dyadic"), "--snap replaces the model"),
         (("repair", SUM2, "task:sum_mod(2)", "-o", "x.pt"), "a model is written to a file ending in"),
         (("report", SUM2, "--against", "task:sum_mod(2)", "-o", "x.pdf"), "ending in .html"),
