@@ -23,6 +23,7 @@ TINY = Settings(
     steps=12, evaluate_every=4, stop_at=None, learning_rate=1e-2,
 )  # fmt: skip
 SEEDS = (0, 1, 5)
+HOUSEHOLDER = {"factors": 2, "normalisation": "none"}
 OTHER = {"token_shift": True, "connection": "concat", "normalisation": "clip", "gradient_clip": 0.1, "layers": 1}
 
 
@@ -39,7 +40,9 @@ def assert_close(outcome, other, tolerance=1e-5):
         assert one == pytest.approx(two, rel=1e-4)
 
 
-@pytest.mark.parametrize("changes", [{}, OTHER, {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine"}])
+@pytest.mark.parametrize(
+    "changes", [{}, OTHER, HOUSEHOLDER, {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine"}]
+)
 def test_stacked_runs_are_separate_runs_up_to_rounding(tmp_path, changes):
     settings = replace(TINY, **changes)
     outcomes = train_stacked(jobs(settings, tmp_path / "stacked"))
