@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 _INTERRUPTED = {"end": "interrupted"}
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.5  # after which a signal is noticed
+_PATIENCE_SECONDS = 30.0  # for a run that was told to save and end
 
 
 class Job(NamedTuple):
@@ -139,20 +141,23 @@ def _check_room(resources: dict[str, float], jobs: list[Job]) -> None:
 
 
 def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, Answer]]:
+    if stop.asked:
+        yield from ((job, Answer(_INTERRUPTED)) for job in jobs)
+        return
     remote = ray.remote(attempt)
     # A run that fails is tried again by the sweep, which keeps the traceback of each failure.
     running = {remote.options(max_retries=0, **_needs(job.settings)).remote(job): job for job in jobs}
-    cancelled = False
+    cancel_at = 0.0
     while running:
-        if stop.asked and not cancelled:
-            cancelled = True
+        if stop.asked and time.monotonic() >= cancel_at:
             for reference in running:
-                ray.cancel(reference)  # one that runs hears SIGINT
+                ray.cancel(reference)  # one that runs hears SIGINT, unless it was just about to begin: then never
+            cancel_at = time.monotonic() + _PATIENCE_SECONDS
         ended, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
         for reference in ended:
             job = running.pop(reference)
             try:
                 answer = ray.get(reference)
             except ray.exceptions.RayError:  # its process died, or it was cancelled before it heard signals
-                answer = Answer(_INTERRUPTED) if cancelled else Answer(None, traceback.format_exc())
+                answer = Answer(_INTERRUPTED) if stop.asked else Answer(None, traceback.format_exc())
             yield job, answer

@@ -5,6 +5,8 @@ import os
 import socket
 import subprocess
 import sys
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,7 @@ import torch
 
 from experiments import engines
 from experiments.engines import Job, attempt, on_ray, serial
+from experiments.run_folder import SETTINGS
 from experiments.seeds import Plan
 from experiments.settings import Settings
 from experiments.train import Stop
@@ -38,8 +41,14 @@ def without_places(answer):
     return {name: x for name, x in answer.result.items() if name not in ("folder", "model")}
 
 
+def ask_once_begun(stop, folder):
+    while not (folder / SETTINGS).exists():
+        time.sleep(0.01)
+    stop.asked = True
+
+
 def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
-    pytest.importorskip("ray")
+    ray = pytest.importorskip("ray")
     with serial(Stop()) as run:
         wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}
     monkeypatch.chdir(tmp_path)
@@ -50,9 +59,15 @@ def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
             UnsupportedFormat, match="a run asks for 2 CPUs of 1 here: lower threads, or give a cluster"
         ):
             list(run([Job(replace(TINY, threads=2), tmp_path / "wide", PLAN)]))
-        stop.asked = True
         endless = [Job(replace(TINY, steps=10**9, seed=i), tmp_path / f"endless-{i}", PLAN) for i in (0, 1)]
+        calls, cancel = [], ray.cancel
+        monkeypatch.setattr(engines, "_PATIENCE_SECONDS", 0.1)
+        monkeypatch.setattr(ray, "cancel", lambda x: calls.append(x) or (len(calls) > 2 and cancel(x)))  # two get lost
+        threading.Thread(target=ask_once_begun, args=(stop, endless[0].folder)).start()
         assert [answer.result["end"] for _, answer in run(endless)] == ["interrupted"] * 2
+        assert len(calls) > 2
+        assert {answer.result["end"] for _, answer in run(endless)} == {"interrupted"}  # and none is begun
+        assert not endless[1].folder.exists()
     assert found.keys() == wanted.keys() == {0, 1, 2}
     for i in (0, 2):
         assert without_places(found[i]) == without_places(wanted[i])
