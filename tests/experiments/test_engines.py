@@ -127,22 +127,34 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
     token = "0123456789abcdef" * 4
     for name, value in {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": token, "RAY_USAGE_STATS_ENABLED": "0"}.items():
         monkeypatch.setenv(name, value)
-    ray = Path(sys.executable).with_name("ray")
-    start = [ray, "start", "--head", "--port", "6398", "--num-cpus", "2", "--include-dashboard", "false"]
-    subprocess.run([*start, "--temp-dir", "/tmp/ray-cluster"], check=True, capture_output=True)
-    sweep = [sys.executable, "-m", "experiments.sweep", "--address", "127.0.0.1:6398", "--out", tmp_path / "out"]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    address = f"127.0.0.1:{port}"
+    head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
+    sweep = [sys.executable, "-m", "experiments.sweep", "--address", address, "--out", tmp_path / "out"]
     few = ["--tasks", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
-    try:
-        for seeds, before in (["0", "1"], 0), (["0", "1", "2"], 2):
-            done = subprocess.run([*sweep, *few, "--seeds", *seeds], check=True, capture_output=True, text=True)
-            assert f"{len(seeds)} runs, {before} of them finished before" in done.stderr
-            assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == len(seeds)
-        stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
-        done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
-        assert done.returncode == 2
-        assert "if the cluster asks for a token" in done.stderr
-    finally:
-        subprocess.run([ray, "stop"], check=True, capture_output=True)
+    with subprocess.Popen([*head, "--include-dashboard=false"], stdout=subprocess.DEVNULL) as cluster:
+        try:
+            wait_for(address)
+            for seeds, before in (["0", "1"], 0), (["0", "1", "2"], 2):
+                done = subprocess.run([*sweep, *few, "--seeds", *seeds], check=True, capture_output=True, text=True)
+                assert f"{len(seeds)} runs, {before} of them finished before" in done.stderr
+                assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == len(seeds)
+            stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
+            done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
+            assert done.returncode == 2
+            assert "if the cluster asks for a token" in done.stderr
+        finally:
+            cluster.terminate()
+
+
+def wait_for(address):
+    for _ in range(60):
+        try:
+            return engines._check_reachable(address)
+        except ConnectionError:
+            time.sleep(1)
+    raise TimeoutError(address)
 
 
 def test_ray_is_asked_for(monkeypatch):
