@@ -151,7 +151,7 @@ def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tupl
     while running:
         if stop.asked and time.monotonic() >= cancel_at:
             for reference in running:
-                ray.cancel(reference)  # one that runs hears SIGINT, unless it was just about to begin: then never
+                ray.cancel(reference)  # one that runs hears SIGINT; a call was seen to get lost, so more follow
             cancel_at = time.monotonic() + _PATIENCE_SECONDS
         ended, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
         for reference in ended:
