@@ -38,15 +38,15 @@ coverage: $(READY) ## tests with branch coverage
 	$(BIN)/pytest -q -n auto -m "not slow" --cov --cov-report=term-missing:skip-covered
 
 bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of both READMEs
-	$(BIN)/python -m experiments.bench_scans
-	$(BIN)/python -m experiments.bench_machines
-	$(BIN)/python -m experiments.bench_words
-	$(BIN)/python -m experiments.bench_steps
+	$(BIN)/python -m experiments.benchmarks.scans
+	$(BIN)/python -m experiments.benchmarks.machines
+	$(BIN)/python -m experiments.benchmarks.words
+	$(BIN)/python -m experiments.benchmarks.steps
 	$(BIN)/python -m experiments.readme
 
 tables: $(READY) ## families and cascades again, proofs and all; then the tables of both READMEs
-	$(BIN)/python -m experiments.families_table
-	$(BIN)/python -m experiments.cascade_table
+	$(BIN)/python -m experiments.studies.families
+	$(BIN)/python -m experiments.studies.cascades
 	$(BIN)/python -m experiments.readme
 
 clean:           ## remove the environment and caches

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import bench_tables, results_io
+from experiments import results_io, tables
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
@@ -33,7 +33,7 @@ def measurements() -> str:
     words = results_io.read("bench_words")["results"][1]
     (one_word,) = (name for name in words["over"] if name.startswith("one word, ") and "kept" not in name)
     over = words["over"][one_word]
-    return bench_tables.machines() + "\n".join(
+    return tables.machines() + "\n".join(
         [
             "",
             f"On the CPU ({document['torch_threads']} thread), forward and backward, with eight blocks of 8, the "
@@ -129,23 +129,30 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "training": Section(training, ("training",)),
-    "runs": Section(bench_tables.runs, ("training",)),
-    "sweep": Section(bench_tables.sweep, ("sweep_families",)),
-    "learned": Section(bench_tables.learned, ("learned",)),
-    "learned_models": Section(bench_tables.learned_models, ("learned",)),
-    "machines": Section(bench_tables.machines, ("bench_machines",)),
-    "scans": Section(bench_tables.scans, ("bench_scans",)),
-    "scan_lengths": Section(bench_tables.scan_lengths, ("bench_scan_lengths",)),
-    "steps": Section(bench_tables.steps, ("bench_steps",)),
-    "words": Section(bench_tables.words, ("bench_words",)),
-    "gpu": Section(bench_tables.gpu, ("bench_gpu",)),
+    "runs": Section(tables.runs, ("training",)),
+    "sweep": Section(tables.sweep, ("sweep_families",)),
+    "learned": Section(tables.learned, ("learned",)),
+    "learned_models": Section(tables.learned_models, ("learned",)),
+    "machines": Section(tables.machines, ("bench_machines",)),
+    "scans": Section(tables.scans, ("bench_scans",)),
+    "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
+    "steps": Section(tables.steps, ("bench_steps",)),
+    "words": Section(tables.words, ("bench_words",)),
+    "gpu": Section(tables.gpu, ("bench_gpu",)),
 }
-# The scripts that write results of another name.
+# The script that writes each file of results, with its arguments.
 WRITERS = {
-    "bench_scan_lengths": "bench_scans",
-    "learned": "learned_table",
-    "training": "training_table FOLDER…",
-    "sweep_families": "sweep_table families FOLDER",
+    "bench_gpu": "benchmarks.gpu",
+    "bench_machines": "benchmarks.machines",
+    "bench_scan_lengths": "benchmarks.scans",
+    "bench_scans": "benchmarks.scans",
+    "bench_steps": "benchmarks.steps",
+    "bench_words": "benchmarks.words",
+    "cascade_table": "studies.cascades",
+    "families_table": "studies.families",
+    "learned": "studies.learned",
+    "sweep_families": "studies.sweeps families FOLDER",
+    "training": "studies.training FOLDER…",
 }
 
 
@@ -155,7 +162,7 @@ def shown(name: str) -> str:
     missing = [results for results in section.results if not (results_io.RESULTS / f"{results}.json").exists()]
     if not missing:
         return section.text()
-    commands = dict.fromkeys(f"`python -m experiments.{WRITERS.get(results, results)}`" for results in missing)
+    commands = dict.fromkeys(f"`python -m experiments.{WRITERS[results]}`" for results in missing)
     return f"Not measured yet: {', '.join(commands)} would write the numbers.\n"
 
 

@@ -7,23 +7,12 @@ import platform
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from fsa2lrnn import __version__
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.versions import versions
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def versions() -> dict[str, str]:
-    """Of what numbers depend on."""
-    return {
-        "fsa2lrnn": __version__,
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-    }
 
 
 def write(name: str, results: Any, command: str) -> Path:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.tables import walk, walk_words
+from fsa2lrnn.graph_kernels import walk, walk_words
 
 LANES = 8  # words, or pieces of one, that are in flight at once
 FEW_STATES = 8  # chains of loads that a core follows in about the time of one

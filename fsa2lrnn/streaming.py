@@ -15,9 +15,9 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extract import extract
+from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.leaps import Leaps
 from fsa2lrnn.lrnn.model import LRNN, decode
-from fsa2lrnn.tables import walk
 
 LONG = 1 << 18  # letters from which reading the transition table out of the model pays
 _TABLE_STATES = 20_000

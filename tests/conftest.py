@@ -1,18 +1,23 @@
-"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, and judges
-in a hurry."""
+"""Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, judges in a
+hurry, and a kept model judged."""
 
 import os
+from functools import cache
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn import load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.gates import Gate
+from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.check import digest
+from fsa2lrnn.judge.falsify import Budget
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
-from verify.certificate import Certificate
-from verify.check import digest
+from fsa2lrnn.report.judgement import judge
 
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
@@ -137,5 +142,19 @@ def short_certificates():
         return Certificate(5, np.zeros(0), "enumeration", "float32", ("sequential",), 0.0, digest(model), machine)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("experiments.judge.certify", enumerated)
+        patch.setattr("fsa2lrnn.report.judgement.certify", enumerated)
         yield
+
+
+@pytest.fixture(scope="module")
+def judged(short_certificates):  # noqa: ARG001
+    """The judgement on a kept model of EvenPair(5) whose failing words are short, the model, and the steps told."""
+    return _judged()
+
+
+@cache
+def _judged():
+    steps = []
+    model = load(MODELS / "even5" / "seed-4.safetensors")
+    budget = Budget(seconds=5, length=60, random_words=16)
+    return judge(model, zoo.even_pair(5), budget, say=steps.append), model, steps

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from experiments.cascade_table import MODULUS, REFERENCES, check_digits, every_expression, values_along
+from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli.demo import evaluate, random_expression
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.symbols import encode
-from verify import mutants
+from fsa2lrnn.testing import mutants
 
 FORMS = [reference for reference in REFERENCES if reference.source.startswith("mod_arith")]
 

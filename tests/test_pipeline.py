@@ -14,11 +14,11 @@ from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extract import extract
+from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
-from verify import Proved, prove_equivalent
-from verify.strategies import machines, wreath_products
+from fsa2lrnn.testing.strategies import machines, wreath_products
 
 N_RANDOM, N_BATCHES = 200, 20
 N_CASCADES, N_CASCADE_BATCHES = 300, 20

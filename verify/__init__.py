@@ -1,5 +1,1 @@
-"""Judges of models and machines: proofs, and the strategies that test them. Imports fsa2lrnn, never the reverse."""
-
-from verify.equivalence import Proved, Refuted, Undecided, prove_equivalent
-
-__all__ = ["Proved", "Refuted", "Undecided", "prove_equivalent"]
+"""The claims, the paper's and ours, as checked objects: `python -m verify`. They use the library; nothing uses them."""

@@ -1,8 +1,28 @@
-"""`python -m verify` is `fsa2lrnn verify --paper`: every proposition checked, with a summary."""
+"""`python -m verify`: every proposition checked, with a summary. Exit codes as those of `fsa2lrnn`."""
 
-import sys
+from __future__ import annotations
 
-from fsa2lrnn.cli import main
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import end_with_one_line
+
+app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option_names": ["-h", "--help"]})
+
+
+@app.command()
+def verify(
+    paper: Annotated[bool, typer.Option("--paper", help="only what the paper, or its released code, claims")] = False,
+    deep: Annotated[bool, typer.Option("--deep", help="thousands of cases each")] = False,
+    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="this proposition; repeatable")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+) -> None:
+    """Check the propositions, the paper's and ours; exit 1 where an answer is not the expected one."""
+    from verify import runner
+
+    runner.main(paper, deep, only or [], as_json)
+
 
 if __name__ == "__main__":
-    main(["verify", "--paper", *sys.argv[1:]])
+    end_with_one_line(app)

@@ -7,7 +7,7 @@ from typing import Literal, cast, get_args
 
 import numpy as np
 
-from fsa2lrnn import tables
+from fsa2lrnn import graph_kernels as tables
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat

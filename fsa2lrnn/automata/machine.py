@@ -104,7 +104,7 @@ class MooreMachine:
         """q₁ … q_T, int64, shape (T,). Raises `InvalidWord` for an unknown letter."""
         tokens = encode(word, self.alphabet)
         if len(tokens) > _SHORT_WORD:
-            from fsa2lrnn.tables import walk
+            from fsa2lrnn.graph_kernels import walk
 
             return walk(self.delta, self.start, tokens)
         states, q = np.empty(len(tokens), np.int64), self.start

@@ -28,7 +28,12 @@ app.add_typer(learned_verbs.app)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """The console script: runs the app and turns errors that input can cause into one line and an exit code."""
+    """The console script."""
+    end_with_one_line(app, arguments)
+
+
+def end_with_one_line(app: typer.Typer, arguments: list[str] | None = None) -> NoReturn:
+    """Run an app and turn errors that input can cause into one line and an exit code."""
     from rich.markup import escape
 
     from fsa2lrnn.cli import console

@@ -15,9 +15,9 @@ from fsa2lrnn import symbols
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.extract import Extraction
+    from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
     from fsa2lrnn.lrnn.config import LRNNConfig
     from fsa2lrnn.lrnn.model import LRNN
-    from verify.equivalence import Proved, Refuted, Undecided
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -151,7 +151,7 @@ def verdict_json(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
 
 def verdict_text(verdict: Proved | Refuted | Undecided) -> str:
     """A verdict with its evidence, in a few lines of rich markup."""
-    from verify.equivalence import Proved, Refuted
+    from fsa2lrnn.judge.equivalence import Proved, Refuted
 
     if isinstance(verdict, Proved):
         return (

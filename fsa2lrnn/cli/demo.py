@@ -25,9 +25,9 @@ from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import congruence_coordinates
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extract import extract
+from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
-from verify.equivalence import Proved, Refuted, Undecided, prove_equivalent
 
 MODULUS = 5
 SHORT = "1+2-3*4"  # the paper's own example, §4.1

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments.judge import Judgement, judge
-from experiments.keep_models import as_tables
-from experiments.report import write
-from experiments.report.assemble import of_judgements
-from experiments.settings import preset
-from experiments.train import Progress, train
 from fsa2lrnn.cli import console, learned
+from fsa2lrnn.judge.falsify import Budget, Falsified
 from fsa2lrnn.lrnn.checkpoint import save
-from verify.falsify import Budget, Falsified
+from fsa2lrnn.lrnn.foreign import as_tables
+from fsa2lrnn.report import write
+from fsa2lrnn.report.assemble import of_judgements
+from fsa2lrnn.report.judgement import Judgement, judge
+from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.train import Progress, train
 
 TASK = "task:sum_mod(5)"
 SETTINGS = {"steps": 6_000}  # at most: training stops at accuracy 1.0 on words of 500 letters

@@ -22,13 +22,10 @@ from fsa2lrnn.cli.options import (
     ModelOrSource,
     ModelOutput,
     Normalisation,
-    OptionalModel,
-    OptionalSource,
     Scan,
     Source,
     TokenShiftOption,
 )
-from fsa2lrnn.errors import UnsupportedFormat
 
 app = typer.Typer()
 
@@ -115,13 +112,8 @@ def explain_(
 
 @app.command()
 def verify(
-    model: OptionalModel = None,
-    source: OptionalSource = None,
-    paper: Annotated[
-        bool, typer.Option("--paper", help="check the propositions instead, the paper's and ours")
-    ] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="with --paper: thousands of cases each")] = False,
-    only: Annotated[list[str] | None, typer.Option(metavar="ID", help="with --paper: this one; repeatable")] = None,
+    model: ModelOrSource,
+    source: Source,
     budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
     dtype: DtypeOption = "float32",
@@ -130,18 +122,8 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
     from fsa2lrnn.cli import console
-    from verify.equivalence import Proved, prove_equivalent
+    from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 
-    if paper != (model is None) or paper != (source is None) or (not paper and (deep or only)):
-        given = " ".join(filter(None, [model, source, "--paper" * paper, "--deep" * deep, "--only" * bool(only)]))
-        raise UnsupportedFormat(
-            f"verify was given {given or 'nothing'}: it takes a MODEL and a SOURCE, or --paper alone (--deep, --only)"
-        )
-    if model is None or source is None:
-        from fsa2lrnn.cli import paper as propositions
-
-        propositions.main(deep, only or [], as_json)
-        return
     machine = sources.read_machine(source, completion)
     verdict = prove_equivalent(sources.model_of(model, dtype, completion), machine, budget, empty_word)
     if as_json:

@@ -11,16 +11,16 @@ from rich.markup import escape
 from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import is_switched
-from verify.falsify import Budget, Falsified, Unfalsified, falsify
 
 if TYPE_CHECKING:
-    from experiments.judge import Judgement
-    from experiments.repair import Columns, Mode
     from fsa2lrnn.automata.machine import MooreMachine
-    from verify.certificate import Certificate
+    from fsa2lrnn.judge.certificate import Certificate
+    from fsa2lrnn.repair import Columns, Mode
+    from fsa2lrnn.report.judgement import Judgement
 
 _SHOWN_WORD = 72  # letters of a failing word
 
@@ -29,9 +29,9 @@ def compare(
     paths: Sequence[str], source: str, seconds: float, evaluated: dict[str, Any], plot: Path | None, as_json: bool
 ) -> None:
     """Accuracy by length beside the constructed model, and what is known of each learned one but a certificate."""
-    from experiments import compare as comparison
-    from experiments.align import align
     from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.report.align import align
+    from fsa2lrnn.training import compare as comparison
 
     machine, models = MooreMachine.from_source(source), _load_all(paths)
     document = comparison.compare(source, models, **evaluated)
@@ -52,7 +52,7 @@ def compare(
 
 def certify(path: str, machine: MooreMachine, memory: int | None, out: Path | None, as_json: bool) -> int:
     """N such that the model is right on every word of at most N letters, with the sets that prove it."""
-    from verify.certify import certify as certify_model
+    from fsa2lrnn.judge.certify import certify as certify_model
 
     model = load(path)
     certificate = certify_model(model, machine, "auto" if memory is None else memory)
@@ -71,9 +71,9 @@ def check(path: str, machine: MooreMachine, file: Path, as_json: bool) -> int:
     """Whether a certificate is of this model and this machine and holds, by the checker, which imports nothing of the
     search."""
     from fsa2lrnn.automata.language import equivalent
-    from verify.certificate import Certificate
-    from verify.check import CertificateRefused
-    from verify.check import check as check_certificate
+    from fsa2lrnn.judge.certificate import Certificate
+    from fsa2lrnn.judge.check import CertificateRefused
+    from fsa2lrnn.judge.check import check as check_certificate
 
     model, certificate = load(path), Certificate.load(file)
     why = None
@@ -97,10 +97,10 @@ def repair(
     path: str, source: str, columns: Columns, mode: Mode, use_snap: bool, out: Path | None, as_json: bool
 ) -> None:
     """The learned model with its errors mended, and what that changed."""
-    from experiments.judge import long_accuracy, mend
-    from experiments.repair import snap
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.errors import NotExpressible
+    from fsa2lrnn.repair import snap
+    from fsa2lrnn.report.judgement import long_accuracy, mend
 
     model, machine = load(path), MooreMachine.from_source(source)
     if use_snap:
@@ -126,8 +126,8 @@ def report(
     paths: Sequence[str], source: str, out: Path, seconds: float, evaluated: dict[str, Any], as_json: bool
 ) -> None:
     """One page on learned, repaired and constructed models, and the same facts as JSON."""
-    from experiments.report import verdict, write
-    from experiments.report.assemble import assemble
+    from fsa2lrnn.report import verdict, write
+    from fsa2lrnn.report.assemble import assemble
 
     if out.suffix != ".html":
         raise UnsupportedFormat(f"output {out}: the page is written to a file ending in .html")

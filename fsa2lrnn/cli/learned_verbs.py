@@ -49,8 +49,8 @@ def train_(
     as_json: JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and judge them at lengths they have not seen."""
-    from experiments.seeds import Plan
     from fsa2lrnn.cli import train as training
+    from fsa2lrnn.training.seeds import Plan
 
     given = {"steps": steps, "sampler": sampler, "device": device, "init": init, "noise": noise}
     changed = training.assignments(changes or []) | {name: x for name, x in given.items() if x is not None}

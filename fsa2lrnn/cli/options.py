@@ -36,8 +36,6 @@ SecondsOption = Annotated[float, typer.Option(min=0.1, help="seconds a model for
 ModelOutput = Annotated[
     Path | None, typer.Option("--output", "-o", help=f"write the new model here ({MODEL_SUFFIX})", show_default=False)
 ]
-OptionalSource = Annotated[str | None, typer.Argument(metavar="SOURCE", help=_SOURCE, show_default=False)]
-OptionalModel = Annotated[str | None, typer.Argument(metavar="MODEL", help=_MODEL, show_default=False)]
 CompletionOption = Annotated[
     Completion | None,
     typer.Option(help="where missing transitions lead; by default acceptors reject, others are refused"),

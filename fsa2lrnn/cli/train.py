@@ -11,12 +11,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from experiments.seeds import Judged, Plan, run_seeds
-from experiments.settings import Settings, preset
-from experiments.train import Progress
 from fsa2lrnn.cli import console
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.training.seeds import Judged, Plan, run_seeds
+from fsa2lrnn.training.settings import Settings, preset
+from fsa2lrnn.training.train import Progress
 
 INTERRUPTED = 130  # what shells expect after Ctrl-C
 

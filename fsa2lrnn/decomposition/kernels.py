@@ -1,5 +1,5 @@
 # pyright: standard
-"""Compiled kernels on partitions, in the manner of `fsa2lrnn.tables`: numpy arrays in and out, nothing checked.
+"""Compiled kernels on partitions, in the manner of `fsa2lrnn.graph_kernels`: numpy arrays in and out, nothing checked.
 
 A partition of n states is int64, shape (n,), its blocks numbered 0, 1, … by first appearance. `maps` is int64, shape
 (k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map sends into blocks.

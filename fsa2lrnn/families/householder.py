@@ -52,7 +52,7 @@ class HouseholderWitness:
 
     def lower(self) -> LRNN:
         """A running module whose transitions are these products (`lrnn.householder`), in float64."""
-        from fsa2lrnn.lower_affine import lower_householder
+        from fsa2lrnn.lower.witness import lower_householder
 
         return lower_householder(self)
 

@@ -62,7 +62,7 @@ class LiquidWitness:
 
     def lower(self) -> LRNN:
         """A running module with the tables A + diag(Bu) and Bu in float64, rounded where not `is_exact`."""
-        from fsa2lrnn.lower_affine import lower_liquid
+        from fsa2lrnn.lower.witness import lower_liquid
 
         return lower_liquid(self)
 

@@ -191,7 +191,7 @@ class Witness:
         Integer weights compute without rounding, as `verify.prove_equivalent` confirms for all lengths. Rotations
         round; `safe_length` bounds the words on which the module's outputs are still right.
         """
-        from fsa2lrnn.lower_affine import lower_witness
+        from fsa2lrnn.lower.witness import lower_witness
 
         return lower_witness(self)
 

@@ -11,7 +11,9 @@ from torch import Tensor
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+
+_SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
 
 
 def from_released(
@@ -172,3 +174,26 @@ def from_tables(tables: SwitchedAffine, normalisation: str = "none", p: float = 
             'columns of a p-norm above 1 need the rule "none"'
         )
     return model
+
+
+def as_tables(model: LRNN) -> LRNN:
+    """A model of one layer over letters with look-ups for gates.
+
+    Raises `CheckpointError` unless its logits are those of `model`, bit for bit, on words of random letters.
+    """
+    kept, drawn = from_tables(switched(model)), torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        words = [torch.randint(len(model.alphabet), shape, generator=drawn) for shape in _SHAPES]
+        differing = [
+            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not _same(model(tokens), kept(tokens))
+        ]
+    if differing:
+        raise CheckpointError(
+            f"the tables do not give the model's own logits, bit for bit, on (words, letters) = {differing}: keep its "
+            "weights"
+        )
+    return kept
+
+
+def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn import tables
+from fsa2lrnn import graph_kernels as tables
 from fsa2lrnn.leaps import FEW_STATES, LANES, LONG, Leaps
 from fsa2lrnn.lrnn.config import IndexLayerConfig
 from fsa2lrnn.lrnn.scans import check_method

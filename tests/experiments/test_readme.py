@@ -33,26 +33,26 @@ def test_a_wrong_number_would_be_mended():
 
 def test_what_was_not_measured_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setattr(results_io, "RESULTS", tmp_path)
-    assert readme.shown("gpu") == "Not measured yet: `python -m experiments.bench_gpu` would write the numbers.\n"
-    assert "`python -m experiments.training_table FOLDER…`" in readme.shown("training")
+    assert readme.shown("gpu") == "Not measured yet: `python -m experiments.benchmarks.gpu` would write the numbers.\n"
+    assert "`python -m experiments.studies.training FOLDER…`" in readme.shown("training")
     (tmp_path / "bench_scans.json").write_text("{}")
-    commands = re.findall(r"experiments\.(\w+)`", readme.shown("measurements"))
-    assert commands == ["bench_machines", "bench_words"]
+    commands = re.findall(r"experiments\.([\w.]+)`", readme.shown("measurements"))
+    assert commands == ["benchmarks.machines", "benchmarks.words"]
 
 
 def test_every_command_is_a_script():
     for section in readme.SECTIONS.values():
         for results in section.results:
-            name = readme.WRITERS.get(results, results).split()[0]
+            name = readme.WRITERS[results].split()[0].replace(".", "/")
             written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', (SOURCES / f"{name}.py").read_text("utf-8"))
             assert any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", each), results) for each in written), results
 
 
 def test_the_table_of_scripts_names_real_ones():
     rows = re.findall(r"^\| (`.*`) \| ", readme.FILES[1].read_text(encoding="utf-8"), re.MULTILINE)
-    names = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    names = [name for row in rows for name in re.findall(r"`([\w/.]+)`", row)]
     assert len(names) > 10
-    assert [n for n in names if not ((SOURCES / f"{n}.py").exists() or (SOURCES / n / "__init__.py").exists())] == []
+    assert [name for name in names if not (SOURCES / name).exists()] == []
 
 
 def test_results_say_how_they_came_about():

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import compile_machine
-from verify import Proved, Refuted, Undecided, mutants, prove_equivalent
+from fsa2lrnn.testing import mutants
 
 BUDGET = 2_000  # a fault can make the states of a layer grow without end
 

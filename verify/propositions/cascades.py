@@ -19,12 +19,13 @@ from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.search import Decomposition, decompose
+from fsa2lrnn.judge import equivalence
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
-from verify import equivalence, mutants
+from fsa2lrnn.testing import mutants
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines, wreath_products
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted, trial
-from verify.strategies import aperiodic_machines, machines, permutation_machines, wreath_products
 
 Compiler = Callable[..., LRNN]
 Sizes = Callable[[np.ndarray, np.ndarray, np.ndarray], int]

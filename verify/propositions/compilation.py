@@ -14,15 +14,15 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.judge import equivalence
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import normalise, released_scale
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import DenseTables, GatedStack, Recurrence
-from verify import equivalence
+from fsa2lrnn.testing.strategies import every_machine, machines, recurrences, words
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted, trial
 from verify.propositions.stability import Rule
-from verify.strategies import every_machine, machines, recurrences, words
 
 Compiler = Callable[..., LRNN]
 Tables = Callable[[MooreMachine], Recurrence]

@@ -12,7 +12,7 @@ from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.families import Impossibility, Rejected, Witness, represent
-from verify import equivalence
+from fsa2lrnn.judge import equivalence
 from verify.propositions.contradiction import (
     PAPER,
     PARITY,

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from fsa2lrnn.errors import UnsupportedFormat
-from verify.equivalence import Verdict
+from fsa2lrnn.judge.equivalence import Verdict
 
 T = TypeVar("T")
 
@@ -135,6 +135,11 @@ class Proposition:
     check: Callable[..., Answer]
     expects: type[Proved] | type[Tested] | type[Refuted] | type[Undecided]
     instead: str = ""
+
+    @property
+    def is_of_paper(self) -> bool:
+        """Whether the paper, or the code released with it, says so or leaves it open."""
+        return self.source.startswith(("the paper", "the code released with the paper"))
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.testing.strategies import block_transitions
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, Undecided, refuted, trial
 from verify.stability import FORMATS, growth_bound, measured_overflow, overflow_length, witness
-from verify.strategies import block_transitions
 
 ROUNDING = 1e-12  # relative, of a p-norm in float64
 TEST_LENGTH = 500  # the length at which the paper tests

@@ -1,5 +1,5 @@
 # pyright: standard
-"""Compiled kernels on maps and graphs, in the manner of `fsa2lrnn.tables`: numpy arrays in and out, nothing checked.
+"""Compiled kernels on maps and graphs, as in `fsa2lrnn.graph_kernels`: numpy arrays in and out, nothing checked.
 
 A map of n states is a row of n unsigned integers; a graph is `successors[i, a]`, shape (N, k), with −1 for no edge.
 """

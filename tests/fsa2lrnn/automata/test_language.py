@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import complete, equivalent, minimise, product, trim
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas, machines, words
+from fsa2lrnn.testing.strategies import dfas, machines, words
 
 compiling = settings(deadline=None)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import InvalidMachine, InvalidWord
-from verify.strategies import machines, words
+from fsa2lrnn.testing.strategies import machines, words
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [False, True])
 NOT_ONE_STATE = (

@@ -5,8 +5,8 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import console
+from fsa2lrnn.judge import Proved, Refuted, Undecided
 from fsa2lrnn.lower import compile_machine
-from verify import Proved, Refuted, Undecided
 
 
 def test_verdicts_in_words():

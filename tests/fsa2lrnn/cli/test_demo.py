@@ -11,7 +11,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import demo
 from fsa2lrnn.cli.demo import by_fields, evaluate, random_expression
 from fsa2lrnn.errors import NotExpressible
-from verify import Proved, Refuted
+from fsa2lrnn.judge import Proved, Refuted
 
 
 @given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from experiments.settings import preset
 from fsa2lrnn.cli import demo_learned
-from verify.falsify import Budget
+from fsa2lrnn.judge.falsify import Budget
+from fsa2lrnn.training.settings import preset
 
 
 @pytest.mark.usefixtures("short_certificates")

@@ -95,12 +95,6 @@ def test_the_demo_tells_the_story(call):
     assert {proof["verdict"] for proof in facts["rooms"]["proofs"].values()} == {"proved"}
 
 
-def test_the_propositions_of_the_paper(call):
-    code, out, _ = call("verify", "--paper", "--only", "worked-examples", "--only", "prop-1-words")
-    assert code == 0
-    assert "2 propositions: 2 proved, all as expected" in out
-
-
 def test_a_trace_prints_one_output_a_line(call):
     code, out, _ = call("run", "task:sum_mod(3)", "-", "--trace", stdin="1 2 2\n1\n")
     assert (code, out.split()) == (0, ["1", "0", "2", "0"])
@@ -142,14 +136,6 @@ def test_a_small_extracted_machine_is_shown_as_a_table(call):
         (("compile", "machine.xyz"), "machine.xyz"),
         (("compile", "task:sum_mod(5)", "-o", "no/such/folder/m.safetensors"), "no/such/folder"),
         (("verify", "task:sum_mod(5)", "task:sum_mod(3)"), "the alphabets differ"),
-        (("verify",), "verify was given nothing: it takes a MODEL and a SOURCE, or --paper alone"),
-        (("verify", "task:parity"), "verify was given task:parity: it takes a MODEL and a SOURCE"),
-        (("verify", "task:parity", "task:parity", "--deep"), "or --paper alone (--deep, --only)"),
-        (("verify", "task:parity", "--paper"), "verify was given task:parity --paper"),
-        (
-            ("verify", "--paper", "--only", "eq-8"),
-            "proposition 'eq-8' is not in the registry: choose from prop-1-words",
-        ),
         (("extract", "task:length_mod(50)", "--max-states", "10"), "more than 10 states are reached"),
         (("extract", "task:parity", "-o", "m.xyz"), "m.xyz"),
     ],
@@ -206,3 +192,9 @@ def test_a_long_pipe_through_the_installed_command():
     assert answer["output"] == (100_000 * (1 + 2 - 12) + 1) % 5
     assert answer["method"] == "walked on the model's 51-state table, 2 letters at a time"
     assert zoo.mod_arith(5).transduce(word)[-1] == answer["output"]
+
+
+def test_verify_asks_for_both(call):
+    code, _, err = call("verify", "task:parity")
+    assert code == 2
+    assert "Missing argument" in err

@@ -7,9 +7,9 @@ from typer.testing import CliRunner
 
 import fsa2lrnn.cli as cli
 from fsa2lrnn import load, zoo
-from verify.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 
-KEPT = Path(__file__).parents[3] / "experiments" / "learned"
+KEPT = Path(__file__).parents[3] / "experiments" / "models"
 SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")
 
 

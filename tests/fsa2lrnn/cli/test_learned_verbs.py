@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-SUM2 = str(Path(__file__).parents[3] / "experiments" / "learned" / "sum2" / "seed-0.safetensors")
+SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 
 
 @pytest.mark.parametrize(

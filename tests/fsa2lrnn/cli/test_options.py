@@ -11,8 +11,8 @@ def test_options_load_typer_and_nothing_heavy():
 
 
 def test_the_choices_are_those_of_the_code():
-    from experiments import data, repair, settings
     from fsa2lrnn import compile as compiler
+    from fsa2lrnn import repair
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
     from fsa2lrnn.extract import learned
@@ -20,6 +20,7 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.lrnn import index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import METHODS
+    from fsa2lrnn.training import data, settings
 
     assert get_args(options.Columns) == get_args(repair.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from experiments.seeds import Plan
 from fsa2lrnn.cli.train import assignments, main, share, whole_numbers
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.seeds import Plan
 
 TINY = {
     "embedding_dim": 4, "block": 2, "heads": 2, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "steps": 4,

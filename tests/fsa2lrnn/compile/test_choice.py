@@ -5,9 +5,9 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
-from verify.equivalence import Proved, prove_equivalent
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 @pytest.mark.parametrize("seed", range(10))

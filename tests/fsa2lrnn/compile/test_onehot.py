@@ -9,9 +9,9 @@ from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.onehot import dense_bytes, share_cells
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, IndexTables
-from verify.equivalence import Proved, prove_equivalent
-from verify.strategies import machines, permutation_machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 
 @given(machines())

@@ -11,7 +11,7 @@ from fsa2lrnn.decomposition import bound
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.coordinates import assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
-from verify.strategies import aperiodic_machines, machines, permutation_machines
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
 
 def orders(m):

@@ -11,7 +11,7 @@ from fsa2lrnn.decomposition.cascade import Cascade, Component, kind_of
 from fsa2lrnn.decomposition.coordinates import assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, InvalidWord
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def mod4():

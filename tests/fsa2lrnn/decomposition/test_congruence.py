@@ -11,7 +11,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition import congruence, kernels
 from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def every_partition(n):

@@ -11,7 +11,7 @@ from fsa2lrnn.decomposition.cascade import kind_of
 from fsa2lrnn.decomposition.coordinates import FREE, Cover, assemble, constant_coordinates
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.errors import InvalidMachine
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def multiplication(M=5):

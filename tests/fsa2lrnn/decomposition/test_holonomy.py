@@ -10,7 +10,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.holonomy import _Tiling, holonomy
 from fsa2lrnn.errors import BudgetExceeded
-from verify.strategies import aperiodic_machines, machines, permutation_machines
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
 ZOO = [
     "flip_flop",

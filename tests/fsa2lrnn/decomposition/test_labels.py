@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition.congruence import is_finer, lattice, meet
 from fsa2lrnn.decomposition.labels import block_size, index, is_identity_reset, labels
-from verify.strategies import aperiodic_machines, machines, permutation_machines
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
 any_machine = st.one_of(machines(7, 3), aperiodic_machines(8, 3), permutation_machines(7, 3))
 

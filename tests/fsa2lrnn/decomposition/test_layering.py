@@ -10,7 +10,7 @@ from fsa2lrnn.decomposition.congruence import canonical, lattice, meet
 from fsa2lrnn.decomposition.labels import block_size, index
 from fsa2lrnn.decomposition.layering import layering, thin
 from fsa2lrnn.errors import NotExpressible
-from verify.strategies import aperiodic_machines, machines, permutation_machines
+from fsa2lrnn.testing.strategies import aperiodic_machines, machines, permutation_machines
 
 any_machine = st.one_of(machines(8, 3), aperiodic_machines(8, 3), permutation_machines(8, 3)).map(
     lambda machine: np.unique(machine.minimise().delta, axis=0)

@@ -9,7 +9,7 @@ from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.refine import component_maps, fibre_code, refine
 from fsa2lrnn.errors import BudgetExceeded
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def single(machine):

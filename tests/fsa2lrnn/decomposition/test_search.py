@@ -6,7 +6,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.decomposition.search import decompose
 from fsa2lrnn.errors import NotExpressible
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def sizes(name, **options):

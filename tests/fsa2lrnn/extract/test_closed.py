@@ -10,7 +10,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extract import Interner, extract
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def random_model(**options):

@@ -9,7 +9,7 @@ from hypothesis import given
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.extract.counting import Mask, blank_outputs, equivalent_after_first, smallest_after_first
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def words(machine, longest):

@@ -12,7 +12,7 @@ from fsa2lrnn.extract.learned import METHODS
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def drifting(machine, noise):

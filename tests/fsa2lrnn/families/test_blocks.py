@@ -5,7 +5,7 @@ import pytest
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
-from verify import Proved, prove_equivalent
+from fsa2lrnn.judge import Proved, prove_equivalent
 
 
 def test_small_machines_and_visible_products_fit():

@@ -14,7 +14,7 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import closure
 from fsa2lrnn.families.closure import obstruction, primitive
 from fsa2lrnn.families.identities import FORCED
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 class Space:

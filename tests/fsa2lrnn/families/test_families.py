@@ -12,7 +12,7 @@ from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.families import Impossibility, Witness, lanes, represent
 from fsa2lrnn.families.identities import FORCED
-from verify.strategies import machines, permutation_machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 LTI, LTI_DIAGONAL, SQUARE, CUBE, COMPLEX = FORCED  # also the columns of VERDICTS
 

@@ -12,7 +12,7 @@ from fsa2lrnn.families import represent
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.families.verdicts import Witness
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 LONGEST = 4  # of the words that brute force tries
 

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import HouseholderWitness, Rejected, Unknown, recheck, represent
 from fsa2lrnn.families.householder import transpositions
+from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn.scans import METHODS
-from verify import Proved, prove_equivalent
-from verify.strategies import permutation_machines
+from fsa2lrnn.testing.strategies import permutation_machines
 
 
 def product_of(keys, n):

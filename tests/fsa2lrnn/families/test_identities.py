@@ -13,7 +13,7 @@ from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED, cycle_lengths, exponent, identities, power_of
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.verdicts import Witness
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 maps = st.integers(1, 8).flatmap(lambda n: st.lists(st.integers(0, n - 1), min_size=n, max_size=n)).map(np.array)
 

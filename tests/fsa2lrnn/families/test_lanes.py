@@ -13,7 +13,7 @@ from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.families.lanes import Lane, basis_zero_at
 from fsa2lrnn.families.verdicts import Witness
-from verify.strategies import machines, permutation_machines
+from fsa2lrnn.testing.strategies import machines, permutation_machines
 
 DIAGONAL = [family for family, form in FORCED.items() if family != "lti" and form.power]
 LARGEST_ORDER = {"diagonal[0,1]": 1, "diagonal[-1,1]": 2}

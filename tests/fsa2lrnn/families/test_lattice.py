@@ -10,7 +10,7 @@ from hypothesis import given
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.verdicts import Witness
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def check_affine(witness):

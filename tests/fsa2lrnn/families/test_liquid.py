@@ -12,8 +12,8 @@ from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, r
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import DENSE_LIQUID, commutator
 from fsa2lrnn.families.liquid import dense_liquid
-from verify import Proved, prove_equivalent
-from verify.strategies import machines
+from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.testing.strategies import machines
 
 
 @given(machines(max_states=5, max_letters=2))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import Impossibility, Rejected, Witness, lanes, recheck, represent
 from fsa2lrnn.families.identities import FORCED
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 FILE = sys.modules[recheck.__module__].__file__
 CASES = {

@@ -11,7 +11,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import Impossibility, Rejected, Term, Unknown, Witness, represent
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import FORCED
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 def test_an_impossibility_is_told_in_four_words():
@@ -134,7 +134,7 @@ def test_certificates_hold_the_claim_the_machine_and_plain_numbers(machine, fami
     [("shift_register(2)", "lti"), ("flip_flop", "diagonal[0,1]"), ("sum_mod(4)", "diagonal-complex")],
 )
 def test_an_exact_witness_lowers_to_a_network_that_is_proved_equal(source, family):
-    from verify import Proved, prove_equivalent
+    from fsa2lrnn.judge import Proved, prove_equivalent
 
     witness = represent(zoo.from_task(source), family)
     assert isinstance(prove_equivalent(witness.lower(), zoo.from_task(source)), Proved)

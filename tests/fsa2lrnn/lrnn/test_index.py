@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.index import METHODS, IndexReadout, choose_method
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 
 @given(machines(max_states=9, max_letters=4), st.data())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, Recurrence
-from verify.strategies import machines, words
+from fsa2lrnn.testing.strategies import machines, words
 
 
 @given(machines(), st.sampled_from(["dense", "index"]), st.data())

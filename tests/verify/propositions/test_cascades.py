@@ -7,9 +7,9 @@ from hypothesis import given
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn.testing.strategies import wreath_products
 from verify.propositions import Effort, Refuted
 from verify.propositions.cascades import EXACT, PRICED, SHIFTED, WITHOUT_SHIFT, choose, zeros_will_do
-from verify.strategies import wreath_products
 
 SMOKE = Effort("smoke", examples=5, exhaustive=1)
 

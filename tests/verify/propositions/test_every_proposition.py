@@ -16,7 +16,7 @@ from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import index
 from fsa2lrnn.lrnn.scans import pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule
-from verify import mutants
+from fsa2lrnn.testing import mutants
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.stability import Ball
 

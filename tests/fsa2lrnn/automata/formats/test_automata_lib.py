@@ -11,7 +11,7 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, trim
 from fsa2lrnn.automata.formats.automata_lib import from_automata, to_automata
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas
+from fsa2lrnn.testing.strategies import dfas
 
 
 @given(dfas())

@@ -13,7 +13,7 @@ from fsa2lrnn.automata.formats import read_source
 from fsa2lrnn.automata.formats.dot import from_dot, to_dot
 from fsa2lrnn.automata.formats.regex import from_regex
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas, machines
+from fsa2lrnn.testing.strategies import dfas, machines
 
 DATA = Path(__file__).parent / "data"
 SYMBOLS = st.one_of(

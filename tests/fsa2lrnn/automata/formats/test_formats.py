@@ -12,7 +12,7 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import equivalent, formats
 from fsa2lrnn.automata.formats import FORMATS, read_source, write_file
 from fsa2lrnn.errors import BudgetExceeded, Fsa2LrnnError, InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas
+from fsa2lrnn.testing.strategies import dfas
 
 PARITY = MooreMachine([[1, 0], [0, 1]], [True, False], alphabet=["1", "0"])
 DATA = Path(__file__).parent / "data"

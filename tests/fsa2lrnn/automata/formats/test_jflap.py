@@ -12,7 +12,7 @@ from fsa2lrnn.automata.formats import read_source
 from fsa2lrnn.automata.formats.jflap import from_jflap, to_jflap
 from fsa2lrnn.automata.formats.regex import from_regex
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas, machines
+from fsa2lrnn.testing.strategies import dfas, machines
 
 DATA = Path(__file__).parent / "data"
 HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="no"?><!--Created with JFLAP 6.4.--><structure>&#13;\n'

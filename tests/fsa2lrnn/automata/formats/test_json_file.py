@@ -10,7 +10,7 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.formats.json_file import from_json, to_json
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 BASE = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=3)
 SYMBOLS = BASE | st.tuples(BASE, BASE) | st.frozensets(BASE, max_size=2)

@@ -7,7 +7,7 @@ from hypothesis import given
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.formats.networkx_graph import from_networkx, to_networkx
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 ODD = (0, None, "0", (1, "x"), frozenset({2}), 1.5)
 

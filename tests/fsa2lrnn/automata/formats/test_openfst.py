@@ -11,7 +11,7 @@ from fsa2lrnn.automata.formats import read_source, write_file
 from fsa2lrnn.automata.formats.openfst import from_openfst, to_openfst
 from fsa2lrnn.automata.formats.regex import from_regex
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from verify.strategies import dfas
+from fsa2lrnn.testing.strategies import dfas
 
 DATA = Path(__file__).parent / "data"
 TABLE = "<eps> 0\na 1\nb 2\n"

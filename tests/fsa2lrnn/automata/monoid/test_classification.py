@@ -13,7 +13,7 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.monoid import Classification, classify
 from fsa2lrnn.errors import UnsupportedFormat
-from verify.strategies import dfas, machines, permutation_machines
+from fsa2lrnn.testing.strategies import dfas, machines, permutation_machines
 
 FACTS = (
     "group", "commutative", "aperiodic", "solvable", "r_trivial", "l_trivial", "j_trivial", "definite",

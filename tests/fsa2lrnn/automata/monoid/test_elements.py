@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.monoid import Action, elements, enumerate_monoid
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 compiling = settings(deadline=None)
 

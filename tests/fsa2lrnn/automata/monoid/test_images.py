@@ -8,7 +8,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.monoid import Action
 from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.automata.monoid.permutations import elements
-from verify.strategies import machines
+from fsa2lrnn.testing.strategies import machines
 
 compiling = settings(deadline=None)
 

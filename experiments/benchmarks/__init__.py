@@ -1,0 +1,1 @@
+"""What things cost, measured: each script writes its results as JSON."""

@@ -1,0 +1,173 @@
+"""Large machines and long words: `python -m experiments.benchmarks.machines`.
+
+Minimising a million transitions, compiling 10,000 states × 256 letters, proving and extracting it, the congruences
+of 256 states, and streaming a word of 10⁸ letters through the command line. Each job runs in a process of its own, so
+that its peak memory is its own.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from experiments import results_io
+from fsa2lrnn.automata import MooreMachine, minimise
+
+T = TypeVar("T")
+
+SEED = 0
+STREAM_LETTERS = 10**8 + 1  # the expression of `letters` ends in a digit here, so that its value can be checked
+
+
+def random_machine(n_states: int, n_letters: int) -> MooreMachine:
+    """A uniformly random complete acceptor; almost surely nearly minimal."""
+    rng = np.random.default_rng(SEED)
+    accepting = rng.integers(0, 2, n_states).astype(bool).tolist()
+    return MooreMachine(rng.integers(0, n_states, (n_letters, n_states)), accepting)
+
+
+def minimise_a_million_transitions() -> dict:
+    """100,000 states × 10 letters, Hopcroft."""
+    minimise(random_machine(10, 2))  # loads the compiled kernels
+    machine = random_machine(100_000, 10)
+    seconds, minimal = clock(lambda: minimise(machine))
+    return {"seconds": seconds, "minimal_states": minimal.n_states}
+
+
+def minimise_a_long_chain() -> dict:
+    """A million states in a row, one letter: as many rounds for algorithms that refine by rounds."""
+    n = 1_000_000
+    machine = MooreMachine(np.minimum(np.arange(n) + 1, n - 1)[None], (np.arange(n) == n - 1).tolist())
+    seconds, minimal = clock(lambda: minimise(machine))
+    return {"seconds": seconds, "minimal_states": minimal.n_states}
+
+
+def compile_10000_by_256() -> dict:
+    """Compile, prove and extract a machine of 10,000 states and 256 letters."""
+    from fsa2lrnn.extract import extract
+    from fsa2lrnn.judge import Proved, prove_equivalent
+    from fsa2lrnn.lower import compile_machine
+
+    machine = random_machine(10_000, 256)
+    compile_seconds, model = clock(lambda: compile_machine(machine))
+    memory = peak_mebibytes()
+    prove_seconds, verdict = clock(lambda: prove_equivalent(model, machine))
+    extract_seconds, back = clock(lambda: extract(model))
+    if not isinstance(verdict, Proved) or back != machine.minimise():
+        raise SystemExit("the compiled machine is wrong")
+    return {
+        "seconds": compile_seconds,
+        "peak_MiB_after_compiling": memory,
+        "prove_seconds": prove_seconds,
+        "transitions_proved": verdict.transitions,
+        "extract_seconds": extract_seconds,
+    }
+
+
+def stream_100_million_letters() -> dict:
+    """`fsa2lrnn run task:mod_arith(5) -` with 10⁸ letters on its standard input."""
+    command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]
+    start = time.perf_counter()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for piece in letters(STREAM_LETTERS):
+            process.stdin.write(piece)
+        process.stdin.close()
+        answer = json.loads(process.stdout.read())
+    seconds = time.perf_counter() - start
+    if process.returncode or answer["length"] != STREAM_LETTERS or answer["output"] != value_of_letters(STREAM_LETTERS):
+        raise SystemExit(f"the stream was not read whole, or wrongly: {answer}")
+    memory = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return {"seconds": seconds, "peak_MiB": memory, "letters": answer["length"], "method": answer["method"]}
+
+
+def letters(total: int) -> Iterator[bytes]:
+    """An expression of `total` letters, in pieces."""
+    piece = b"1+2-3*4+" * (1 << 17)
+    for start in range(0, total, len(piece)):
+        yield piece[: total - start]
+
+
+def value_of_letters(total: int) -> int:
+    """The value modulo 5 of the expression of `letters`, whose length is 8k + 1: k times 1 + 2 − 12, and a 1."""
+    return (total // 8 * (1 + 2 - 12) + 1) % 5
+
+
+def congruences_of_256_states() -> dict:
+    """The lattice of congruences of four machines of 256 states; "seconds" is the slowest."""
+    from fsa2lrnn.decomposition.congruence import lattice
+
+    states = np.arange(256)
+    machines = {
+        "random, 4 letters": random_machine(256, 4).delta,
+        "Z2^8, 8 letters": np.stack([states ^ (1 << bit) for bit in range(8)]),
+        "shift register of 8 bits": np.stack([states << 1 & 255, (states << 1 & 255) | 1]),
+        "all resets and the identity": np.concatenate([states[None], np.repeat(states[:, None], 256, axis=1)]),
+    }
+    lattice(np.array([[1, 2, 0], [0, 0, 2]]))  # loads the compiled kernels
+    found = {name: clock(lambda maps=maps: lattice(maps)) for name, maps in machines.items()}
+    return {
+        "seconds": max(seconds for seconds, _ in found.values()),
+        **{name: f"{seconds:.2f} s, {congruences.method}" for name, (seconds, congruences) in found.items()},
+    }
+
+
+JOBS: dict[str, Callable[[], dict]] = {
+    job.__name__: job
+    for job in (
+        minimise_a_million_transitions,
+        minimise_a_long_chain,
+        compile_10000_by_256,
+        congruences_of_256_states,
+        stream_100_million_letters,
+    )
+}
+
+
+def clock(action: Callable[[], T]) -> tuple[float, T]:
+    """Seconds that an action takes, and what it returns."""
+    start = time.perf_counter()
+    result = action()
+    return time.perf_counter() - start, result
+
+
+def peak_mebibytes() -> float:
+    """Peak resident memory of this process, the interpreter and torch included."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def main() -> None:
+    """Run every job in a process of its own; write results/bench_machines.json and print the table."""
+    if len(sys.argv) > 1:
+        print(json.dumps(JOBS[sys.argv[1]]()))
+        return
+    results = {}
+    for name in JOBS:
+        process = subprocess.run(
+            [sys.executable, "-m", "experiments.benchmarks.machines", name], capture_output=True, text=True, check=True
+        )
+        results[name] = json.loads(process.stdout)
+    path = results_io.write("bench_machines", results, "python -m experiments.benchmarks.machines")
+    table = Table("job", "seconds", "besides")
+    for name, result in results.items():
+        rest = ", ".join(
+            f"{key.replace('_', ' ')} {value:,.1f}" if isinstance(value, float) else f"{key.replace('_', ' ')} {value}"
+            for key, value in result.items()
+            if key != "seconds"
+        )
+        table.add_row(name.replace("_", " "), f"{result['seconds']:.2f}", rest)
+    Console().print(table, f"written to {path.name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Every kept model before all judges: `python -m experiments.studies.learned`, minutes a model.
+
+For each model under experiments/learned: up to which length it is proved right, the shortest failing word known, the
+machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
+that a second call goes on where the first stopped; a model whose weights have changed is judged anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from experiments import results_io
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.report.judgement import REPAIRS, judge
+
+COMMAND = "python -m experiments.studies.learned"
+ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
+SHORT = 100  # letters
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Judge what has not been judged yet, write results/learned.json, print the table."""
+    parser = argparse.ArgumentParser(description="Judge every kept model")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("names", nargs="*", default=[], help="these anew, sum5/seed-0; unless given, all that are due")
+    which.add_argument("--fresh", action="store_true", help="judge all anew")
+    parser.add_argument("--processes", type=int, default=1, help="models judged at once, on a thread each")
+    given = parser.parse_args(arguments)
+    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
+    if unknown := [name for name in given.names if name not in paths]:
+        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
+    rows = {} if given.fresh else {name: row for name, row in known().items() if name in paths}
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    due = given.names or [name for name in paths if rows.get(name, {}).get("file_sha256") != digests[name]]
+    spawned = get_context("spawn")
+    with ProcessPoolExecutor(given.processes, spawned, torch.set_num_threads, (1,)) as pool:
+        futures = {pool.submit(judged, paths[name]): name for name in due}
+        for future in as_completed(futures):
+            name = futures[future]
+            rows[name] = future.result() | {"file_sha256": digests[name]}
+            rows = {name: rows[name] for name in sorted(rows)}
+            results_io.write("learned", {"models": rows, "summary": summary(rows)}, COMMAND)
+            Console(stderr=True).print(f"{name}: {rows[name]['seconds']}")
+    Console().print(table(rows), json.dumps(summary(rows), indent=2))
+
+
+def known() -> dict[str, Any]:
+    """The rows that are written already."""
+    try:
+        return results_io.read("learned")["results"]["models"]
+    except FileNotFoundError:
+        return {}
+
+
+def judged(path: Path) -> dict[str, Any]:
+    """One row: how the model came about, and what the judges say."""
+    origin = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    found = judge(load(path), MooreMachine.from_source(origin["task"])).to_json()
+    names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
+    return {name: origin[name] for name in names} | found
+
+
+def summary(rows: dict[str, Any]) -> dict[str, Any]:
+    """What the table shows in all, for the models of one layer."""
+    one_layer = [row for row in rows.values() if row["mended"]]
+    ratios = [row["certified"] / row["failure"]["length"] for row in one_layer if row["failure"]]
+    pairs = [row for row in one_layer if row["task"].startswith("task:even_pair") and _at(row, 500) >= ACCURATE]
+    mended: dict[str, Any] = {}
+    for i, (columns, mode) in enumerate(REPAIRS):
+        done = [row["mended"][i] for row in one_layer if row["mended"][i]["refused"] is None]
+        name = mode if columns == "keep" else f"{mode}, {columns}"
+        mended[name] = {
+            "models": len(one_layer),
+            "repaired": len(done),
+            "right_on_every_letter": sum(found["accuracy"] == 1 for found in done),
+            "largest_change": max((found["change"]["A"] for found in done), default=None),
+            "columns_within_1": sum(found["column_norm_after"] <= 1 + 1e-6 for found in done),
+            "proved_for_all_lengths": sum(
+                "proved" in found or found.get("certified") == "all lengths" for found in done
+            ),
+        }
+    return {
+        "models": len(rows),
+        "extracted_isomorphic": sum(row["extraction"]["isomorphic"] for row in rows.values()),
+        "slowest_extraction_seconds": max((row["seconds"]["extract"] for row in one_layer), default=None),
+        "with_a_failing_word": sum(row["failure"] is not None for row in rows.values()),
+        "median_of_proved_over_failing_length": median(ratios) if ratios else None,
+        "even_pair_learned": len(pairs),
+        "even_pair_failing_within_100": sum(
+            row["failure"] is not None and row["failure"]["length"] <= SHORT for row in pairs
+        ),
+        "mended": mended,
+    }
+
+
+def _at(row: dict[str, Any], length: int) -> float:
+    """Last outputs right at a length, of the last checkpoint."""
+    return next((x["last_position"]["accuracy"] for x in row["last_checkpoint"] if x["length"] == length), 0.0)
+
+
+def table(rows: dict[str, Any]) -> Table:
+    """A line a model."""
+    shown = Table("model", "proved ≤", "fails at", "extracted", "heads", *(mode for _, mode in REPAIRS))
+    for name, row in rows.items():
+        failing = f"{row['failure']['length']:,}" if row["failure"] else "–"
+        extracted = f"{row['extraction'].get('states', '–')}{'' if row['extraction']['isomorphic'] else ', another'}"
+        heads = f"{row['alignment']['carrying']}" if "alignment" in row else "–"
+        shown.add_row(name, f"{row['certified']}", failing, extracted, heads, *map(_mended, row["mended"]))
+    return shown
+
+
+def _mended(found: dict[str, Any]) -> str:
+    if found["refused"] is not None:
+        return "refused"
+    how = "proved, all lengths" if "proved" in found else f"≤ {found['certified']}" if "certified" in found else "–"
+    return f"{100 * found['change']['A']:.1f} %, {found['accuracy']:.4f}, {how}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The summary of a sweep among the results: `python -m experiments.studies.sweeps NAME FOLDER`.
+
+`experiments/sweeps/NAME.toml` is the sweep and FOLDER where it ran: `python -m fsa2lrnn.training.sweep
+experiments/sweeps/NAME.toml --out FOLDER`. The cells go to results/sweep_NAME.json, beside the sweep itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from experiments import results_io
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.grid import Sweep, read
+from fsa2lrnn.training.sweep import SUMMARY, table
+
+SWEEPS = Path(__file__).parent.parent / "sweeps"
+
+
+def main() -> None:
+    """Read the folder, write the results, print the table."""
+    if len(sys.argv) != 3:
+        raise SystemExit("give a sweep and its folder: python -m experiments.studies.sweeps families runs/families")
+    name, folder = sys.argv[1:]
+    values = read(SWEEPS / f"{name}.toml")
+    cells = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
+    sweep = Sweep.from_dict(values)
+    wanted = list(dict.fromkeys((trial.task, trial.family, trial.setting) for trial in sweep.trials))
+    if [(cell["task"], cell["family"], cell["setting"]) for cell in cells] != wanted:
+        raise UnsupportedFormat(f"{folder} holds other cells than {name}.toml asks for: run that sweep there first")
+    results = {"sweep": values, "cells": cells}
+    path = results_io.write(f"sweep_{name}", results, f"python -m experiments.studies.sweeps {name} FOLDER")
+    Console().print(table(cells), f"written to {path.name}")
+
+
+if __name__ == "__main__":
+    main()

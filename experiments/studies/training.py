@@ -1,0 +1,48 @@
+"""Trained models under two protocols: `python -m experiments.studies.training FOLDER…`.
+
+Gathers what runs of `fsa2lrnn train --out FOLDER` wrote into results/training.json: for every seed where training
+ended, the accuracy that the paper's protocol gives, and the last checkpoint's on fresh words by length.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments import results_io
+
+
+def main() -> None:
+    """Read the folders, write results/training.json, print the table."""
+    if len(sys.argv) < 2:
+        raise SystemExit("give the folders of the runs: python -m experiments.studies.training runs/sum5 runs/even5")
+    tasks = [gathered(json.loads((Path(folder) / "result.json").read_text("utf-8"))) for folder in sys.argv[1:]]
+    path = results_io.write("training", tasks, "python -m experiments.studies.training FOLDER…")
+    table = Table("task", "seed", "steps", "best on the way, at 500", "length", "last output right", "whole word right")
+    for task in tasks:
+        for seed in task["seeds"]:
+            for line in seed["last_checkpoint"]:
+                shown = (f"{line[name]['accuracy']:.4f}" for name in ("last_position", "whole_word"))
+                best = f"{seed['paper_protocol']['accuracy']:.3f}"
+                table.add_row(task["task"], str(seed["seed"]), f"{seed['step']:,}", best, f"{line['length']:,}", *shown)
+    Console().print(table, f"written to {path.name}")
+
+
+def gathered(document: dict[str, Any]) -> dict[str, Any]:
+    """The result of one task without the places of its files, and the command that makes it again."""
+    seeds = [{name: x for name, x in seed.items() if name not in ("folder", "model")} for seed in document["seeds"]]
+    numbers = ",".join(str(seed["seed"]) for seed in seeds)
+    letters = max(line["length"] * line["words"] for seed in seeds for line in seed["last_checkpoint"])
+    options = f"--preset {document['preset']} --seeds {numbers} --letters {letters} --out FOLDER"
+    command = f'fsa2lrnn train "{document["task"]}" {options}'
+    rest = {name: document[name] for name in ("task", "preset", "settings", "paper_protocol_mean")}
+    return {**rest, "command": command, "seeds": seeds}
+
+
+if __name__ == "__main__":
+    main()

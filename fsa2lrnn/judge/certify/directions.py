@@ -1,0 +1,57 @@
+"""Directions to bound beside the coordinates: those in which a wrong output would come soonest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.judge.certificate import Tube
+from fsa2lrnn.judge.check.margins import Readout
+from fsa2lrnn.judge.check.nodes import Nodes
+from fsa2lrnn.judge.check.rounding import format_of, numbers
+from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.lrnn.switched import EPS, SwitchedAffine
+
+_SAMPLES = 4_000
+
+
+def gradients(tables: SwitchedAffine, goal: Target, nodes: Nodes, tube: Tube) -> np.ndarray:
+    """For each part, what margins at its states grow along, in slow coordinates: (parts, D, H, b), zeros to fill up."""
+    _, H, b = tube.slow.shape
+    weights = numbers(tables)
+    readout = Readout.of(weights, format_of(tables))
+    B, beta, W2, b2 = readout.B.mid, readout.beta.mid, readout.W2, readout.b2
+    x = _typical(weights, goal, nodes, tube.start)  # (F, n)
+    n = x.shape[1]
+    centred = x - x.mean(-1, keepdims=True)
+    sigma = np.sqrt((centred**2).mean(-1, keepdims=True) + EPS) if readout.has_norm else np.ones((len(x), 1))
+    turn = centred / (n * sigma) if readout.has_norm else np.zeros_like(x)
+    is_on = x @ B.T + beta * sigma > 0
+    found: list[list[np.ndarray]] = [[] for _ in tube.directions]
+    for q in np.unique(nodes.state[goal.wanted[nodes.state] != DOES_NOT_COUNT]):
+        some, y = nodes.state == q, goal.wanted[q]
+        for j in np.flatnonzero(np.arange(len(b2)) != y):
+            v = (W2[y] - W2[j]) * is_on[some]
+            g = v @ B + (v @ beta + b2[y] - b2[j])[:, None] * turn[some]
+            g = np.einsum("fhi,fhij->fhj", g.reshape(-1, H, b), tube.basis[some]) * tube.slow[some]
+            found[tube.part[q]].append(g.mean(0))
+    result = np.zeros((len(found), max(map(len, found)), H, b))
+    for part, rows in enumerate(found):
+        result[part, : len(rows)] = np.reshape(rows, (-1, H, b))
+    return result.astype(np.float32).astype(np.float64)
+
+
+def _typical(weights: dict[str, np.ndarray], goal: Target, nodes: Nodes, length: int) -> np.ndarray:
+    """The mean state of random words in each node, (F, n); zero where none led."""
+    A, v = weights["A"], weights["v"]
+    rng, kept = np.random.default_rng(0), nodes.n_letters**nodes.memory
+    state, letters = np.full(_SAMPLES, goal.start), np.zeros(_SAMPLES, np.int64)
+    x = np.broadcast_to(weights["x0"], (_SAMPLES, *weights["x0"].shape))
+    for _ in range(length):
+        a = rng.integers(nodes.n_letters, size=_SAMPLES)
+        x = (A[a] @ x[..., None])[..., 0] + v[a]
+        state, letters = goal.delta[a, state], (letters * nodes.n_letters + a) % kept
+    f, _ = nodes.numbers(state, letters)
+    here = f >= 0
+    total = np.zeros((len(nodes.state), x[0].size))
+    np.add.at(total, f[here], x[here].reshape(-1, x[0].size))
+    return total / np.maximum(np.bincount(f[here], minlength=len(total)), 1)[:, None]

@@ -1,0 +1,127 @@
+"""The judge of certificates. It trusts nothing of the search that found them, and imports nothing of it.
+
+What it trusts: the numbers of the model and the minimal machine (`SwitchedAffine`, `Target`), the bounds on rounding in
+`rounding`, and float64 with the enclosures of `judge.intervals`. What it does for a certificate by sets (L1 and L2 of
+docs/theory.md):
+
+1. every word of up to `start` letters is computed, with a ball about its state for what rounding may do;
+2. the states of the longest of these are enclosed in one set a node, and the sets are carried on letter by letter, each
+   with what a step computed in the model's dtype may be off by, from any tables within `slack` of the model's;
+3. at the lengths where the certificate stores sets, the stored ones must hold those found, and take their place;
+4. at each length no state may be so large as to overflow, and the read-out is bounded on every set that counts and must
+   be right with the margin claimed;
+5. a tail must hold itself, a letter on, at its first and last length; without growth, that is for ever.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+
+from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.check.enumeration import explore
+from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
+from fsa2lrnn.judge.goal import target
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+
+_MOST_PAIRS = 1 << 20  # (joint state, letter) of an enumeration: many times what the search asks for
+SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner products in some order
+
+
+def check(certificate: Certificate, model: LRNN | SwitchedAffine) -> None:
+    """Do the proof again, for this model.
+
+    What is proved is the certificate's own claim: about its machine, up to its horizon, for tables within its slack.
+
+    Raises:
+        CertificateRefused: naming what fails, if the certificate is of another model or does not prove its claim.
+        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, or the
+            model's numbers are not such as rounding is bounded for.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> from fsa2lrnn.judge.certify import certify
+    >>> parity = zoo.parity()
+    >>> model = compile_machine(parity)
+    >>> check(certify(model, parity), model)
+    """
+    if certificate.method == "sets":
+        tables = model if isinstance(model, SwitchedAffine) else switched(model)
+        _check_model(certificate, tables.sha256, tables.dtype)
+        with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
+            _check_sets(certificate, tables)
+    elif isinstance(model, SwitchedAffine):
+        raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
+    else:
+        _check_model(certificate, digest(model), model.dtype)
+        _check_enumeration(certificate, model)
+
+
+def digest(model: LRNN) -> str:
+    """SHA-256 of all weights, their names, shapes and dtypes."""
+    result = hashlib.sha256()
+    for name, tensor in sorted(model.state_dict().items()):
+        whole = tensor.detach().cpu().contiguous()
+        result.update(f"{name} {whole.dtype} {tuple(whole.shape)}\n".encode())
+        result.update(whole.reshape(-1).view(torch.uint8).numpy().tobytes())
+    return result.hexdigest()
+
+
+def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> None:
+    if certificate.sha256 != sha256:
+        raise CertificateRefused(
+            f"the certificate is of a model with SHA-256 {certificate.sha256[:12]}…, this one has {sha256[:12]}…"
+        )
+    if certificate.dtype != str(dtype).removeprefix("torch."):
+        raise CertificateRefused(f"the certificate is for {certificate.dtype}, the model computes in {dtype}")
+
+
+def _check_sets(certificate: Certificate, tables: SwitchedAffine) -> None:
+    tube, slack = certificate.tube, certificate.slack
+    if tube is None or not 0 <= slack < np.inf:
+        raise CertificateRefused(f"slack = {slack}: what tables may differ by is a number of at least 0")
+    if unknown := set(certificate.scans) - set(SCANS):
+        raise CertificateRefused(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
+    replay = Replay(tables, target(tables, certificate.machine), tube, slack)
+    claimed = certificate.margins
+    steps = len(claimed) - bool(tube.tail)
+    if not tube.tail and certificate.horizon != steps:
+        raise CertificateRefused(f"{steps} margins for a horizon of {certificate.horizon}: there is one a length")
+    sets = None
+    for length, (margin, found) in zip(range(1, steps + 1), replay.lengths(), strict=False):
+        _check_margin(claimed[length - 1], margin, f"at length {length:,}")
+        sets = found
+    if not tube.tail:
+        return
+    if sets is None:
+        raise CertificateRefused("a tail follows sets, but there is none before it")
+    margin, end = replay.tail(tube.tail, sets)
+    _check_margin(claimed[-1], margin, "in the tail")
+    if end is not None and (certificate.horizon is None or certificate.horizon > end):
+        raise CertificateRefused(f"the tail ends at length {end:,}, before the horizon {certificate.horizon}")
+
+
+def _check_margin(claimed: float, found: float, where: str) -> None:
+    if not found > 0:
+        raise CertificateRefused(f"{where} the output may be wrong: the margin is bounded by {found:.3g} only")
+    if not 0 < claimed <= found:
+        raise CertificateRefused(f"{where} a margin of {claimed:.6g} is claimed, {found:.6g} is what can be shown")
+
+
+def _check_enumeration(certificate: Certificate, model: LRNN) -> None:
+    horizon = certificate.horizon
+    found = explore(model, target(model, certificate.machine), _MOST_PAIRS, horizon)
+    if unknown := set(certificate.scans) - set(found.scans):
+        raise CertificateRefused(f"{', '.join(sorted(unknown))}: the states were stepped through as {found.scans} does")
+    if found.is_wrong:
+        raise CertificateRefused(f"a word of length {found.length + 1} is answered wrongly")
+    if not found.is_closed and (horizon is None or found.length < horizon):
+        raise CertificateRefused(
+            f"the states do not close: {found.pairs:,} are reached by words of up to {found.length:,} letters, and no "
+            "more are looked at"
+        )
+
+
+__all__ = ["SCANS", "CertificateRefused", "check", "digest"]

@@ -1,0 +1,245 @@
+"""The proof of a certificate, done again: margins at every length, from nothing but tables, target and tube."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cached_property
+from itertools import islice
+
+import numpy as np
+
+from fsa2lrnn.errors import Fsa2LrnnError
+from fsa2lrnn.judge.certificate import Sets, Tail, Tube
+from fsa2lrnn.judge.check.margins import Margins, Readout
+from fsa2lrnn.judge.check.nodes import Nodes, nodes
+from fsa2lrnn.judge.check.rounding import LARGEST, StepError, format_of, numbers
+from fsa2lrnn.judge.check.steps import Steps
+from fsa2lrnn.judge.check.words import all_words, enclose, least_margin
+from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.judge.intervals import EPS, above, norm
+from fsa2lrnn.lrnn.switched import SwitchedAffine
+
+LONGEST_START = 64  # letters
+_MOST_STEPS = 1 << 62  # of a ramp, as an int64 and a float hold them
+_MOST = 1 << 17  # sets, and words looked at one by one: several times what the search asks for
+
+
+class CertificateRefused(Fsa2LrnnError, ValueError):
+    """The certificate does not prove what it claims; the message names what fails."""
+
+
+class Replay:
+    """A tube, walked along for tables and a target.
+
+    Raises:
+        CertificateRefused: if the tube's arrays do not fit the nodes of the target, or a basis is singular.
+        UnsupportedFormat: for dtypes and widths that the bounds on rounding do not cover.
+    """
+
+    def __init__(self, tables: SwitchedAffine, goal: Target, tube: Tube, slack: float) -> None:
+        weights = numbers(tables)
+        kind = format_of(tables)
+        self._A, self._v, self._x0 = weights["A"], weights["v"], weights["x0"]
+        self._goal, self.tube = goal, tube
+        self.nodes = _checked_nodes(tube, goal, *self._x0.shape)
+        self._error = StepError.of(self._A, self._v, slack, kind)
+        self._readout = Readout.of(weights, kind)
+        try:
+            self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
+        except ArithmeticError as error:
+            raise CertificateRefused(f"the coordinates of a node can't be inverted: {error}") from error
+        self._counting = np.flatnonzero(goal.wanted[self.nodes.state] != DOES_NOT_COUNT)
+        self._margins = self._margins_along(self.steps.directions)
+
+    def lengths(self) -> Iterator[tuple[float, Sets | None]]:
+        """For length 1, 2, …: a lower bound of the margins at that length, and the sets (None for single words).
+
+        Goes on for ever, tails aside. Raises `CertificateRefused` where a stored set does not hold the images.
+        """
+        sets = None
+        words = all_words(self._A, self._v, self._x0, self._goal, self._error, self.tube.memory)
+        for length, found in enumerate(islice(words, 1, self.tube.start + 1), start=1):
+            if length == self.tube.start:
+                sets = enclose(found, length, self.nodes, self.tube, self.steps.directions)
+            yield least_margin(found, self._readout, self._goal), sets
+        stored = {kept.length: kept for kept in self.tube.stored}
+        while sets is not None:
+            sets = self.steps.after(sets)
+            if sets.length in stored:
+                self.check_holds(stored[sets.length], sets, f"the sets stored at length {sets.length}")
+                sets = stored[sets.length]
+            yield self.margin(sets), sets
+
+    def margin(self, sets: Sets) -> float:
+        """A lower bound of the margin on all sets, ∞ if nothing there counts."""
+        return self._least(self._margins, sets)
+
+    @cached_property
+    def wide_steps(self) -> Steps:
+        """The steps of sets that directions do not bound, as those of a tail."""
+        wide = replace(self.tube, directions=self.tube.directions[:, :0])
+        return Steps(self.nodes, wide, self._A, self._v, self._error)
+
+    def wide_margin(self, sets: Sets) -> float:
+        """A lower bound of the margin on all sets, which directions do not bound."""
+        return self._least(self._wide_margins, sets)
+
+    @cached_property
+    def _wide_margins(self) -> Margins:
+        return self._margins_along(self.wide_steps.directions)
+
+    def tail(self, ramps: tuple[Tail, ...], sets: Sets) -> tuple[float, int | None]:
+        """A lower bound of the margin from the length of `sets` to the end of the tail, and that length.
+
+        Raises `CertificateRefused` where the tail does not hold the sets, or its sets those that come after.
+
+        In the coordinates of a set about a fixed centre, what a letter makes of its radii is bounded by sums, maxima
+        and norms of them: convex, so that what holds for the first and the last of evenly growing sets holds between.
+        """
+        least, end = np.inf, None
+        for ramp in ramps:
+            start = ramp.sets
+            where = f"the tail from length {start.length:,}"
+            if start.length != sets.length:
+                raise CertificateRefused(f"{where} does not begin where the sets before it end, at {sets.length:,}")
+            self.check_holds(start, _without_directions(sets), where)
+            self.check_ramp(ramp)
+            sets = grown(ramp, 0 if ramp.steps is None else ramp.steps)
+            least = float(np.minimum(least, self.wide_margin(sets)))  # NaN if that is what either is
+            end = None if ramp.steps is None else sets.length
+            if end is None:
+                break
+        return least, end
+
+    def check_ramp(self, ramp: Tail) -> None:
+        """Raises `CertificateRefused` unless the sets of a tail hold what comes after those a letter before."""
+        where = f"the tail from length {ramp.sets.length:,}"
+        _check_growth(ramp, where)
+        for i in (0,) if ramp.steps is None else (0, ramp.steps - 1):
+            before, there = grown(ramp, i), grown(ramp, i if ramp.steps is None else i + 1, down=True)
+            self.check_holds(there, self.wide_steps.after(before, before.centre), f"{where}, {i:,} letters on,")
+
+    def check_holds(self, outer: Sets, inner: Sets, what: str) -> None:
+        """Raises `CertificateRefused` unless every set of `inner` lies in that of `outer`."""
+        if (inner.alive & ~outer.alive).any():
+            raise CertificateRefused(f"{what} lack a node that words lead to")
+        shift = inner.centre - outer.centre  # zero only if it is
+        off = np.where(shift == 0, 0, above(np.abs(shift) + EPS * (np.abs(inner.centre) + np.abs(outer.centre))))
+        slow = self.tube.slow[..., None]
+        in_box = ~slow | (above(off + inner.radius) <= outer.radius)
+        in_ball = above(norm(off * ~slow, axis=2) + inner.ball) <= outer.ball
+        along = (outer.lower <= inner.lower) & (inner.upper <= outer.upper)
+        for name, inside, axes in (("interval", in_box, (1, 2)), ("ball", in_ball, 1), ("direction", along, 1)):
+            outside = np.argwhere(~inside.all(axes) & inner.alive)
+            if len(outside):
+                f, j = (int(i) for i in outside[0])
+                raise CertificateRefused(f"{what} do not hold all states that a letter leads to: {name} of ({f}, {j})")
+
+    def _margins_along(self, directions: np.ndarray) -> Margins:
+        some, tube = self._counting, self.tube
+        wanted = self._goal.wanted[self.nodes.state[some]]
+        return Margins(self._readout, tube.basis[some], tube.slow[some], directions[some], wanted)
+
+    def _least(self, margins: Margins, sets: Sets) -> float:
+        # States that overflow may come back as NaN, whether the outputs read from them counted or not.
+        if not (np.where(sets.alive[:, None, None], self.steps.sizes(sets), 0) <= LARGEST).all():
+            return -np.inf
+        some = self._counting
+        counting = Sets(
+            sets.length, sets.alive[some], sets.centre[some], sets.radius[some], sets.ball[some], sets.lower[some],
+            sets.upper[some],
+        )  # fmt: skip
+        return float(np.where(counting.alive, margins.least(counting), np.inf).min(initial=np.inf))
+
+
+def grown(ramp: Tail, steps: int, down: bool = False) -> Sets:
+    """The sets of a tail some letters after its beginning, no smaller than they are, or no larger for `down`."""
+    sets = ramp.sets
+    if not steps:
+        return sets
+    radius, ball = sets.radius + steps * ramp.radius, sets.ball + steps * ramp.ball
+    if down:
+        radius, ball = radius * (1 - EPS), ball * (1 - EPS)
+    else:
+        radius, ball = np.where(radius == 0, 0, above(radius)), above(ball)
+    return replace(sets, length=sets.length + steps, radius=radius, ball=ball)
+
+
+def _without_directions(sets: Sets) -> Sets:
+    return replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0])
+
+
+def _check_growth(ramp: Tail, where: str) -> None:
+    if (ramp.radius < 0).any() or (ramp.ball < 0).any():
+        raise CertificateRefused(f"{where}: sets may not shrink")
+    if ramp.steps is None and (ramp.radius.any() or ramp.ball.any()):
+        raise CertificateRefused(f"{where}: sets that hold all longer words may not grow")
+    if ramp.steps is not None and not 1 <= ramp.steps <= _MOST_STEPS:
+        raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
+
+
+def _checked_nodes(tube: Tube, goal: Target, heads: int, b: int) -> Nodes:
+    """Raises `CertificateRefused` unless the tube's arrays fit the nodes that it asks for."""
+    _check_memory(tube, *goal.delta.shape)
+    found = nodes(goal, tube.memory, tube.frame_memory)
+    F, J = len(found.state), found.older
+    if tube.directions.ndim != 4:
+        raise CertificateRefused(f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")
+    parts, D = tube.directions.shape[:2]
+    wanted = {
+        "basis": (tube.basis, np.float64, (F, heads, b, b)),
+        "slow": (tube.slow, np.bool_, (F, heads, b)),
+        "part": (tube.part, np.int64, (goal.delta.shape[1],)),
+        "directions": (tube.directions, np.float64, (parts, D, heads, b)),
+    }
+    stored = [(sets, D) for sets in tube.stored] + [(ramp.sets, 0) for ramp in tube.tail]
+    for sets, d in stored:
+        at = f"at length {sets.length:,}: "
+        wanted |= {
+            f"{at}alive": (sets.alive, np.bool_, (F, J)),
+            f"{at}centre": (sets.centre, np.float64, (F, heads, b, J)),
+            f"{at}radius": (sets.radius, np.float64, (F, heads, b, J)),
+            f"{at}ball": (sets.ball, np.float64, (F, heads, J)),
+            f"{at}lower": (sets.lower, np.float64, (F, d, J)),
+            f"{at}upper": (sets.upper, np.float64, (F, d, J)),
+        }
+    for ramp in tube.tail:
+        at = f"the tail from length {ramp.sets.length:,}: growth of "
+        wanted |= {
+            f"{at}radius": (ramp.radius, np.float64, (F, heads, b, J)),
+            f"{at}ball": (ramp.ball, np.float64, (F, heads, J)),
+        }
+    faults = [
+        f"{name} has shape {array.shape} and dtype {array.dtype} in place of {shape} and {np.dtype(kind)}"
+        for name, (array, kind, shape) in wanted.items()
+        if array.shape != shape or array.dtype != kind
+    ]
+    if not faults:
+        faults += [f"{name} holds no numbers" for name, (array, _, _) in wanted.items() if not np.isfinite(array).all()]
+        faults += [f"length {sets.length:,} has a negative radius" for sets, _ in stored if _is_negative(sets)]
+        if tube.part.min() < 0 or tube.part.max() >= parts:
+            faults.append(f"part runs {tube.part.min()}..{tube.part.max()}, directions are of {parts} parts")
+    if faults:
+        raise CertificateRefused("; ".join(faults[:3]))
+    return found
+
+
+def _check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
+    if not 1 <= tube.frame_memory <= tube.memory <= tube.start:
+        raise CertificateRefused(
+            f"frame_memory = {tube.frame_memory}, memory = {tube.memory}, start = {tube.start}: they must be in order, "
+            "from 1 on"
+        )
+    if tube.start > LONGEST_START:
+        raise CertificateRefused(f"start = {tube.start:,}: at most {LONGEST_START} letters are read one by one")
+    sets, words = n_states * n_letters**tube.memory, n_letters**tube.start
+    if max(sets, words) > _MOST:
+        raise CertificateRefused(
+            f"memory = {tube.memory} and start = {tube.start} of {n_letters} letters ask for {sets:,} sets and "
+            f"{words:,} words: at most {_MOST:,} of each are looked at"
+        )
+
+
+def _is_negative(sets: Sets) -> bool:
+    return bool((sets.radius < 0).any() or (sets.ball < 0).any())

@@ -1,0 +1,115 @@
+"""Is there a word on which this model is wrong? (docs/theory.md §8)
+
+A trained model that makes no error on thousands of long random words has failing words all the same, often short ones.
+`falsify` looks for the shortest with forward passes alone: all short words, words that repeat, random words, and beams
+that follow the states furthest astray. Every word that it returns has been run by the model itself and has failed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extract import NOT_A_NUMBER
+from fsa2lrnn.judge.falsify.beam import beam
+from fsa2lrnn.judge.falsify.exhaustive import exhaustive
+from fsa2lrnn.judge.falsify.judge import Judge
+from fsa2lrnn.judge.falsify.long_words import periodic, random
+from fsa2lrnn.judge.falsify.shorten import shorten
+from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Failure, Falsified, Outcome, Searched, Unfalsified
+from fsa2lrnn.lrnn.model import LRNN
+
+__all__ = ["Budget", "Falsified", "Searched", "Unfalsified", "falsify"]
+
+_Search = Callable[[Judge, Budget, int, Clock], Outcome]
+
+# With the share of the time still left that each may take. The first three are cheap, and what they find tells the
+# beams how far to go.
+_SEARCHES: tuple[tuple[str, _Search, float], ...] = (
+    ("exhaustive", exhaustive, 0.2),
+    ("periodic", periodic, 0.2),
+    ("random", random, 0.2),
+    ("beam", beam, 0.5),
+    ("beam", partial(beam, wider=4), 0.8),
+)
+
+
+def falsify(model: LRNN, machine: MooreMachine, budget: Budget | None = None) -> Falsified | Unfalsified:
+    """The shortest failing word found, and what was searched; or what was searched, without one.
+
+    Words have at least one letter: the output on the empty word is not judged. Only positions count where the machine's
+    output is one of the model's (`fsa2lrnn.judge.goal`); logits that are not numbers are wrong there.
+
+    Args:
+        model: any LRNN: of any number of layers, with a token shift, or an index table; on its own device, in its own
+            dtype.
+        machine: over the same letters, in any order.
+        budget: how far to look; `Budget()` unless given. With equal budgets the answers are equal, unless the time
+            runs out, which they say.
+
+    Raises:
+        InvalidMachine: if model and machine have unlike alphabets.
+        UnsupportedFormat: if they have no output in common.
+
+    >>> from fsa2lrnn import compile_machine
+    >>> parity, constant = MooreMachine([[0, 1], [1, 0]], [0, 1]), MooreMachine([[0, 1], [1, 1]], [0, 1])
+    >>> falsify(compile_machine(parity), constant).word
+    (1, 1)
+    >>> falsify(compile_machine(parity), parity).exhaustive_to is None
+    True
+    """
+    budget = budget or Budget()
+    judge, clock = Judge(model, machine), Clock(budget.seconds)
+    record = _Record()
+    for name, search, share in _SEARCHES:
+        if not record.is_settled:
+            turn = Clock(share * clock.left)
+            record.add(name, turn, search(judge, budget, record.below(budget), turn))
+    if record.best is not None and not record.is_settled:
+        turn = Clock(clock.left)
+        record.add("shorten", turn, shorten(judge, record.best, turn))
+    return record.verdict(judge)
+
+
+class _Record:
+    """What the searches have found so far."""
+
+    def __init__(self) -> None:
+        self.best: Failure | None = None
+        self._found_by = ""
+        self._searches: list[Searched] = []
+        self._exhaustive_to: int | None = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing shorter can be found: all shorter words were tried, or the states closed."""
+        to = self._exhaustive_to
+        return to is None or (self.best is not None and to >= len(self.best.tokens) - 1)
+
+    def below(self, budget: Budget) -> int:
+        """Searches look at words shorter than this."""
+        return budget.length + 1 if self.best is None else len(self.best.tokens)
+
+    def add(self, name: str, turn: Clock, outcome: Outcome) -> None:
+        """One search more."""
+        found = None if outcome.failure is None else len(outcome.failure.tokens)
+        if outcome.failure is not None and (self.best is None or len(outcome.failure.tokens) < len(self.best.tokens)):
+            self.best, self._found_by = outcome.failure, name
+        if name == "exhaustive":
+            self._exhaustive_to = None if outcome.closed else outcome.length
+        _, what, length, words, letters, finished, _ = outcome
+        self._searches.append(Searched(name, what, length, words, letters, turn.passed, found, finished))
+
+    def verdict(self, judge: Judge) -> Falsified | Unfalsified:
+        """The answer."""
+        searches = tuple(self._searches)
+        if self.best is None:
+            return Unfalsified(searches, self._exhaustive_to)
+        letters = tuple(judge.model.alphabet[a] for a in self.best.tokens.tolist())
+        numbers = self.best.outputs.tolist()
+        given = tuple("NaN" if j == NOT_A_NUMBER else judge.model.outputs[j] for j in numbers)
+        wanted = tuple(judge.machine.transduce(letters))
+        margin, scans = self.best.margin, self.best.scans
+        to = self._exhaustive_to or 0
+        return Falsified(letters, given, wanted, margin, scans, self._found_by, searches, to)

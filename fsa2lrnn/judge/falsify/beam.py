@@ -1,0 +1,96 @@
+"""The states that are closest to failing or furthest from where they should be, a few for each state of the machine."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fsa2lrnn.extract.runner import States
+from fsa2lrnn.judge.falsify.frontier import Frontier
+from fsa2lrnn.judge.falsify.judge import Judge
+from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Outcome
+
+_MOST = 20_000  # states that a beam keeps in all, whatever the number of machine states
+_LARGEST = 1e100  # in place of infinity, so that means and products of states stay numbers
+_DIRECTIONS = 4
+_ROUNDS = 2  # of the power iteration, warm from the last letter's directions
+
+
+def beam(judge: Judge, budget: Budget, below: int, clock: Clock, wider: int = 1) -> Outcome:
+    """Words of less than `below` letters, grown letter by letter; of those in one machine state only a few are kept.
+
+    Half of them have the least margins. The others are the extremes along the few directions in which the states that
+    should act alike differ most: what a trained model gets wrong at last is what adds up slowly, and that shows there
+    long before it shows in a margin.
+    """
+    n_states = int(judge.hopeful.sum())
+    width = max(2, min(budget.width * wider, _MOST // n_states))
+    chooser = _Chooser(width)
+    words, debt = Frontier(judge), np.array([np.inf])
+    longest = min(budget.length, below - 1)
+    what = f"beam of {width} states for each of {n_states} machine states"
+    while words.length < longest and len(words):
+        if clock.left < 0:
+            return Outcome(None, what, words.length, len(words), words.letters, finished=False)
+        ahead = words.look()
+        if ahead.failure is not None:
+            return Outcome(ahead.failure, what, words.length, len(words), words.letters)
+        # Where nothing counts, a word is as close to failing as it was before.
+        margin = np.where(ahead.margin == np.inf, debt[ahead.parents], ahead.margin)
+        kept = chooser.choose(ahead.states, ahead.q, margin)
+        words.keep(ahead, kept)
+        debt = margin[kept]
+    return Outcome(None, what, words.length, len(words), words.letters)
+
+
+class _Chooser:
+    """Picks `width` states for each machine state; remembers the directions in which each machine state's differ."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+        self._directions: dict[int, np.ndarray] = {}
+        self._rng = np.random.default_rng(0)
+
+    def choose(self, states: States, q: np.ndarray, margin: np.ndarray) -> np.ndarray:
+        """Places among N states of machine states q (N,) and margins (N,), in order."""
+        x = _as_vectors(states)
+        order = np.lexsort((margin, q))  # by machine state, then by margin
+        groups = np.split(order, np.flatnonzero(np.diff(q[order])) + 1) if len(q) else []
+        kept = [group[self._choose(int(q[group[0]]), x[group])] for group in groups]
+        return np.sort(np.concatenate([np.empty(0, np.int64), *kept]))
+
+    def _choose(self, q: int, x: np.ndarray) -> np.ndarray:
+        """Places among the states (N, d) of one machine state, which come in order of their margins."""
+        # Letters that act alike give the same vector: one of them will do. A sum with odd weights tells them apart.
+        _, first = np.unique(x @ np.sqrt(np.arange(2.0, 2 + x.shape[1])), return_index=True)
+        first = np.sort(first)
+        if len(first) <= self._width:
+            return first
+        x = x[first]
+        if not x.shape[1]:
+            return first[: self._width]
+        along = x @ self._update(q, x - x.mean(0))
+        each = max(1, self._width // (4 * _DIRECTIONS))
+        ranked = along.argsort(axis=0, kind="stable")
+        chosen = np.concatenate([np.arange(self._width // 2), ranked[:each].ravel(), ranked[-each:].ravel()])
+        return first[np.unique(chosen)]
+
+    def _update(self, q: int, deviations: np.ndarray) -> np.ndarray:
+        """The main directions of deviations (N, d): orthonormal (d, directions), by power iteration."""
+        d = deviations.shape[1]
+        scale = np.abs(deviations).max()
+        if q not in self._directions:
+            self._directions[q] = self._rng.standard_normal((d, min(d, _DIRECTIONS)))
+        if scale == 0:
+            return self._directions[q]
+        unit = deviations / scale
+        for _ in range(_ROUNDS):
+            found, _ = np.linalg.qr(unit.T @ (unit @ self._directions[q]) + 1e-12 * self._directions[q])
+            self._directions[q] = found
+        return self._directions[q]
+
+
+def _as_vectors(states: States) -> np.ndarray:
+    """The numbers of each state side by side, finite: float64 (N, d); an index is no number."""
+    parts = [part.detach().flatten(1).double().cpu().numpy() for part in states if part.is_floating_point()]
+    x = np.concatenate(parts, axis=1) if parts else np.empty((len(states[0]), 0))
+    return np.clip(np.nan_to_num(x), -_LARGEST, _LARGEST)

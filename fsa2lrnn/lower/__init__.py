@@ -1,0 +1,5 @@
+"""From exact tables to the network: a `Recurrence` (`lower`, `compile_machine`), or the witness of a family."""
+
+from fsa2lrnn.lower.recurrence import DTYPES, compile_machine, lower
+
+__all__ = ["DTYPES", "compile_machine", "lower"]

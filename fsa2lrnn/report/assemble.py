@@ -1,0 +1,190 @@
+"""A report from models: each is judged and repaired, all are run on the same words beside the constructed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified
+from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import is_switched, switched
+from fsa2lrnn.repair import Repaired
+from fsa2lrnn.report.align import Alignment, align
+from fsa2lrnn.report.facts import Facts, Failure, Inside, Model
+from fsa2lrnn.report.gather import accuracy_of, inside, machine_facts
+from fsa2lrnn.report.judgement import LETTERS, Judgement, Mended, judge
+from fsa2lrnn.training.compare import CONSTRUCTED, compare
+from fsa2lrnn.versions import versions
+
+_NAMES = {
+    ("keep", "least"): "repaired",
+    ("p<=1", "least"): "p≤1",  # the norm that its columns keep
+    ("keep", "dyadic"): "dyadic",
+}
+
+
+def assemble(
+    source: str,
+    models: Mapping[str, LRNN],
+    budget: Budget,
+    evaluated: dict[str, Any],
+    say: Callable[[str], None] | None = None,
+    provenance: Mapping[str, dict[str, str]] | None = None,
+) -> Facts:
+    """All facts on learned models of `source`, their repairs and the constructed model.
+
+    `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
+    model where it comes from. `say` hears what is being done.
+    """
+    machine = MooreMachine.from_source(source)
+    judged: dict[str, Judgement] = {}
+    for name, model in models.items():
+        judged[name] = judge(model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"))
+    return of_judgements(source, models, judged, evaluated, provenance)
+
+
+def of_judgements(
+    source: str,
+    models: Mapping[str, LRNN],
+    judged: Mapping[str, Judgement],
+    evaluated: dict[str, Any],
+    provenance: Mapping[str, dict[str, str]] | None = None,
+) -> Facts:
+    """The same with judgements at hand."""
+    machine = MooreMachine.from_source(source)
+    repairs = {
+        name: [(mended, mended.repaired) for mended in judgement.mended if mended.repaired is not None]
+        for name, judgement in judged.items()
+    }
+    mended_models = {_name(of, mended): found.model for of, several in repairs.items() for mended, found in several}
+    document = compare(source, {**models, **mended_models}, **evaluated)
+    shown: list[Model] = []
+    for name, model in models.items():
+        within = _inside(model, machine, found=judged[name].alignment)
+        shown.append(_learned(name, model, machine, judged[name], document, within, (provenance or {}).get(name, {})))
+        like = within[0] if within else None
+        shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
+    shown.append(_constructed(machine, document, shown[0].inside if shown else None))
+    title = f"{source.removeprefix('task:')}: learned against constructed"
+    return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
+
+
+def _name(of: str, mended: Mended) -> str:
+    return f"{of}: {_NAMES[mended.columns, mended.mode]}"
+
+
+def _learned(
+    name: str,
+    model: LRNN,
+    machine: MooreMachine,
+    judgement: Judgement,
+    document: dict[str, Any],
+    within: tuple[Inside, dict[str, Any]] | None,
+    provenance: dict[str, str],
+) -> Model:
+    found = judgement.extraction
+    if not isinstance(found, str):
+        same = "the machine itself" if judgement.isomorphic else "another machine"
+        found = f"{found.machine.n_states} states: {same}"
+    notes = {"extracted": found}
+    for mended in judgement.mended:
+        if mended.refused is not None:
+            notes[f"{_NAMES[mended.columns, mended.mode]}: refused"] = mended.refused
+    return Model(
+        name,
+        "learned",
+        parameters=document["models"][name]["parameters"],
+        **_proved(judgement.certificate, None),
+        failure=_failure(judgement.falsified, model, machine),
+        searched="; ".join(search.what for search in judgement.falsified.searches),
+        accuracy=accuracy_of(document, name),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        notes=notes,
+        provenance={**provenance, **_digest(model)},
+    )
+
+
+def _repaired(
+    of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
+) -> Model:
+    name, accuracy = _name(of, mended), mended.accuracy or 0.0
+    within = _inside(repaired.model, machine, like)
+    notes = {
+        "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
+        f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
+        f"{repaired.column_norm_after:.3f} after",
+        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {mended.dtype}",
+    }
+    return Model(
+        name,
+        "repaired",
+        of=of,
+        parameters=document["models"][name]["parameters"],
+        **_proved(mended.certificate, mended.proof),
+        searched=f"{LETTERS:,} random letters",
+        wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
+        accuracy=accuracy_of(document, name),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        notes=notes,
+        provenance=_digest(repaired.model),
+    )
+
+
+def _constructed(machine: MooreMachine, document: dict[str, Any], like: Inside | None) -> Model:
+    model = compile_machine(machine)
+    verdict = prove_equivalent(model, machine)
+    within = _inside(model, machine, like)
+    return Model(
+        CONSTRUCTED,
+        "constructed",
+        parameters=document["models"][CONSTRUCTED]["parameters"],
+        **_proved(None, verdict if isinstance(verdict, Proved) else None),
+        accuracy=accuracy_of(document, CONSTRUCTED),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        provenance={"command": "fsa2lrnn compile"},
+    )
+
+
+def _inside(
+    model: LRNN, machine: MooreMachine, like: Inside | None = None, found: Alignment | None = None
+) -> tuple[Inside, dict[str, Any]] | None:
+    """A model from within and its alignment, which may be at hand; None for one of several layers."""
+    if not is_switched(model):
+        return None
+    found = found or align(model, machine)
+    return inside(model, machine, found, like), found.to_json()
+
+
+def _proved(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
+    if proof is not None:
+        return {"proof": f"{proof.pairs} joint states closed, bit for bit, in {proof.arithmetic}"}
+    if certificate is None:
+        return {}
+    if certificate.horizon is None:
+        return {"proof": f"sets that no letter leads out of, in {certificate.dtype}"}
+    return {"proved": certificate.horizon}
+
+
+def _failure(found: Falsified | Unfalsified, model: LRNN, machine: MooreMachine) -> Failure | None:
+    if not isinstance(found, Falsified):
+        return None
+    goal = target(model, machine)
+    tokens = torch.tensor([[model.alphabet.index(a) for a in found.word]]).numpy()
+    counts = (goal.wanted[goal.states(tokens)[0]] != DOES_NOT_COUNT).tolist()
+    word, wanted, given = ([str(x) for x in xs] for xs in (found.word, found.machine_trace, found.model_trace))
+    return Failure(word, wanted, given, None if all(counts) else counts)
+
+
+def _digest(model: LRNN) -> dict[str, str]:
+    return {"SHA-256 of the tables": switched(model).sha256} if is_switched(model) else {}

@@ -1,0 +1,233 @@
+"""What a report shows, as plain data that goes to JSON and back: no class of a judge or of a network is needed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+KINDS = ("learned", "repaired", "constructed")
+_SHORT = 5  # characters of a label that fits into a drawing
+NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A Moore machine, as it is written: labels and symbols are text.
+
+    Args:
+        states, alphabet: labels of states, letters.
+        outputs: of each state.
+        delta: [letter][state], numbers of states.
+        start: the initial state.
+    """
+
+    states: list[str]
+    alphabet: list[str]
+    outputs: list[str]
+    delta: list[list[int]]
+    start: int
+
+    @property
+    def names(self) -> list[str]:
+        """What states are called in drawings: their labels if all are short, else numbers from 1."""
+        is_short = max(map(len, self.states)) <= _SHORT and len(set(self.states)) == len(self.states)
+        return self.states if is_short else [str(q + 1) for q in range(len(self.states))]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A word that a model gets wrong: its letters, and after each of them what the machine puts out and what the model
+    does. `counts` says where an output counts at all; the failure is the first difference there."""
+
+    word: list[str]
+    wanted: list[str]
+    given: list[str]
+    counts: list[bool] | None = None
+
+    @property
+    def position(self) -> int:
+        """The first wrong output, from 1."""
+        counts = self.counts or [True] * len(self.word)
+        for k, (wanted, given, is_asked) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
+            if is_asked and wanted != given:
+                return k
+        raise UnsupportedFormat("a failure needs an output that counts and differs from the machine's")
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A layer over letters from within.
+
+    Args:
+        eigenvalues: [letter][head], pairs [real, imaginary].
+        blocks: [letter][head], rows of numbers.
+        points: [x, y, state, NEAR or FAR]: states of the network in the plane where states of the machine lie apart.
+        carrying: heads that carry a function of the machine's state.
+    """
+
+    eigenvalues: list[list[list[list[float]]]]
+    blocks: list[list[list[list[float]]]]
+    points: list[list[float]]
+    carrying: list[int]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model and all that is known of it.
+
+    Args:
+        name: as it is shown, unlike others'.
+        kind: one of `KINDS`.
+        of: of a repaired model, the name of the learned one.
+        parameters: how many numbers it has.
+        proved: right on every word of up to so many letters, proved; None if nothing is proved.
+        proof: of a model that is proved right on all words, how, in a few words: "closed: 240 joint states".
+        failure: the shortest failing word known.
+        searched: what was searched for failing words, in words.
+        wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
+        accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
+            "interval", as `fsa2lrnn.training.compare` writes them.
+        inside: of a model of one layer over letters.
+        alignment: as `fsa2lrnn.report.align` writes it.
+        notes: further facts, name and value.
+        provenance: where the model comes from: command, seed, versions, hash.
+    """
+
+    name: str
+    kind: str
+    of: str | None = None
+    parameters: int | None = None
+    proved: int | None = None
+    proof: str | None = None
+    failure: Failure | None = None
+    searched: str | None = None
+    wrong: str | None = None
+    accuracy: list[dict[str, Any]] = field(default_factory=list)
+    inside: Inside | None = None
+    alignment: dict[str, Any] | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def within(self) -> Inside:
+        """What is known from within. Raises `UnsupportedFormat` if nothing is."""
+        if self.inside is None:
+            raise UnsupportedFormat(f"{self.name!r} is not known from within: give its Inside, or draw another model")
+        return self.inside
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a report shows.
+
+    Args:
+        title: "Sum(5): learned against constructed".
+        source: of the machine, "task:sum_mod(5)".
+        date: as the caller writes it.
+        machine: minimal.
+        models: learned, repaired, constructed, in the order in which they are shown.
+        provenance: of the report: command, versions.
+
+    Raises:
+        UnsupportedFormat: naming everything that contradicts itself.
+    """
+
+    title: str
+    source: str
+    date: str
+    machine: Machine
+    models: list[Model]
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [model.name for model in self.models]
+        faults = [f"{name!r} is the name of several models" for name in sorted(set(names)) if names.count(name) > 1]
+        for model in self.models:
+            if model.kind not in KINDS:
+                faults.append(f"{model.name!r} is of kind {model.kind!r}, none of {', '.join(KINDS)}")
+            if model.of is not None and model.of not in names:
+                faults.append(f"{model.name!r} is a repair of {model.of!r}, which is not there")
+            if model.proof is not None and (model.failure is not None or model.wrong is not None):
+                faults.append(f"{model.name!r} is proved right on all words and has a failing word")
+            if model.failure is not None and model.proved is not None and model.failure.position <= model.proved:
+                faults.append(
+                    f"{model.name!r} is proved right up to {model.proved} letters and fails at letter "
+                    f"{model.failure.position}"
+                )
+        if faults:
+            raise UnsupportedFormat("; ".join(faults))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Facts:
+        """Inverse of `to_json`. Raises `UnsupportedFormat` for names that are unknown or missing."""
+        return _read(cls, value)
+
+
+def repairs_of(facts: Facts, learned: Model) -> list[Model]:
+    """The repaired models of a learned one."""
+    return [model for model in facts.models if model.of == learned.name]
+
+
+def verdict(facts: Facts, model: Model) -> str:
+    """One sentence on how long a model is right, and on what its repair gives."""
+    found = _how_long(model)
+    for repaired in repairs_of(facts, model):
+        found += f"; {repaired.name.removeprefix(f'{model.name}: ')}: {_how_long(repaired)}"
+    return found[0].upper() + found[1:] + "."
+
+
+def _how_long(model: Model) -> str:
+    if model.proof is not None:
+        return f"right on all words, of every length (proved: {model.proof})"
+    parts = []
+    if model.proved:
+        parts.append(f"right on every word of up to {letters(model.proved)} (proved)")
+    if model.failure is not None:
+        parts.append(f"fails on a word of {letters(model.failure.position)}")
+    elif model.wrong:
+        parts.append(f"wrong {model.wrong}")
+    elif model.searched:
+        parts.append(f"no failing word found ({model.searched})")
+    return "; ".join(parts) or "not judged"
+
+
+def letters(n: int) -> str:
+    """A length in words.
+
+    >>> letters(1), letters(12_000)
+    ('1 letter', '12,000 letters')
+    """
+    return f"{n:,} letter{'' if n == 1 else 's'}"
+
+
+def _read(cls: Any, value: Any) -> Any:
+    """A dataclass from a JSON object, and those within it."""
+    if not isinstance(value, Mapping):
+        raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
+    known = {f.name for f in fields(cls)}
+    if unknown := sorted(set(value) - known):
+        raise UnsupportedFormat(
+            f"{cls.__name__}: {', '.join(unknown)} unknown; the names are {', '.join(sorted(known))}"
+        )
+    hints = get_type_hints(cls)
+    try:
+        return cls(**{name: _member(hints[name], part) for name, part in value.items()})
+    except TypeError as error:
+        raise UnsupportedFormat(f"{cls.__name__}: {error}") from error
+
+
+def _member(hint: Any, value: Any) -> Any:
+    if get_origin(hint) in (types.UnionType, Union):
+        inner = [part for part in get_args(hint) if is_dataclass(part)]
+        return _read(inner[0], value) if inner and value is not None else value
+    if get_origin(hint) is list and is_dataclass(get_args(hint)[0]):
+        return [_read(get_args(hint)[0], part) for part in value]
+    return _read(hint, value) if is_dataclass(hint) else value

@@ -1,0 +1,249 @@
+"""All that there is to say of one learned model and of what mends it, for the table, the report and the demo.
+
+The learned model is searched for a failing word, certified, extracted and aligned. Then it is repaired, with the
+columns as they come, with bounded columns, and in numbers that never round; each repaired model is run on half a
+million letters and certified or proved in its turn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
+from fsa2lrnn.extract import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
+from fsa2lrnn.graph_kernels import walk
+from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
+from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import is_switched
+from fsa2lrnn.repair import Columns, Mode, Repaired, repair
+from fsa2lrnn.report.align import Alignment, align
+
+LETTERS = 500_000
+REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
+_PIECE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class Mended:
+    """A repair and what it is worth.
+
+    Args:
+        columns, mode: as asked of `repair`.
+        refused: why there is none; the rest is then None.
+        repaired: the model and the change.
+        dtype: that it computes in: the learned model's, or float64 where a dyadic one needs more digits.
+        accuracy: share of right outputs along one random word of `LETTERS` letters.
+        certificate: of a model repaired with its columns as they come.
+        proof: of a dyadic model, on words of every length but the empty one.
+    """
+
+    columns: Columns
+    mode: Mode
+    refused: str | None = None
+    repaired: Repaired | None = None
+    dtype: str | None = None
+    accuracy: float | None = None
+    certificate: Certificate | None = None
+    proof: Proved | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object without the model and the sets."""
+        found: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
+        if self.repaired is None:
+            return found
+        found |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
+        found |= {
+            name: value
+            for name, value in self.repaired.to_json().items()
+            if name in ("change", "p", "column_norm_before", "column_norm_after", "places")
+        }
+        found["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
+        if self.certificate is not None:
+            found["certified"] = _horizon(self.certificate)
+        if self.proof is not None:
+            found["proved"] = {"joint_states": self.proof.pairs, "arithmetic": self.proof.arithmetic}
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Judgement:
+    """One learned model and its repairs.
+
+    Args:
+        falsified: the shortest failing word found, or what was searched.
+        certificate: N, and the sets.
+        extraction: the machine found without knowing it, or why none was.
+        isomorphic: whether that machine is the true one, where outputs count.
+        alignment: of a model of one layer over letters.
+        mended: the repairs of such a model.
+        seconds: what each took.
+    """
+
+    falsified: Falsified | Unfalsified
+    certificate: Certificate
+    extraction: Extraction | str
+    isomorphic: bool
+    alignment: Alignment | None
+    mended: tuple[Mended, ...]
+    seconds: dict[str, float]
+
+    @property
+    def failure(self) -> int | None:
+        """The length of the shortest failing word known."""
+        return self.falsified.position if isinstance(self.falsified, Falsified) else None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object without models and sets."""
+        word = self.falsified
+        failing: dict[str, Any] | None = None
+        if isinstance(word, Falsified):
+            failing = {"length": word.position, "word": [str(a) for a in word.word], "found_by": word.found_by}
+            failing |= {"is_shortest": word.is_shortest, "margin": word.margin, "scans": word.scans}
+        found: dict[str, Any] = {"failure": failing, "certified": _horizon(self.certificate)}
+        found |= {"memory": self.certificate.memory, "method": self.certificate.method}
+        if isinstance(self.extraction, str):
+            found["extraction"] = {"refused": self.extraction}
+        else:
+            found["extraction"] = {"states": self.extraction.machine.n_states, "depth": self.extraction.depth}
+        found["extraction"] |= {"isomorphic": self.isomorphic}
+        if self.alignment is not None:
+            found["alignment"] = _aligned(self.alignment)
+        return {**found, "mended": [mended.to_json() for mended in self.mended], "seconds": self.seconds}
+
+
+def judge(
+    model: LRNN,
+    machine: MooreMachine,
+    budget: Budget | None = None,
+    seconds: float = 30.0,
+    say: Callable[[str], None] | None = None,
+) -> Judgement:
+    """Everything at once. `seconds` are those of each certificate's search; `say` hears what is being done.
+
+    Raises:
+        InvalidMachine: if model and machine have unlike alphabets.
+        UnsupportedFormat: if they have no output in common.
+    """
+    took: dict[str, float] = {}
+
+    @contextmanager
+    def clock(name: str) -> Iterator[None]:
+        if say is not None:
+            say(name)
+        begun = time.monotonic()
+        yield
+        took[name] = round(time.monotonic() - begun, 2)
+
+    one_layer = is_switched(model)
+    with clock("extract"):
+        extraction, isomorphic = _extracted(model, machine)
+    with clock("falsify"):
+        falsified = falsify(model, machine, budget)
+    with clock("certify"):
+        certificate = certify(model, machine, seconds=seconds)
+    alignment = None
+    if one_layer:
+        with clock("align"):
+            alignment = align(model, machine)
+    mended = []
+    for columns, mode in REPAIRS if one_layer else ():
+        with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
+            mended.append(mend(model, machine, columns, mode, seconds))
+    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), took)
+
+
+def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, seconds: float = 30.0) -> Mended:
+    """One repair, run on `LETTERS` letters, and certified or proved.
+
+    A dyadic repair that the model's dtype has too few digits for is made in float64.
+    """
+    try:
+        try:
+            repaired = repair(model, machine, columns, mode)
+        except NotExact:
+            if mode != "dyadic" or model.dtype == torch.float64:
+                raise
+            repaired = repair(_copy(model).double(), machine, columns, mode)
+    except (NotExact, NotExpressible) as error:
+        return Mended(columns, mode, str(error))
+    dtype = str(repaired.model.dtype).removeprefix("torch.")
+    accuracy = long_accuracy(repaired.model, machine, LETTERS)
+    if mode == "dyadic":
+        verdict = prove_equivalent(repaired.model, machine, empty_word=False)
+        proof = verdict if isinstance(verdict, Proved) else None
+        return Mended(columns, mode, None, repaired, dtype, accuracy, None, proof)
+    certificate = certify(repaired.model, machine, seconds=seconds) if columns == "keep" else None
+    return Mended(columns, mode, None, repaired, dtype, accuracy, certificate)
+
+
+def long_accuracy(model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0) -> float:
+    """The share of right outputs, where they count, along one random word, in the model's dtype and by its own scan.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)
+    1.0
+    """
+    goal = target(model, machine)
+    tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
+    state, q = model.initial_state(), goal.start
+    right = counted = 0
+    with torch.no_grad():
+        for start in range(0, letters, _PIECE):
+            piece = tokens[start : start + _PIECE]
+            logits, state = model.advance(torch.from_numpy(piece)[None], state)
+            states = walk(goal.delta, q, piece)
+            q, wanted = int(states[-1]), goal.wanted[states]
+            counts = wanted != DOES_NOT_COUNT
+            right += int((output_numbers(logits[0]) == wanted)[counts].sum())
+            counted += int(counts.sum())
+    return right / counted if counted else 1.0
+
+
+def _copy(model: LRNN) -> LRNN:
+    copied = LRNN(model.config).to(model.dtype)
+    copied.load_state_dict(model.state_dict())
+    return copied
+
+
+def _extracted(model: LRNN, machine: MooreMachine) -> tuple[Extraction | str, bool]:
+    given = set(model.outputs)
+    counts, goal = None, machine
+    if not set(machine.outputs) <= given:
+        asked = [output in given for output in machine.outputs]
+        counts = MooreMachine(machine.delta, asked, machine.start, machine.alphabet)
+        goal = blank_outputs(machine, given)
+    try:
+        found = extract_learned(model, counts=counts)
+    except (NotExact, BudgetExceeded) as error:
+        return str(error), False
+    return found, equivalent_after_first(found.machine, goal) is None
+
+
+def _aligned(found: Alignment) -> dict[str, Any]:
+    heads = [found.heads[h] for h in found.carrying]
+    return {
+        "r2": found.probe.r2,
+        "worst_error": found.probe.worst_error,
+        "carrying": len(heads),
+        "needed": len(found.needed),
+        "kinds": sorted(head.kind for head in heads),
+        "frequencies": sorted({head.cycle.frequency for head in heads if head.kind == "cyclic" and head.cycle}),
+        "largest_residual": max((head.residual for head in heads), default=None),
+        "beyond_circle": max((head.beyond_circle for head in heads), default=None),
+    }
+
+
+def _horizon(certificate: Certificate) -> int | str:
+    return "all lengths" if certificate.horizon is None else certificate.horizon

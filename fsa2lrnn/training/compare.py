@@ -1,0 +1,120 @@
+"""Learned and constructed models of one machine side by side: `python -m fsa2lrnn.training.compare SOURCE MODEL…`.
+
+All models read the same fresh words, so that they differ in nothing but themselves. The machine compiled into exact
+weights stands among them as "constructed".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from rich.console import Console
+from rich.table import Table
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import SAMPLERS, make_sampler, words
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, evaluate
+
+CONSTRUCTED = "constructed"
+
+
+def compare(
+    source: str,
+    models: Mapping[str, LRNN],
+    sampler: str = "task",
+    lengths: Sequence[int] = LENGTHS,
+    n_words: int = WORDS,
+    letters: int = LETTERS,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """Accuracies of models of `source` and of its constructed one, over lengths, on the same words, as a JSON object.
+
+    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed".
+    """
+    if CONSTRUCTED in models:
+        raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
+    machine = MooreMachine.from_source(source)
+    drawn = make_sampler(sampler, machine, source)
+    document: dict[str, Any] = {"source": source, "sampler": sampler, "seed": seed, "models": {}}
+    for name, model in {**models, CONSTRUCTED: compile_machine(machine)}.items():
+        if model.alphabet != machine.alphabet:
+            raise UnsupportedFormat(
+                f"model {name!r} reads {model.alphabet} and {source} {machine.alphabet}: take models of one machine"
+            )
+        found = evaluate(model, words(machine, drawn, model.outputs, model.device), seed, lengths, n_words, letters)
+        document["models"][name] = {
+            "parameters": sum(weight.numel() for weight in model.parameters()),
+            "lengths": [accuracy.to_json() for accuracy in found],
+        }
+    return document
+
+
+def table(document: dict[str, Any]) -> Table:
+    """Whole words and last outputs right, a column a length."""
+    lengths = [found["length"] for found in next(iter(document["models"].values()))["lengths"]]
+    shown = Table("model", "parameters", "right", *(f"{length:,}" for length in lengths), title=document["source"])
+    for name, model in document["models"].items():
+        for i, (label, key) in enumerate((("last output", "last_position"), ("whole word", "whole_word"))):
+            cells = [f"{found[key]['accuracy']:.4f}" for found in model["lengths"]]
+            shown.add_row(*((name, f"{model['parameters']:,}") if i == 0 else ("", "")), label, *cells)
+    return shown
+
+
+def plot(document: dict[str, Any], path: Path) -> None:
+    """Accuracy over length with 95 % intervals, a line a model, in the format of the path's ending."""
+    # Text stays text in SVG, and the same numbers give the same file.
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"]}):
+        figure = Figure(figsize=(9, 3.5), layout="constrained")
+        for axes, (title, key) in zip(
+            figure.subplots(1, 2, sharey=True),
+            (("last output right", "last_position"), ("whole word right", "whole_word")),
+            strict=True,
+        ):
+            for name, model in document["models"].items():
+                lengths = [found["length"] for found in model["lengths"]]
+                middle = [found[key]["accuracy"] for found in model["lengths"]]
+                low, high = zip(*(found[key]["interval"] for found in model["lengths"]), strict=True)
+                axes.plot(lengths, middle, marker="o", label=name)
+                axes.fill_between(lengths, low, high, alpha=0.2)
+            axes.set(title=title, xlabel="length of the word", xscale="log", ylim=(-0.03, 1.03))
+        figure.axes[0].set_ylabel("share of words")
+        figure.axes[0].legend()
+        figure.suptitle(document["source"])
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compare models on disk with the constructed one; print the table, and write what is asked for."""
+    parser = argparse.ArgumentParser(description="Learned and constructed models of one machine, side by side")
+    parser.add_argument("source", help='a machine, "task:sum_mod(5)"')
+    parser.add_argument("models", nargs="*", type=Path, help="models of it (.safetensors)")
+    parser.add_argument("--sampler", choices=SAMPLERS, default="task")
+    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    parser.add_argument("--words", type=int, default=WORDS, help="words a length")
+    parser.add_argument("--letters", type=int, default=LETTERS, help="letters a length at most: fewer words where long")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", type=Path, help="write the numbers here")
+    parser.add_argument("--plot", type=Path, help="draw them here (.svg, .png, .pdf)")
+    given = parser.parse_args(arguments)
+    models = {str(path): load(path) for path in given.models}
+    document = compare(given.source, models, given.sampler, given.lengths, given.words, given.letters, given.seed)
+    if given.json is not None:
+        write_atomically(given.json, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
+    if given.plot is not None:
+        plot(document, given.plot)
+    Console().print(table(document))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""Where the runs of a sweep take place: one after the other in this process, or side by side on Ray."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.seeds import Plan, run_seed
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Stop
+
+_INTERRUPTED = {"end": "interrupted"}
+_CONNECT_SECONDS = 10.0
+_POLL_SECONDS = 0.5  # after which a signal is noticed
+_PATIENCE_SECONDS = 30.0  # for a run that was told to save and end
+
+
+class Job(NamedTuple):
+    """One run and its folder."""
+
+    settings: Settings
+    folder: Path
+    plan: Plan
+
+
+class Answer(NamedTuple):
+    """What a run left: its result, or the traceback of the error that ended it."""
+
+    result: dict[str, Any] | None
+    traceback: str | None = None
+
+
+Run = Callable[[Iterable[Job]], Iterator[tuple[Job, Answer]]]
+
+
+def attempt(job: Job) -> Answer:
+    """Train and judge one run in this process."""
+    try:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        return Answer(run_seed(*job, lambda _: None))
+    except Exception:  # whatever it is, the other runs go on and the record tells of it
+        return Answer(None, traceback.format_exc())
+
+
+@contextmanager
+def serial(stop: Stop) -> Iterator[Run]:
+    """Runs one after the other here; none is begun after `stop`."""
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        for job in jobs:
+            answer = Answer(_INTERRUPTED) if stop.asked else attempt(job)
+            stop.asked |= answer.result is not None and answer.result["end"] == "interrupted"  # a run hears it first
+            yield job, answer
+
+    yield run
+
+
+@contextmanager
+def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> Iterator[Run]:
+    """Runs side by side, in the order in which they end: `settings.threads` cores each, and a GPU if the device is one.
+
+    The project must be installed on every machine, and the folders be on a disk that all of them see: no code is sent.
+
+    Args:
+        stop: once asked, runs save and end, and none is begun.
+        address: of a cluster, HOST:PORT, or "auto" for the one that this machine is in; None for this machine alone.
+        cpus: cores to use of this machine, None for all; a cluster knows its own.
+
+    Raises:
+        UnsupportedFormat: if Ray is not installed, or a run asks for more than this machine has.
+        ConnectionError: if no cluster answers at the address, or not to us.
+    """
+    ray = _ray()
+    if address is not None:
+        _check_reachable(address)
+    options = {"num_cpus": cpus, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(address=address or "local", **options)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error}: if the cluster asks for a token (`ray get-auth-token` there tells it), set RAY_AUTH_MODE=token "
+            "and RAY_AUTH_TOKEN"
+        ) from error
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        jobs = list(jobs)
+        if address is None:
+            _check_room(ray.cluster_resources(), jobs)
+        return _side_by_side(ray, stop, jobs)
+
+    try:
+        yield run
+    finally:
+        ray.shutdown()
+
+
+def _ray() -> ModuleType:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers of every start
+    try:
+        import ray
+    except ImportError as error:
+        raise UnsupportedFormat(
+            'Ray is not installed: pip install "fsa2lrnn[sweep]", or take --engine serial'
+        ) from error
+    return ray
+
+
+def _check_reachable(address: str) -> None:
+    """Ray would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UnsupportedFormat(f'address {address!r}: give HOST:PORT of a cluster\'s head, or "auto"')
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"nothing answers at {address} ({error}): start a cluster there (`ray start --head`), or give its address"
+        ) from error
+
+
+def _needs(settings: Settings) -> dict[str, int]:
+    return {"num_cpus": settings.threads, "num_gpus": int(settings.device != "cpu")}
+
+
+def _check_room(resources: dict[str, float], jobs: list[Job]) -> None:
+    """Ray would wait for ever."""
+    for job in jobs:
+        for name, kind, remedy in (("num_cpus", "CPU", "lower threads"), ("num_gpus", "GPU", 'set device to "cpu"')):
+            if (wanted := _needs(job.settings)[name]) > (there := int(resources.get(kind, 0))):
+                raise UnsupportedFormat(f"a run asks for {wanted} {kind}s of {there} here: {remedy}, or give a cluster")
+
+
+def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, Answer]]:
+    if stop.asked:
+        yield from ((job, Answer(_INTERRUPTED)) for job in jobs)
+        return
+    remote = ray.remote(attempt)
+    # A run that fails is tried again by the sweep, which keeps the traceback of each failure.
+    running = {remote.options(max_retries=0, **_needs(job.settings)).remote(job): job for job in jobs}
+    cancel_at = 0.0
+    while running:
+        if stop.asked and time.monotonic() >= cancel_at:
+            for reference in running:
+                ray.cancel(reference)  # one that runs hears SIGINT; a call was seen to get lost, so more follow
+            cancel_at = time.monotonic() + _PATIENCE_SECONDS
+        ended, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
+        for reference in ended:
+            job = running.pop(reference)
+            try:
+                answer = ray.get(reference)
+            except ray.exceptions.RayError:  # its process died, or it was cancelled before it heard signals
+                answer = Answer(_INTERRUPTED) if stop.asked else Answer(None, traceback.format_exc())
+            yield job, answer

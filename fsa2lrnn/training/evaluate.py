@@ -1,0 +1,131 @@
+"""How often a model is right on fresh words, under two protocols.
+
+- The paper's: every 1,000 updates the last output of 128 fresh words of length 500 is looked at; a trial's figure is
+  the best over these looks, and training stops at 1.0. It is read off the records of training (`paper_protocol`).
+- Ours: the last checkpoint alone, many fresh words at each of several lengths, whole words as well as last outputs,
+  with Wilson's intervals (`evaluate`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import IGNORE, Words
+
+LENGTHS = (40, 100, 500, 5_000, 50_000)
+WORDS = 10_000
+LETTERS = 20_000_000  # at a length: fewer words where they are long
+_PIECE_ENTRIES = 1 << 23  # numbers that one piece of a batch may materialise in a layer
+_BATCH, _DRAWN = 256, 1024  # words, and letters of them, drawn at once, whatever the model: the seed says which words
+_Z = 1.959964  # 95 %
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How many of `words` words of one length were right: at every position that counts, and at the last."""
+
+    length: int
+    words: int
+    whole: int
+    last: int
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts, their shares and 95 % intervals."""
+        shares = {
+            f"{name}_word" if name == "whole" else "last_position": {
+                "accuracy": right / self.words,
+                "interval": wilson(right, self.words),
+            }
+            for name, right in (("whole", self.whole), ("last", self.last))
+        }
+        return {**asdict(self), **shares}
+
+
+def wilson(right: int, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval (1927) for a share of `right` among `n`: it stays in [0, 1] and holds at 0 and at n.
+
+    >>> wilson(10_000, 10_000)[0] > 0.9996, wilson(0, 0)
+    (True, (0.0, 1.0))
+    """
+    if not n:
+        return 0.0, 1.0
+    share, spread = right / n, _Z**2 / n
+    middle = share + spread / 2
+    half = math.sqrt(share * (1 - share) * spread + spread**2 / 4)
+    low = 0.0 if not right else (middle - half) / (1 + spread)
+    high = 1.0 if right == n else (middle + half) / (1 + spread)
+    return low, high
+
+
+def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> dict[str, Any]:
+    """The best accuracy over the looks that training took, the first step that had it, and whether that was the end.
+
+    `records` are the lines of a run's metrics, each with "step", "accuracy", "length" and "words".
+    """
+    looks = list(records)
+    if not looks:
+        return {"accuracy": None, "looks": 0}
+    best = max(looks, key=lambda look: look["accuracy"])
+    return {
+        **{name: best[name] for name in ("accuracy", "step", "length", "words")},
+        "looks": len(looks),
+        "stopped": stop_at is not None and best["accuracy"] >= stop_at,
+    }
+
+
+def evaluate(
+    model: LRNN,
+    words: Words,
+    seed: int,
+    lengths: Sequence[int] = LENGTHS,
+    n_words: int = WORDS,
+    letters: int = LETTERS,
+    report: Callable[[Accuracy], None] | None = None,
+) -> list[Accuracy]:
+    """`n_words` fresh words a length, or as many as `letters` letters give, one at least.
+
+    Args:
+        words: with `model.outputs` as their outputs, on the model's device.
+        lengths: each counts as the largest up to it at which the last output counts.
+        report: called after each length.
+    """
+    generator, found = words.generator(seed), []
+    for length in dict.fromkeys(map(words.fit, lengths)):
+        found.append(count(model, words, length, min(n_words, max(1, letters // length)), generator))
+        if report is not None:
+            report(found[-1])
+    return found
+
+
+def count(model: LRNN, words: Words, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
+    """How many of `n_words` words drawn from `generator` the model gets right, in memory that `length` doesn't change.
+
+    An output is wrong where a logit is not a number.
+    """
+    whole = last = 0
+    for first in range(0, n_words, _BATCH):
+        right_all, right_last = _batch(model, words, length, min(_BATCH, n_words - first), generator)
+        whole, last = whole + right_all, last + right_last
+    return Accuracy(length, n_words, whole, last)
+
+
+@torch.no_grad()
+def _batch(model: LRNN, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
+    piece = max(1, _PIECE_ENTRIES // (size * model.config.entries_per_token))
+    walks, state = words.begin(size), model.initial_state(size)
+    right = torch.ones(size, dtype=torch.bool, device=words.device)
+    last = right
+    for first in range(0, length, _DRAWN):
+        batch, walks = words.advance(walks, min(_DRAWN, length - first), generator)
+        for tokens, labels in zip(batch.tokens.split(piece, 1), batch.labels.split(piece, 1), strict=True):
+            logits, state = model.advance(tokens, state)
+            correct = (logits.argmax(-1) == labels) & ~logits.isnan().any(-1)
+            right = right & (correct | (labels == IGNORE)).all(1)
+            last = correct[:, -1]
+    return int(right.sum()), int(last.sum())

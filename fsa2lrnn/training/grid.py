@@ -1,0 +1,199 @@
+"""The grid of a sweep: tasks × families × settings × seeds, as frozen data read from a file or from options."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.settings import Settings, preset
+
+Changes = Mapping[str, Any]  # of settings, by name
+
+# All as wide as the paper's networks, 64. The released rule divides a block of 1 by zero: diagonal layers are clipped.
+FAMILIES: dict[str, Changes] = {
+    "block-8": {"block": 8, "heads": 8},
+    "block-8-clip": {"block": 8, "heads": 8, "normalisation": "clip"},
+    "block-8-none": {"block": 8, "heads": 8, "normalisation": "none"},
+    "block-4": {"block": 4, "heads": 16},
+    "block-2": {"block": 2, "heads": 32},
+    "diagonal": {"block": 1, "heads": 64, "normalisation": "clip"},
+    "householder-1": {"block": 8, "heads": 8, "factors": 1, "normalisation": "none"},
+    "householder-2": {"block": 8, "heads": 8, "factors": 2, "normalisation": "none"},
+}
+_PLAN = {"lengths": "lengths", "words": "n_words", "letters": "letters"}  # names in a file, and those of `Plan`
+
+
+def _is_list_of(kind: type) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, list) and all(type(entry) is kind for entry in value)
+
+
+def _is_table_of_tables(value: object) -> bool:
+    return isinstance(value, dict) and all(isinstance(entry, dict) for entry in value.values())
+
+
+def _is_list_or_tables(value: object) -> bool:
+    return _is_list_of(str)(value) or _is_table_of_tables(value)
+
+
+_FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "tasks": ("a list of sources", _is_list_of(str)),
+    "families": ("a list of names, or a table of changes by name", _is_list_or_tables),
+    "settings": ("a table of changes by name", _is_table_of_tables),
+    "seeds": ("a list of whole numbers", _is_list_of(int)),
+    "preset": ("the name of a preset", lambda value: isinstance(value, str)),
+    "lengths": ("a list of whole numbers", _is_list_of(int)),
+    "words": ("a whole number", lambda value: type(value) is int),
+    "letters": ("a whole number", lambda value: type(value) is int),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a grid: the names of its cell, its settings with the seed, and how it is judged."""
+
+    task: str
+    family: str
+    setting: str
+    settings: Settings
+    plan: Plan
+
+    @cached_property
+    def folder(self) -> str:
+        """The name of its folder: its own, and the same whatever else the sweep holds."""
+        digest = hashlib.sha256(self.settings.to_json().encode()).hexdigest()[:8]
+        names = (self.task, self.family, self.setting, str(self.settings.seed))
+        return "-".join([*(re.sub(r"[^\w.]+", "_", name).strip("_")[:40] for name in names), digest])
+
+    @property
+    def judged(self) -> dict[str, Any]:
+        """At which lengths it is judged, and on how many words."""
+        plan = asdict(self.plan)
+        return {name: list(plan[of]) if name == "lengths" else plan[of] for name, of in _PLAN.items()}
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Every task with every family, every setting and every seed.
+
+    Args:
+        tasks: sources of machines.
+        families: what decides the recurrent family, by name: changes of `block`, `heads`, `normalisation` and more.
+        settings: other changes, by name.
+        seeds: one run each in every cell.
+        preset: what is changed (`fsa2lrnn.training.settings.preset`).
+        plan: how the last checkpoints are judged.
+
+    Raises:
+        UnsupportedFormat: naming every task, family, setting and seed that does not fit.
+
+    >>> sweep = Sweep(("task:parity",), families={"diagonal": FAMILIES["diagonal"]}, seeds=(0, 1), preset="quick")
+    >>> [(trial.family, trial.settings.seed, trial.settings.block) for trial in sweep.trials]
+    [('diagonal', 0, 1), ('diagonal', 1, 1)]
+    """
+
+    tasks: tuple[str, ...]
+    families: Mapping[str, Changes] = field(default_factory=lambda: {"block-8": FAMILIES["block-8"]})
+    settings: Mapping[str, Changes] = field(default_factory=lambda: {"as-preset": {}})
+    seeds: tuple[int, ...] = (0,)
+    preset: str = "released"
+    plan: Plan = field(default_factory=Plan)
+
+    def __post_init__(self) -> None:
+        axes = {name: getattr(self, name) for name in ("tasks", "families", "settings", "seeds")}
+        faults = [f"{name} is empty: give at least one" for name, values in axes.items() if not values]
+        faults += [f"{name} = {list(x)}: each may occur once" for name, x in axes.items() if len(set(x)) < len(x)]
+        for (family, of_family), (name, changes) in product(self.families.items(), self.settings.items()):
+            if both := sorted(of_family.keys() & changes.keys()):
+                faults.append(
+                    f"setting {name!r} changes {', '.join(both)}, which family {family!r} decides: name another family"
+                )
+            if taken := sorted({"task", "seed"} & (of_family.keys() | changes.keys())):
+                faults.append(f"{family!r} with {name!r} changes {', '.join(taken)}: those are axes of their own")
+        if not faults:
+            faults = self._faults_of_trials()
+        if faults:
+            raise UnsupportedFormat("the sweep does not fit: " + "; ".join(dict.fromkeys(faults)))
+
+    @cached_property
+    def trials(self) -> tuple[Trial, ...]:
+        """All runs, seed by seed within a cell."""
+        return tuple(self._trial(*axes) for axes in product(self.tasks, self.families, self.settings, self.seeds))
+
+    def _trial(self, task: str, family: str, setting: str, seed: int) -> Trial:
+        changes = {**self.families[family], **self.settings[setting], "seed": seed}
+        return Trial(task, family, setting, preset(self.preset, task, **changes), self.plan)
+
+    def _faults_of_trials(self) -> list[str]:
+        """What keeps a cell from starting: a task without a machine, settings that are none, a network that is none."""
+        faults, machines = [], {}
+        for task in self.tasks:
+            try:
+                machines[task] = MooreMachine.from_source(task)
+            except (Fsa2LrnnError, OSError) as error:
+                faults.append(f"task {task!r}: {error}")
+        for task, family, setting, seed in product(machines, self.families, self.settings, self.seeds):
+            outputs = tuple(dict.fromkeys(machines[task].outputs))
+            try:
+                self._trial(task, family, setting, seed).settings.network(machines[task].alphabet, outputs)
+            except UnsupportedFormat as error:
+                faults.append(f"family {family!r} with setting {setting!r}: {error}")
+        return faults
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
+        """A sweep from what a file holds: tasks, families (names of `FAMILIES`, or tables of changes by name), settings
+        (tables of changes by name), seeds, preset, lengths, words, letters.
+
+        Raises `UnsupportedFormat` naming every entry that is unknown or of another kind.
+        """
+        faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
+        faults += [
+            f"{name} = {values[name]!r}: give {wanted}"
+            for name, (wanted, fits) in _FIELDS.items()
+            if name in values and not fits(values[name])
+        ]
+        if "tasks" not in values:
+            faults.append("tasks are missing: give at least one")
+        families = values.get("families", {})
+        if isinstance(families, list):
+            faults += [
+                f"family {name!r} is none of {', '.join(FAMILIES)}: choose one, or give a table of changes"
+                for name in families
+                if name not in FAMILIES
+            ]
+        if faults:
+            raise UnsupportedFormat("the sweep can't be read: " + "; ".join(faults))
+        fields = {name: values[name] for name in ("settings", "preset") if name in values}
+        fields |= {name: tuple(values[name]) for name in ("tasks", "seeds") if name in values}
+        if "families" in values:
+            names = isinstance(families, list)
+            fields["families"] = {name: FAMILIES[name] for name in families} if names else families
+        plan = {of: values[name] for name, of in _PLAN.items() if name in values}
+        if "lengths" in plan:
+            plan["lengths"] = tuple(plan["lengths"])
+        return cls(plan=Plan(**plan), **fields)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """What a .json or .toml file holds. Raises `UnsupportedFormat` if it is neither, or no table; `OSError`."""
+    readers = {".json": json.loads, ".toml": tomllib.loads}
+    if path.suffix not in readers:
+        raise UnsupportedFormat(f"{path} ends in {path.suffix or 'nothing'}: a sweep is a .json or a .toml file")
+    try:
+        values = readers[path.suffix](path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise UnsupportedFormat(f"{path} can't be read ({error}): give a {path.suffix[1:].upper()} table") from error
+    if not isinstance(values, dict):
+        raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table of {', '.join(_FIELDS)}")
+    return values

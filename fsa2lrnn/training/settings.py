@@ -1,0 +1,226 @@
+"""What a training run is made of, as frozen data that is written beside its results."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Hashable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, TypeGuard
+
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.training.data import SAMPLERS
+
+OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+SCHEDULES = ("constant", "cosine")
+INITS = ("random", "compiled")
+DTYPES = ("float32", "float64")
+PRECISIONS = ("full", "mixed")
+_WHOLE = (
+    "embedding_dim", "block", "heads", "layers", "batch", "length", "steps", "test_length", "test_words",
+    "evaluate_every", "threads",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run of training: the task, the network, the optimiser, the tests on the way.
+
+    Args:
+        task: a source of a machine, "task:sum_mod(5)" for instance.
+        sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
+        embedding_dim, block, heads, layers: each layer has `heads` blocks of size `block`.
+        factors: 0 for blocks that a gate writes out; else each block is a product of so many Householder factors with
+            unit keys (`HouseholderLayerConfig`): DeltaNet with eigenvalues in (−1, 1] has 1, DeltaProduct more.
+        p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
+        init: "random", or "compiled": exact weights from which training starts (`fsa2lrnn.training.initial`).
+        noise: deviation of the Gaussian noise on compiled weights.
+        optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
+        schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
+        gradient_clip: the norm that gradients are scaled down to, None for no limit.
+        batch, length, steps: words a step, letters a word, steps in all.
+        test_length, test_words, evaluate_every: what is tested on the way, and after how many steps.
+        stop_at: the test accuracy at which training ends early, None for never.
+        dtype: of the weights.
+        precision: "full", or on a GPU "mixed": matrix products in bfloat16, states as ever in the weights' type.
+        compile: run the network through `torch.compile`.
+        threads: of torch and numba on a CPU; the same number makes the same weights.
+
+    A length counts as the largest up to it that has an output at its end (39 and 499 for ModArith).
+
+    Raises:
+        UnsupportedFormat: naming every value that does not fit.
+    """
+
+    task: str
+    sampler: str = "task"
+    embedding_dim: int = 64
+    block: int = 8
+    heads: int = 8
+    layers: int = 1
+    factors: int = 0
+    p: float = 1.2
+    normalisation: str = "released"
+    connection: str = "residual"
+    layer_norm: bool = True
+    token_shift: bool = False
+    init: str = "random"
+    noise: float = 0.0
+    optimiser: str = "adam"
+    learning_rate: float = 1e-4
+    weight_decay: float = 0.0
+    schedule: str = "constant"
+    gradient_clip: float | None = None
+    batch: int = 128
+    length: int = 40
+    steps: int = 40_000
+    test_length: int = 500
+    test_words: int = 128
+    evaluate_every: int = 1_000
+    stop_at: float | None = 1.0
+    seed: int = 0
+    dtype: str = "float32"
+    device: str = "cpu"
+    precision: str = "full"
+    compile: bool = False
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        known = {
+            "sampler": SAMPLERS,
+            "optimiser": OPTIMISERS,
+            "schedule": SCHEDULES,
+            "dtype": DTYPES,
+            "precision": PRECISIONS,
+            "init": INITS,
+        }
+        faults = [
+            f"{name} = {getattr(self, name)!r} is none of {', '.join(values)}"
+            for name, values in known.items()
+            if getattr(self, name) not in values
+        ]
+        faults += [
+            f"{name} = {getattr(self, name)!r} must be a whole number of at least 1"
+            for name in _WHOLE
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1
+        ]
+        if type(self.factors) is not int or self.factors < 0:
+            faults.append(f"factors = {self.factors!r} must be a whole number of at least 0")
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
+            faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
+        ranges: dict[str, tuple[Callable[[float], bool], str]] = {
+            "learning_rate": (lambda x: 0 < x < math.inf, "a number above 0"),
+            "weight_decay": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
+            "noise": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
+            "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
+            "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
+        }
+        for name, (fits, wanted) in ranges.items():
+            value = getattr(self, name)
+            if not (value is None and "None" in wanted) and not (_is_number(value) and fits(value)):
+                faults.append(f"{name} = {value!r} must be {wanted}")
+        if self.device.partition(":")[0] not in ("cpu", "cuda"):
+            faults.append(f"device = {self.device!r} is none of cpu, cuda, cuda:N")
+        if self.noise and self.init == "random":
+            faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
+        if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
+            faults.append(
+                f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "
+                "GPU, take 'full'"
+            )
+        if type(self.compile) is not bool:
+            faults.append(f"compile = {self.compile!r} must be true or false")
+        if faults:
+            raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
+
+    def with_seed(self, seed: int) -> Settings:
+        """The same run from another seed."""
+        return replace(self, seed=seed)
+
+    def machine(self) -> MooreMachine:
+        """The machine that the task names."""
+        return MooreMachine.from_source(self.task)
+
+    def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
+        """The network to train. Its gates are as wide within as what they give out, as the released code has them: H·b²
+        units for blocks (or m·H·b for the keys of m factors), and H·b."""
+        width = self.heads * self.block
+        if self.factors:
+            layer = HouseholderLayerConfig(
+                self.block, self.factors, width * self.factors, width, self.heads, unit_keys=True
+            )
+        else:
+            layer = BlockLayerConfig((self.block,) * self.heads, width * self.block, width)
+        return LRNNConfig(
+            alphabet,
+            outputs,
+            (layer,) * self.layers,
+            embedding_dim=self.embedding_dim,
+            readout_hidden=width,
+            normalisation=self.normalisation,
+            p=self.p,
+            connection=self.connection,
+            layer_norm=self.layer_norm,
+            token_shift=self.token_shift,
+        )
+
+    def rate(self, step: int) -> float:
+        """The learning rate of the step from `step` to `step` + 1."""
+        falling = (1 + math.cos(math.pi * step / self.steps)) / 2 if self.schedule == "cosine" else 1.0
+        return self.learning_rate * falling
+
+    def to_json(self) -> str:
+        """A JSON text that `from_json` reads back."""
+        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str) -> Settings:
+        """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is unknown, missing or out of range."""
+        try:
+            values: dict[str, Any] = json.loads(text)
+            return cls(**values)
+        except (ValueError, TypeError) as error:
+            if isinstance(error, UnsupportedFormat):
+                raise
+            names = ", ".join(field.name for field in fields(cls))
+            raise UnsupportedFormat(f"settings can't be read ({error}): give a JSON object of {names}") from error
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# The paper gives p, (b, h), the numbers of layers, 40,000 updates and the lengths; its released code the rest.
+_RELEASED: dict[str, dict[str, Any]] = {
+    "sum_mod": {"learning_rate": 1e-4},
+    "even_pair": {"learning_rate": 2e-4},
+    "mod_arith": {"learning_rate": 2e-4, "weight_decay": 1e-4, "layers": 3},
+}
+_QUICK: dict[str, Any] = {"learning_rate": 1e-3, "steps": 1_000, "test_length": 40, "evaluate_every": 50}
+PRESETS = ("released", "quick")
+
+
+def preset(name: str, task: str, **changes: Any) -> Settings:
+    """Settings by name, with changes.
+
+    - "released": the paper's and its released code's, one of three for Sum, EvenPair and ModArith; any other task gets
+      those of Sum. There ModArith is trained on the five residues alone: here on the outputs that occur after digits.
+    - "quick": to see in a minute whether a small machine is learnt at the length trained on; test length 40.
+
+    Raises `UnsupportedFormat` for an unknown name, or as `Settings` does.
+
+    >>> preset("released", "task:mod_arith(5)").layers, preset("quick", "task:parity", seed=3).seed
+    (3, 3)
+    """
+    if name not in PRESETS:
+        raise UnsupportedFormat(f"preset {name!r} is not known: choose one of {', '.join(PRESETS)}")
+    if unknown := changes.keys() - {field.name for field in fields(Settings)}:
+        raise UnsupportedFormat(f"{', '.join(sorted(unknown))}: no such setting")
+    found = re.match(r"task:\s*(\w+)", task)
+    values = _RELEASED.get(found[1] if found else "", {}) if name == "released" else _QUICK
+    return replace(Settings(task, **values), **changes)

@@ -1,0 +1,264 @@
+"""Many runs at once, task × family × setting × seed: `python -m fsa2lrnn.training.sweep FILE --out FOLDER`.
+
+Runs go to Ray, on this machine or a cluster, or one after the other (`--engine serial`). Called again, the same command
+goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a line a
+run, `summary.json` means over seeds. The exit code is 0, 1 if a run failed for good, 2 for a sweep that does not fit
+and 130 after Ctrl-C.
+
+    preset = "quick"
+    tasks = ["task:parity", "task:sum_mod(3)"]
+    families = ["block-8", "diagonal"]   # or a table of your own, as settings are
+    seeds = [0, 1, 2]
+    lengths = [40, 500]
+
+    [settings.slow]
+    learning_rate = 1e-4
+    [settings.fast]
+    learning_rate = 1e-3
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import statistics
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, serial
+from fsa2lrnn.training.grid import FAMILIES, Sweep, Trial, read
+from fsa2lrnn.training.train import Stop
+
+RESULTS, SUMMARY = "results.jsonl", "summary.json"
+RETRIES = 1
+FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
+_MEASURES = ("last_position", "whole_word")
+
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+Record = dict[str, Any]
+
+
+class Ledger:
+    """The records in `results.jsonl`, one a trial and the latest: the file is written anew, so that no line is half."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `CheckpointError` naming a line that is no record."""
+        self._path = path
+        self._records: dict[str, Record] = {}
+        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
+            try:
+                record = json.loads(line)
+                self._records[record["folder"]] = record
+            except (ValueError, TypeError, KeyError) as error:
+                raise CheckpointError(f"{path}, line {i} is no result of a run: remove the line") from error
+
+    def find(self, trial: Trial) -> Record | None:
+        """The record of a trial that was judged as this one is to be."""
+        record = self._records.get(trial.folder)
+        return record if record is not None and record["judged"] == trial.judged else None
+
+    def write(self, record: Record) -> None:
+        """Put a record at the end, in place of an earlier one of the same trial."""
+        self._records.pop(record["folder"], None)
+        self._records[record["folder"]] = json.loads(json.dumps(record))  # as it will be read
+        lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in self._records.values())
+        write_atomically(self._path, "".join(lines).encode())
+
+
+def run_sweep(sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = RETRIES) -> list[Record | None]:
+    """The records of all trials, in their order, None for those that were cut short: runs what is not finished yet.
+
+    A trial that fails is tried again after the others, `retries` times at most.
+    """
+    ledger = Ledger(folder / RESULTS)
+    jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in sweep.trials}
+    todo = [job for job, trial in jobs.items() if not _is_done(ledger.find(trial))]
+    err.print(f"{len(jobs)} runs, {len(jobs) - len(todo)} of them finished before")
+    failures: dict[Job, list[str]] = {job: [] for job in todo}
+    for _ in range(1 + retries):
+        failed, begun, n = [], time.monotonic(), len(todo)
+        for i, (job, answer) in enumerate(run(todo) if todo else [], start=1):
+            if answer.result is not None and answer.result["end"] == "interrupted":
+                continue
+            if answer.traceback is not None:
+                failed.append(job)
+                failures[job].append(answer.traceback)
+            ledger.write(_record(jobs[job], answer, failures[job]))
+            err.print(escape(f"[{i}/{n}, {time.monotonic() - begun:,.0f} s] {_line(jobs[job], answer)}"))
+        if stop.asked:
+            break
+        todo = failed
+    return [ledger.find(trial) for trial in sweep.trials]
+
+
+def _is_done(record: Record | None) -> bool:
+    return record is not None and record["end"] != "failed"
+
+
+def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
+    record = {"task": trial.task, "family": trial.family, "setting": trial.setting, "seed": trial.settings.seed}
+    record |= {"folder": trial.folder, "judged": trial.judged, "settings": json.loads(trial.settings.to_json())}
+    if answer.result is None:
+        record["end"] = "failed"
+    else:  # without the places of its files
+        record |= {name: x for name, x in answer.result.items() if name not in ("folder", "model")}
+    return {**record, "failures": failures}
+
+
+def _line(trial: Trial, answer: Answer) -> str:
+    name = f"{trial.task}, {trial.family}, {trial.setting}, seed {trial.settings.seed}: "
+    if answer.result is None:
+        return f"{name}failed, {(answer.traceback or '').strip().splitlines()[-1]}"
+    if "last_checkpoint" not in answer.result:
+        return f"{name}{answer.result['end']}, {answer.result['error']}"
+    shares = (f"{x['last_position']['accuracy']:.3f} at {x['length']:,}" for x in answer.result["last_checkpoint"])
+    return f"{name}{answer.result['end']} at step {answer.result['step']:,}, last output right {', '.join(shares)}"
+
+
+def summary(sweep: Sweep, records: Iterable[Record | None]) -> list[dict[str, Any]]:
+    """A cell a row: how its runs ended, and mean, least and largest accuracy over those with a last checkpoint."""
+    cells: dict[tuple[str, str, str], list[Record | None]] = {}
+    for trial, record in zip(sweep.trials, records, strict=True):
+        cells.setdefault((trial.task, trial.family, trial.setting), []).append(record)
+    return [_cell(names, found) for names, found in cells.items()]
+
+
+def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
+    ends = ["interrupted" if record is None else record["end"] for record in records]
+    judged = [record for record in records if record is not None and "last_checkpoint" in record]
+    cell: dict[str, Any] = dict(zip(("task", "family", "setting"), names, strict=True))
+    cell |= {"seeds": len(judged), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
+    if not judged:
+        return cell
+    cell["paper_protocol"] = _spread([record["paper_protocol"]["accuracy"] for record in judged])
+    for looks in zip(*(record["last_checkpoint"] for record in judged), strict=True):
+        spreads = {name: _spread([look[name]["accuracy"] for look in looks]) for name in _MEASURES}
+        cell["lengths"].append({"length": looks[0]["length"], "words": looks[0]["words"], **spreads})
+    return cell
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": statistics.mean(values), "min": min(values), "max": max(values)}
+
+
+def table(cells: list[dict[str, Any]]) -> Table:
+    """Means over seeds, with the least and the largest, a row a length."""
+    shown = Table("task", "family", "setting", "ends", "best on the way", "length", "last output", "whole word")
+    for cell in cells:
+        ends = ", ".join(f"{n} {end}" for end, n in cell["ends"].items())
+        best = _text(cell["paper_protocol"]) if "paper_protocol" in cell else ""
+        heads = [*(escape(cell[name]) for name in ("task", "family", "setting")), ends, best]
+        for line in cell["lengths"] or [None]:
+            found = [f"{line['length']:,}", *(_text(line[name]) for name in _MEASURES)] if line else []
+            shown.add_row(*heads, *found)
+            heads = [""] * len(heads)
+        shown.add_section()
+    return shown
+
+
+def _text(spread: dict[str, float]) -> str:
+    return f"{spread['mean']:.3f} ({spread['min']:.3f}–{spread['max']:.3f})"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a sweep, write its summary, print the table; the exit code."""
+    given = _parser().parse_args(arguments)
+    try:
+        return _main(given)
+    except (Fsa2LrnnError, OSError) as error:
+        err.print(f"[red bold]error:[/] {escape(str(error))}")
+        return BAD_INPUT
+
+
+def _main(given: argparse.Namespace) -> int:
+    if given.retries < 0:
+        raise UnsupportedFormat(f"--retries {given.retries}: give 0 or more")
+    if given.address is not None and given.cpus is not None:
+        raise UnsupportedFormat(
+            f"--cpus {given.cpus} is for this machine, and {given.address} a cluster: give one of both"
+        )
+    options = {name: getattr(given, name) for name in ("tasks", "families", "seeds", "preset", "lengths", "words")}
+    values = {**(read(given.file) if given.file else {}), **{name: x for name, x in options.items() if x is not None}}
+    if given.set:
+        values["settings"] = {**values.get("settings", {}), **_settings(given.set)}
+    sweep = Sweep.from_dict(values)
+    given.out.mkdir(parents=True, exist_ok=True)
+    stop = Stop()
+    engine = serial(stop) if given.engine == "serial" else on_ray(stop, given.address, given.cpus)
+    with _alone(given.out), engine as run, stop:  # in this order: Ray takes SIGTERM for itself
+        records = run_sweep(sweep, given.out, run, stop, given.retries)
+    cells = summary(sweep, records)
+    write_atomically(given.out / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
+    Console().print(table(cells), f"results and summary: {given.out}")
+    if stop.asked:
+        return INTERRUPTED
+    return FAILED if any(record is not None and record["end"] == "failed" for record in records) else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m fsa2lrnn.training.sweep", description="task × family × setting × seed"
+    )
+    parser.add_argument("file", nargs="?", type=Path, help="the sweep (.toml, .json); options take its entries' place")
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the runs; called again, they go on")
+    parser.add_argument("--engine", choices=("ray", "serial"), default="ray")
+    parser.add_argument("--address", help="of a Ray cluster; by default this machine alone")
+    parser.add_argument("--cpus", type=int, help="cores of this machine that Ray may use, by default all")
+    parser.add_argument("--retries", type=int, default=RETRIES, help="how often a run that fails is tried again")
+    parser.add_argument("--tasks", nargs="+", help='machines, "task:sum_mod(5)"')
+    parser.add_argument("--families", nargs="+", help=f"of {', '.join(FAMILIES)}")
+    parser.add_argument("--seeds", nargs="+", type=int)
+    parser.add_argument("--preset", help="the settings that are changed")
+    parser.add_argument("--set", action="append", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")
+    parser.add_argument("--lengths", nargs="+", type=int, help="where last checkpoints are judged")
+    parser.add_argument("--words", type=int, help="fresh words a length")
+    return parser
+
+
+def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """Changes by name, their values read as JSON where they are JSON.
+
+    >>> _settings(["fast:learning_rate=0.01,optimiser=adamw"])
+    {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, _, changes = text.partition(":")
+        found[name] = {}
+        for change in changes.split(","):
+            key, sign, value = change.partition("=")
+            if not (name and key and sign):
+                raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
+            try:
+                found[name][key.strip()] = json.loads(value)
+            except ValueError:
+                found[name][key.strip()] = value
+    return found
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """No other sweep in the same folder; the lock ends with the process, however that ends."""
+    with (folder / ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UnsupportedFormat(
+                f"another sweep is at work in {folder}: wait for it, or give another --out"
+            ) from error
+        yield
+
+
+if __name__ == "__main__":
+    sys.exit(main())

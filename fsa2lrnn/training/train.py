@@ -1,0 +1,367 @@
+"""Training one network on one machine's words: one seed, one folder, resumable to the last bit on the same machine.
+
+The rule is the paper's: a batch of fresh words a step, cross-entropy over the outputs that count, Adam. Every
+`evaluate_every` steps the network is tested on fresh longer words, and what was measured goes to the folder together
+with all that a later call needs to go on.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numba
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+from torch.nn.utils import clip_grad_norm_
+
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training import run_folder
+from fsa2lrnn.training.data import IGNORE, Batch, Words, make_sampler, words
+from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.training.initial import compiled_start
+from fsa2lrnn.training.settings import OPTIMISERS, Settings
+
+_SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
+_LOOK_STEPS = {"cpu": 1, "cuda": 50}  # a look at the loss makes a GPU wait
+
+
+class Diverged(Fsa2LrnnError, ArithmeticError):
+    """The loss or its gradient is no longer a number."""
+
+
+class Progress(NamedTuple):
+    """Where a run stands; `record` is what a test has just measured, None between tests."""
+
+    seed: int
+    step: int
+    steps: int
+    loss: float
+    accuracy: float | None
+    steps_per_second: float
+    record: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a call of `train` ended: "steps" (all done), "stop_at" (the accuracy was reached) or "interrupted"."""
+
+    end: str
+    step: int
+    model: LRNN
+    words: Words
+    records: list[dict[str, Any]]
+
+
+def train(
+    settings: Settings,
+    folder: str | Path,
+    resume: bool = True,
+    report: Callable[[Progress], None] | None = None,
+    tensorboard: bool = False,
+) -> Outcome:
+    """Train in `folder`, from its checkpoint if it holds one and `resume` is set.
+
+    The first SIGINT (Ctrl-C) or SIGTERM saves after the step and returns; a second one ends at once.
+
+    Raises:
+        Diverged: naming the step, and the norms that grew; the last checkpoint stays.
+        UnsupportedFormat: if the settings don't fit the machine, the folder or what is installed.
+        CheckpointError: if the folder's checkpoint can't be read.
+    """
+    folder = Path(folder)
+    write = record_writer(folder) if tensorboard else None
+    with use_threads(settings.threads), Stop() as stop:
+        run = Run(settings, folder, resume)
+        reported = time.monotonic()
+        while not run.is_done and not stop.asked:
+            run.update()
+            record = run.test_and_save() if run.is_test_due else None
+            if write is not None and record is not None:
+                write(record)
+            if report is not None and (record or time.monotonic() - reported > _REPORT_SECONDS):
+                report(run.progress(record))
+                reported = time.monotonic()
+        run.finish()
+    return run.outcome()
+
+
+def prepare_words(settings: Settings) -> Words:
+    """The words of the settings' task and sampler. Raises `UnsupportedFormat` if only one output counts."""
+    machine = settings.machine()
+    found = words(machine, make_sampler(settings.sampler, machine, settings.task), device=settings.device)
+    if len(found.outputs) < 2:
+        raise UnsupportedFormat(
+            f"{settings.task} under the sampler {settings.sampler!r} has the outputs {found.outputs} and no other, so "
+            'that there is nothing to learn: take the sampler "uniform" or another machine'
+        )
+    return found
+
+
+def first_model(settings: Settings, words: Words) -> LRNN:
+    """The network that training starts from. Raises `NotExpressible` if compiled weights don't fit into it."""
+    if settings.init == "compiled":
+        return compiled_start(settings, words, settings.noise)
+    return LRNN(settings.network(words.alphabet, words.outputs))
+
+
+class _Look(NamedTuple):
+    """What is known of one step."""
+
+    loss: float
+    gradient_norm: float
+
+
+@dataclass
+class _Since:
+    """The steps since the last test: the sum of their losses, and their largest gradient norm."""
+
+    loss: float = 0.0
+    gradient_norm: float = 0.0
+    steps: int = 0
+
+    def add(self, look: _Look) -> None:
+        self.loss, self.steps = self.loss + look.loss, self.steps + 1
+        self.gradient_norm = max(self.gradient_norm, look.gradient_norm)
+
+
+class Run:
+    """The state of training: what `checkpoint.bin` holds, and the clock."""
+
+    def __init__(self, settings: Settings, folder: Path, resume: bool) -> None:
+        if settings.device != "cpu" and not torch.cuda.is_available():
+            raise UnsupportedFormat(f"device {settings.device!r}: torch sees no GPU here; use cpu")
+        self.settings, self.folder = settings, folder
+        self.words = prepare_words(settings)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(settings.seed)
+            model = first_model(settings, self.words)
+        self.model = model.to(settings.device, getattr(torch, settings.dtype))
+        self.forward = torch.compile(self.model) if settings.compile else self.model
+        self.optimiser = OPTIMISERS[settings.optimiser](
+            self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
+        # Apart from each other, so that how often the network is tested does not change what it is trained on.
+        self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
+        self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
+        self.step, self.saved_step, self.records = 0, -1, []
+        self.since_test = _Since()
+        if (checkpoint := run_folder.prepare(folder, settings, resume)) is not None:
+            self._restore(checkpoint)
+        self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
+        self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
+        self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
+
+    @property
+    def is_good_enough(self) -> bool:
+        stop_at = self.settings.stop_at
+        return stop_at is not None and any(record["accuracy"] >= stop_at for record in self.records)
+
+    @property
+    def is_done(self) -> bool:
+        return self.step >= self.settings.steps or self.is_good_enough
+
+    @property
+    def is_test_due(self) -> bool:
+        return self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps
+
+    def update(self) -> None:
+        """One step of training."""
+        begun = time.monotonic()
+        batch = self.draw()
+        with autocast(self.settings):
+            loss = mean_loss(self.forward(batch.tokens), batch.labels)
+        self.optimiser.zero_grad()
+        loss.backward()
+        self.descend(loss.detach(), batch.tokens, begun)
+
+    def draw(self) -> Batch:
+        """The words of the next step."""
+        return self.words.batch(self.settings.batch, self.length, self.training)
+
+    def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
+        """The optimiser's part of a step that began at `begun`, along the gradient that the weights have."""
+        norm = clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip or math.inf)
+        self.pending.append(torch.stack([loss, norm]))
+        if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
+            self.look(tokens)
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.settings.rate(self.step)
+        self.optimiser.step()
+        self.step += 1
+        self.busy, self.busy_steps = self.busy + time.monotonic() - begun, self.busy_steps + 1
+        if time.monotonic() - self.saved_at > _SAVE_SECONDS:
+            self.save()
+
+    def look(self, tokens: Tensor | None = None) -> None:
+        """Read the losses and norms that are pending, `tokens` those of the last step.
+
+        Raises `Diverged` at the first that is no finite number.
+        """
+        looks = [_Look(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
+        self.pending.clear()
+        for look in looks:
+            self.looked_step += 1
+            if not (math.isfinite(look.loss) and math.isfinite(look.gradient_norm)):
+                raise Diverged(self._explanation(look, tokens))
+            self.last = look
+            self.since_test.add(look)
+
+    def test_and_save(self) -> dict[str, Any]:
+        """Test on fresh words, and write the record and a checkpoint."""
+        self.look()
+        found = count(self.model, self.words, self.test_length, self.settings.test_words, self.testing)
+        record = {
+            "step": self.step,
+            "loss": self.since_test.loss / self.since_test.steps,
+            "accuracy": found.last / found.words,
+            "word_accuracy": found.whole / found.words,
+            "length": found.length,
+            "words": found.words,
+            "gradient_norm": self.since_test.gradient_norm,
+            "weight_norm": self.weight_norm(),
+            "learning_rate": self.settings.rate(self.step - 1),
+            "steps_per_second": self.steps_per_second,
+        }
+        self.records.append(record)
+        self.last_weight_norm = record["weight_norm"]
+        self.since_test, self.busy, self.busy_steps = _Since(), 0.0, 0
+        self.save()
+        run_folder.append_record(self.folder, record)
+        return record
+
+    @property
+    def steps_per_second(self) -> float:
+        return self.busy_steps / self.busy if self.busy else 0.0
+
+    def weight_norm(self) -> float:
+        """The norm of all weights."""
+        return float(torch.stack([weight.detach().norm() for weight in self.model.parameters()]).norm())
+
+    def save(self) -> None:
+        """Write a checkpoint of finite weights."""
+        self.look()
+        checkpoint = {
+            "step": self.step,
+            "model": self.model.state_dict(),
+            "optimiser": self.optimiser.state_dict(),
+            "training": self.training.get_state(),
+            "testing": self.testing.get_state(),
+            "records": self.records,
+            "since_test": vars(self.since_test),
+        }
+        run_folder.write_checkpoint(self.folder, self.model, checkpoint)
+        self.saved_step, self.saved_at = self.step, time.monotonic()
+
+    def finish(self) -> None:
+        """Save what is not saved yet."""
+        if self.saved_step != self.step:
+            self.save()
+
+    def progress(self, record: dict[str, Any] | None) -> Progress:
+        """Where the run stands."""
+        accuracy = self.records[-1]["accuracy"] if self.records else None
+        rate = record["steps_per_second"] if record else self.steps_per_second
+        return Progress(self.settings.seed, self.step, self.settings.steps, self.last.loss, accuracy, rate, record)
+
+    def outcome(self) -> Outcome:
+        """How the run stands, to be asked when it has ended."""
+        end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
+        return Outcome(end, self.step, self.model, self.words, self.records)
+
+    def _restore(self, checkpoint: dict[str, Any]) -> None:
+        self.model.load_state_dict(checkpoint["model"])
+        self.optimiser.load_state_dict(checkpoint["optimiser"])
+        self.training.set_state(checkpoint["training"])
+        self.testing.set_state(checkpoint["testing"])
+        self.step, self.records = checkpoint["step"], checkpoint["records"]
+        self.saved_step, self.since_test = self.step, _Since(**checkpoint["since_test"])
+
+    def _explanation(self, look: _Look, tokens: Tensor | None) -> str:
+        norms = {
+            "loss": (look.loss, self.last.loss),
+            "norm of its gradient": (look.gradient_norm, self.last.gradient_norm),
+            "norm of the weights": (self.weight_norm(), self.last_weight_norm),
+        }
+        facts = [f"the {name} is {now:.3g} (before: {before:.3g})" for name, (now, before) in norms.items()]
+        if tokens is not None:
+            with torch.no_grad():
+                _, after = self.model.advance(tokens, self.model.initial_state(len(tokens)))
+            facts += [f"the states of layer {i} reach {float(x.abs().max()):.3g}" for i, (x, _) in enumerate(after)]
+        kept = f"checkpoint of step {self.saved_step:,} is kept" if self.saved_step >= 0 else "nothing was saved yet"
+        return (
+            f"training diverged at step {self.looked_step:,}: {', '.join(facts)}; {kept}. Lower learning_rate, now "
+            f"{self.settings.rate(self.looked_step - 1):.3g}, or set gradient_clip, now {self.settings.gradient_clip}"
+        )
+
+
+def autocast(settings: Settings) -> torch.autocast:
+    """The context in which the network and its loss are computed."""
+    device = settings.device.partition(":")[0]
+    return torch.autocast(device, torch.bfloat16, enabled=settings.precision == "mixed")
+
+
+def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
+    """The mean cross-entropy over the outputs that count: (B, T, |Γ|), (B, T) -> ()."""
+    return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
+
+
+class Stop:
+    """Asks for an end after the step at the first signal, and ends at once at the second."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> Stop:
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python hears no signals
+            self._before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for s, handler in self._before.items():
+            signal.signal(s, handler)
+
+    def _ask(self, _number: int, _frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+@contextmanager
+def use_threads(n: int) -> Iterator[None]:
+    """Let torch and numba use `n` threads for a while."""
+    before = torch.get_num_threads(), numba.get_num_threads()
+    torch.set_num_threads(n)
+    numba.set_num_threads(min(n, before[1]))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before[0])
+        numba.set_num_threads(before[1])
+
+
+def record_writer(folder: Path) -> Callable[[dict[str, Any]], None]:
+    """Writes records for TensorBoard. Raises `UnsupportedFormat` if it is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise UnsupportedFormat("TensorBoard is not installed: pip install tensorboard") from error
+    writer = SummaryWriter(str(folder))
+
+    def write(record: dict[str, Any]) -> None:
+        for name in ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second"):
+            writer.add_scalar(name, record[name], record["step"])
+        writer.flush()
+
+    return write

@@ -1,0 +1,96 @@
+"""The benchmark's bookkeeping, in Triton's interpreter where there is no GPU, at tiny sizes; no figure is judged."""
+
+import io
+import json
+
+import pytest
+import torch
+from rich.console import Console
+
+from experiments.benchmarks import gpu as bench_gpu
+from experiments.benchmarks.gpu import bytes_moved, measure_seeds, measure_step, variants
+from fsa2lrnn.training.settings import Settings
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
+)  # fmt: skip
+
+
+def test_the_bytes_are_those_of_the_arrays():
+    batch, length, heads, b = 3, 5, 2, 4
+    A, v = torch.empty(batch, length, heads, b, b), torch.empty(batch, length, heads, b)
+    tokens = torch.empty(batch, length, dtype=torch.int64)
+    forward, backward = bytes_moved("dense", (batch, length, heads, b), 4)
+    assert forward == A.nbytes + 2 * v.nbytes
+    assert backward == 2 * A.nbytes + 3 * v.nbytes
+    assert bytes_moved("tokens", (batch, length, heads, b), 4) == (
+        tokens.nbytes + v.nbytes,
+        tokens.nbytes + 2 * v.nbytes,
+    )
+    assert bytes_moved("dense", (batch, length, heads, b), 2) == (forward // 2, backward // 2)
+
+
+def test_a_machine_without_a_gpu_says_so(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(SystemExit, match=r"measures a GPU, and torch sees no CUDA device here: run it where one is"):
+        bench_gpu.main()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="the kernels are compiled for the GPU here")
+def test_the_document_has_every_case_and_can_be_read(monkeypatch):
+    pytest.importorskip("triton")
+    monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
+    monkeypatch.setattr(bench_gpu, "variants", lambda settings: [settings])
+    shapes = [(1, 2, 1, 2), (2, 1, 1, 1)]
+    document = bench_gpu.measure("cpu", shapes, TINY, copied=1 << 10, turns=1)
+    assert json.loads(json.dumps(document)) == document
+    cases = [
+        (row["kind"], row["batch"], row["length"], row["heads"], row["block"], row["dtype"])
+        for row in document["scans"]
+    ]
+    assert cases == [(k, *shape, t) for k in ("dense", "tokens") for shape in shapes for t in ("float32", "bfloat16")]
+    for row in document["scans"]:
+        shape = tuple(row[name] for name in ("batch", "length", "heads", "block"))
+        size = bench_gpu.DTYPES[row["dtype"]].itemsize
+        for way, moved in zip(("forward", "backward"), bytes_moved(row["kind"], shape, size), strict=True):
+            found = row[way]
+            assert found["bytes"] == moved
+            assert found["bytes_per_second"] == pytest.approx(1e3 * moved / found["milliseconds"])
+            assert found["share_of_copy"] == found["bytes_per_second"] / document["copy_bytes_per_second"]
+    console = Console(file=io.StringIO(), width=200)
+    for table in bench_gpu.tables(document):
+        console.print(table)
+    assert "bfloat16" in console.file.getvalue()
+
+
+def test_steps_are_measured_with_and_without_each_help():
+    on_a_gpu = variants(Settings("task:parity", device="cuda"))
+    assert [(s.precision, s.compile) for s in on_a_gpu] == [
+        ("full", False), ("full", True), ("mixed", False), ("mixed", True),
+    ]  # fmt: skip
+    assert [(s.precision, s.compile) for s in variants(TINY)] == [("full", False), ("full", True)]
+
+
+def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):
+    def refuse(*_args, **_kwargs):
+        raise RuntimeError("no compiler\nand a long trace")
+
+    monkeypatch.setattr(bench_gpu.Run, "update", refuse)
+    monkeypatch.setattr(torch, "compile", lambda model: model)
+    compiled, plain = (Settings(**{**vars(TINY), "compile": flag}) for flag in (True, False))
+    assert measure_step(compiled, 1) == {"precision": "full", "compile": True, "error": "no compiler"}
+    with pytest.raises(RuntimeError, match="no compiler"):
+        measure_step(plain, 1)
+
+
+def test_seeds_in_turn_and_stacked_take_as_many_steps(monkeypatch):
+    monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
+    taken = []
+    real = bench_gpu.Run.descend
+    monkeypatch.setattr(
+        bench_gpu.Run, "descend", lambda run, *rest: (taken.append(run.settings.seed), real(run, *rest))
+    )
+    found = measure_seeds(TINY, (0, 4), turns=2)
+    assert taken == [0, 4] * 4
+    assert found["seeds"] == 2
+    assert min(found["in_turn_milliseconds"], found["stacked_milliseconds"]) > 0

@@ -1,0 +1,114 @@
+"""The table of learned models: what is kept of a row, what a second call does, what is summed up."""
+
+import json
+
+import pytest
+
+from experiments import results_io
+from experiments.studies import learned as learned_table
+from experiments.studies.keep_models import MODELS
+from experiments.studies.learned import main, summary, table
+
+COMMITTED = results_io.read("learned")["results"]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """Two kept models, and nothing judged."""
+    for name in ("t5/seed-0", "t5/seed-1"):
+        (tmp_path / "t5").mkdir(exist_ok=True)
+        (tmp_path / f"{name}.safetensors").write_bytes(name.encode())
+    monkeypatch.setattr(learned_table, "MODELS", tmp_path)
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def judged(monkeypatch):
+    """The names of the files that were judged, each with the same verdict."""
+    files = []
+    row = next(iter(COMMITTED["models"].values()))
+
+    class Pool:
+        def __init__(self, *_):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def submit(self, _function, path):
+            files.append(path.stem)
+            return Answer()
+
+    class Answer:
+        def result(self):
+            return {name: value for name, value in row.items() if name != "file_sha256"}
+
+    monkeypatch.setattr(learned_table, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(learned_table, "as_completed", list)
+    return files
+
+
+def rows(folder):
+    return list(json.loads((folder / "learned.json").read_text())["results"]["models"])
+
+
+def test_a_row_is_judged_once(folder, judged):
+    main([])
+    main([])
+    assert judged == ["seed-0", "seed-1"]
+    (folder / "t5" / "seed-0.safetensors").write_bytes(b"other weights")
+    main([])
+    assert judged[2:] == ["seed-0"]
+    assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
+
+
+def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
+    main([])
+    main(["t5/seed-1"])
+    assert judged == ["seed-0", "seed-1", "seed-1"]
+    assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
+    main(["--fresh"])
+    assert judged[3:] == ["seed-0", "seed-1"]
+
+
+def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):
+    main([])
+    (folder / "t5" / "seed-0.safetensors").unlink()
+    main(["t5/seed-1"])
+    assert rows(folder) == ["t5/seed-1"]
+    assert len(judged) == 3
+
+
+@pytest.mark.usefixtures("judged")
+def test_names_that_are_no_models_are_refused(folder, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["t5/seed-9"])
+    assert "no model t5/seed-9: there are t5/seed-0, t5/seed-1" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        main(["--fresh", "t5/seed-0"])
+    assert not (folder / "learned.json").exists()
+
+
+def test_the_committed_summary_is_that_of_its_rows():
+    assert COMMITTED["summary"] == json.loads(json.dumps(summary(COMMITTED["models"])))
+    assert table(COMMITTED["models"]).row_count == len(COMMITTED["models"]) >= 20
+
+
+def test_every_kept_model_has_a_row_of_its_own_weights():
+    import hashlib
+
+    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in MODELS.rglob("*.safetensors")}
+    assert set(paths) == set(COMMITTED["models"])
+    for name, path in paths.items():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == COMMITTED["models"][name]["file_sha256"], name
+
+
+def test_no_certificate_reaches_a_failing_word():
+    for name, row in COMMITTED["models"].items():
+        if row["failure"] is not None:
+            assert row["certified"] != "all lengths", name
+            assert row["certified"] < row["failure"]["length"], name

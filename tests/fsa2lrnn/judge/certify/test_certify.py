@@ -1,0 +1,123 @@
+"""No certificate is ever contradicted: by all words as floats compute them, by steps and logits of sampled states."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given, settings
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.judge.certify import certify, closure, default_slack
+from fsa2lrnn.judge.check import check
+from fsa2lrnn.judge.goal import target
+from fsa2lrnn.lower import lower
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+
+from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
+
+
+@settings(max_examples=6)
+@given(perturbed_machines())
+def test_no_word_contradicts_a_certificate(drawn):
+    machine, tables = drawn
+    certificate = certify(tables, machine, memory=1)
+    event(f"horizon {'for ever' if certificate.horizon is None else min(certificate.horizon, 20) // 5 * 5}")
+    assert_uncontradicted(certificate, tables, machine)
+    check(certificate, tables)
+
+
+@pytest.mark.parametrize("memory", [1, 2, 3])
+def test_drifting_tables(drifting, memory):
+    machine, tables = drifting
+    certificate = certify(tables, machine, memory)
+    assert certificate.memory == memory
+    assert 5 < certificate.horizon < 100
+    assert_uncontradicted(certificate, tables, machine)
+    check(certificate, tables)
+
+
+def test_horizons_are_below_failures_that_are_known(drifting):
+    machine, tables = drifting
+    model, goal = model_of(tables), target(tables, machine)
+    words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
+    words = torch.cat([words, torch.arange(3)[:, None].expand(3, 400)])
+    wrong = model(words).argmax(-1).numpy() != goal.wanted[goal.states(words.numpy())]
+    shortest = int(wrong.any(0).argmax()) + 1
+    assert wrong.any()
+    assert certify(tables, machine, 2).horizon < shortest
+
+
+def test_outputs_that_the_model_lacks_do_not_count():
+    machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
+    whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
+    tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
+    certificate = certify(tables, machine, 1)
+    assert certificate.horizon is None or certificate.horizon > 5
+    check(certificate, tables)
+
+
+def test_a_wrong_first_letter_gives_horizon_zero(drifting):
+    machine, tables = drifting
+    shifted = MooreMachine(machine.delta, [1, 2, 0], machine.start, machine.alphabet)
+    certificate = certify(tables, shifted, 1)
+    assert certificate.horizon == 0
+    check(certificate, tables)
+
+
+def test_bad_requests_are_refused(drifting):
+    machine, tables = drifting
+    with pytest.raises(UnsupportedFormat, match=r"torch\.bfloat16"):
+        certify(tables.to(torch.bfloat16), machine)
+    with pytest.raises(InvalidMachine):
+        certify(tables, zoo.parity())
+    for slack in (-1.0, np.nan, np.inf):
+        with pytest.raises(UnsupportedFormat, match="slack = "):
+            certify(tables, machine, slack=slack)
+    for number in (np.nan, np.inf, 2.0**41):
+        with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
+            certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
+
+
+def trained_like(seed, dtype=torch.float32):
+    torch.manual_seed(seed)
+    layers = (BlockLayerConfig((8,) * 8, 512, 64),)
+    return LRNN(
+        LRNNConfig(("a", "b", "c"), (0, 1), layers, 64, 64, "released", connection="residual", layer_norm=True)
+    ).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("seed", range(3))
+def test_tables_made_by_other_products_lie_within_the_slack(seed, dtype):
+    """A letter at a time, one position after the other as the naive path does, and in large batches."""
+    model = trained_like(seed, dtype)
+    tables, slack = switched(model), default_slack(model)
+    u = model.first_inputs()
+    with torch.no_grad():
+        for rows in (u[:1], u[1:], u.repeat(50, 1), u.repeat(333, 1)[None], u.repeat(7, 1)[:, None]):
+            A, v = model.layers[0].tables(rows)
+            letters = torch.cdist(rows.flatten(0, -2), u).argmin(-1)
+            for made, table in ((A, tables.A), (v, tables.v)):
+                assert float((made.flatten(0, rows.ndim - 2) - table[letters]).abs().max()) <= slack / 2
+    assert slack <= 1e-4 if dtype == torch.float32 else slack <= 1e-13
+
+
+def test_look_ups_need_no_slack(drifting):
+    _, tables = drifting
+    assert default_slack(tables) == 0
+    assert default_slack(model_of(tables)) == 0
+    assert default_slack(trained_like(0)) > 0
+
+
+def test_models_of_several_layers_are_enumerated(stack):
+    recurrence, machine = stack
+    model = lower(recurrence)
+    certificate = certify(model, machine)
+    assert certificate.method == "enumeration"
+    assert certificate.horizon is None
+    check(certificate, model)
+    verdict = closure(model, machine)
+    assert verdict.pairs == verdict.transitions / len(model.alphabet)

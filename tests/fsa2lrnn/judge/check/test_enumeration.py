@@ -1,0 +1,38 @@
+"""Enumeration, against all words."""
+
+import itertools
+
+import torch
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.check import check
+from fsa2lrnn.judge.check.enumeration import explore
+from fsa2lrnn.judge.goal import target
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+
+
+def test_an_enumeration_ends_before_the_first_wrong_word():
+    machine = zoo.sum_mod(3)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (BlockLayerConfig((2,), 4, 4),) * 2, embedding_dim=2)
+    torch.manual_seed(0)
+    model = LRNN(config)
+    certificate = certify(model, machine)
+    words = torch.tensor(list(itertools.product(range(3), repeat=certificate.horizon + 1)))
+    goal = target(model, machine)
+    wrong = model(words, "sequential").argmax(-1).numpy() != goal.wanted[goal.states(words.numpy())]
+    assert wrong[:, -1].any()
+    assert not wrong[:, :-1].any()
+    check(certificate, model)
+
+
+def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left_out():
+    machine = zoo.sum_mod(5)
+    model = compile_machine(machine)
+    goal = target(model, machine)
+    assert explore(model, goal, 4).length == 0
+    assert explore(model, goal, 10**6, longest=1).is_closed is False
+    trap = MooreMachine([[1, 1], [1, 1]], [0, "?"], 0, "ab")
+    small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
+    assert explore(small, target(small, trap), 10**6).pairs == 1

@@ -1,0 +1,86 @@
+"""Witnesses as running modules: exact ones proved, rotating ones right within the stated bound."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.families import Witness, represent
+from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lower.witness import lower_witness, safe_length
+from fsa2lrnn.testing.strategies import machines
+
+DECIDED = ["lti", "lti-diagonalisable", "diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex"]
+
+
+@given(machines(max_states=5, max_letters=2), st.sampled_from(DECIDED))
+def test_every_witness_runs_as_the_machine(machine, family):
+    verdict = represent(machine, family, short_words=False)
+    if not isinstance(verdict, Witness):
+        return
+    model = verdict.lower()
+    if verdict.is_exact:
+        assert safe_length(verdict) is None
+        assert isinstance(prove_equivalent(model, machine), Proved)
+    else:
+        word = [machine.alphabet[a] for a in np.random.default_rng(0).integers(len(machine.alphabet), size=300)]
+        assert model.transduce(word) == machine.transduce(word)
+
+
+def test_an_input_independent_layer_has_one_matrix_whatever_its_weights():
+    """A stands in the bias of a gate whose input weights are zero."""
+    model = represent(zoo.shift_register(3), "lti").lower()
+    layer = model.layers[0]
+    assert not layer.transition[0].weight.any()
+    with torch.no_grad():
+        A, _ = layer.tables(torch.randn(6, 2, dtype=torch.float64))
+    assert torch.equal(A, A[:1].expand_as(A))
+
+
+def test_lanes_are_blocks_of_one_and_rotations_of_two():
+    assert represent(zoo.flip_flop(), "diagonal[0,1]").lower().layers[0].block_sizes == (1,)
+    assert set(represent(zoo.group("Z60"), "diagonal-complex").lower().layers[0].block_sizes) == {2}
+
+
+@pytest.mark.parametrize("task", ["sum_mod(5)", "sum_mod(12)", "cycle_navigation(8)", "resettable_counter(5)"])
+def test_rotations_keep_right_far_beyond_what_anyone_runs(task):
+    machine = zoo.from_task(task)
+    witness = represent(machine, "diagonal-complex")
+    bound = safe_length(witness)
+    assert bound is not None
+    assert bound > 10**11
+    word = [machine.alphabet[a] for a in np.random.default_rng(1).integers(len(machine.alphabet), size=5_000)]
+    assert witness.lower().transduce(word) == machine.transduce(word)
+
+
+def test_the_bound_on_rotations_covers_the_error_that_is_seen():
+    """States of the running module stay within the bound's own estimate of their true places."""
+    machine = zoo.sum_mod(5)
+    witness = represent(machine, "diagonal-complex")
+    (lane,) = witness.form
+    model = witness.lower()
+    word = np.random.default_rng(2).integers(5, size=20_000)
+    with torch.no_grad():
+        u = model.embedding(torch.from_numpy(word)[None])
+        x, _ = model.layers[0](u, model.layers[0].initial_state(1))
+    places = np.array([[z.real, z.imag] for z in map(lane.number, lane.values)])
+    errors = np.linalg.norm(x[0].numpy() - places[np.cumsum(word) % 5], axis=1)
+    reach = max(sum(map(abs, value)) for value in lane.values) + max(sum(map(abs, shift)) for shift in lane.shifts)
+    assert 0 < errors.max() < 3 * len(word) * (4 + 12) * 2.0**-53 * reach
+
+
+def test_quarter_turns_are_exact():
+    witness = represent(zoo.length_mod(4), "diagonal-complex")
+    assert witness.is_exact
+    assert isinstance(prove_equivalent(witness.lower(), zoo.length_mod(4)), Proved)
+
+
+def test_integers_beyond_float64_are_refused():
+    huge = Affine(((1,),), ((2**60,),), ((0,), (2**60,)))
+    machine = MooreMachine([[1, 0]], "xy")
+    with pytest.raises(NotExact, match=r"more than float64 holds exactly \(2\^53\)"):
+        lower_witness(Witness(machine, "lti", huge, (0, 1)))

@@ -1,0 +1,47 @@
+import re
+from dataclasses import replace
+
+import pytest
+
+from fsa2lrnn.report import Failure
+from fsa2lrnn.report.charts.horizon import horizon
+
+
+def bars(drawn):
+    found = re.findall(r'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)"[^>]*class="(proved|unknown|fails)"', drawn)
+    return [(name, float(x), float(x) + float(width)) for x, _, width, name in found]
+
+
+def test_bars_meet_and_cover_the_row(facts):
+    drawn = horizon(replace(facts, models=facts.models[:1]))
+    pieces = sorted(bars(drawn), key=lambda bar: bar[1])
+    assert [name for name, *_ in pieces] == ["proved", "unknown", "fails"]
+    assert abs(pieces[0][2] - pieces[1][1]) < 0.02
+    assert abs(pieces[1][2] - pieces[2][1]) < 0.02
+    assert (pieces[0][1], pieces[-1][2]) == (170, 950)
+    assert "fails at 3" in drawn
+    assert "≤ 2" in drawn
+
+
+def test_what_is_proved_for_all_words_reaches_the_end(facts):
+    assert bars(horizon(facts))[-1] == ("proved", 170, 950)
+
+
+@pytest.mark.parametrize("name", ["even5/seed-0: repaired", "a/very/long/path/" * 5 + ": dyadic"])
+def test_bars_leave_room_for_names(facts, name):
+    drawn = horizon(replace(facts, models=[replace(facts.models[2], name=name)]))
+    (shown,) = re.findall(r'class="label name">([^<]*)<', drawn)
+    (bar,) = bars(drawn)
+    assert name.endswith(shown.removeprefix("…"))
+    assert 24 + 7 * len(shown) < bar[1] < 400
+    assert bar[2] == 950
+
+
+def test_the_scale_grows_with_what_is_known(facts):
+    learned = facts.models[0]
+    far = Failure(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
+    drawn = horizon(replace(facts, models=[replace(learned, failure=far), replace(learned, name="x", failure=None)]))
+    assert ">100k<" in drawn
+    assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]
+    untouched = replace(learned, proved=None, failure=None)
+    assert [name for name, *_ in bars(horizon(replace(facts, models=[untouched])))] == ["unknown"]

@@ -1,0 +1,139 @@
+"""The compiled kernels against plain Python."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsa2lrnn import graph_kernels as tables
+
+few = settings(deadline=None)  # the first call compiles
+
+
+@st.composite
+def classified_tables(draw: st.DrawFn, max_states: int = 12, max_letters: int = 3) -> tuple[np.ndarray, np.ndarray]:
+    """A table and a class a state; the class numbers are 0 … c−1 in order of appearance."""
+    n, k = draw(st.integers(1, max_states)), draw(st.integers(1, max_letters))
+    table = draw(st.lists(st.lists(st.integers(0, n - 1), min_size=n, max_size=n), min_size=k, max_size=k))
+    return np.array(table, np.int64), in_order(draw(st.lists(st.integers(0, 2), min_size=n, max_size=n)))
+
+
+def in_order(colours: list[int]) -> np.ndarray:
+    number: dict[int, int] = {}
+    return np.array([number.setdefault(c, len(number)) for c in colours], np.int64)
+
+
+def moore(table: np.ndarray, classes: np.ndarray) -> list[int]:
+    """Moore's refinement: split by the classes of all successors until nothing splits."""
+    block = classes.tolist()
+    while True:
+        signatures = [(block[q], *(block[r] for r in table[:, q])) for q in range(table.shape[1])]
+        number: dict[tuple, int] = {}
+        refined = [number.setdefault(s, len(number)) for s in signatures]
+        if len(number) == len(set(block)):
+            return refined
+        block = refined
+
+
+def same_partition(a: list[int], b: list[int]) -> bool:
+    return len(set(a)) == len(set(b)) == len(set(zip(a, b, strict=True)))
+
+
+@few
+@given(classified_tables())
+def test_hopcroft_equals_moore(case):
+    table, classes = case
+    blocks = tables.hopcroft(table, classes, int(classes.max()) + 1).tolist()
+    assert same_partition(blocks, moore(table, classes))
+    assert sorted(set(blocks)) == list(range(max(blocks) + 1))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hopcroft_equals_moore_on_larger_tables(seed):
+    """Few merges happen in random tables, so half of the states copy the behaviour of the other half."""
+    rng = np.random.default_rng(seed)
+    n, k = 150, int(rng.integers(1, 5))
+    half = rng.integers(n, size=(k, n))
+    table = np.concatenate([half, (half + n * rng.integers(2, size=(k, n))) % (2 * n)], axis=1)
+    classes = in_order(np.tile(rng.random(n) < 0.9, 2).tolist())
+    blocks = tables.hopcroft(table, classes, int(classes.max()) + 1).tolist()
+    assert same_partition(blocks, moore(table, classes))
+
+
+def test_hopcroft_splits_a_long_path_one_state_at_a_time():
+    n = 2_000
+    path = np.minimum(np.arange(n) + 1, n - 1)[None].astype(np.int64)
+    last = np.zeros(n, np.int64)
+    last[-1] = 1
+    assert len(set(tables.hopcroft(path, last, 2).tolist())) == n
+
+
+@few
+@given(classified_tables(), st.data())
+def test_walk_is_a_loop(case, data):
+    table, _ = case
+    k, n = table.shape
+    start = data.draw(st.integers(0, n - 1))
+    tokens = data.draw(st.lists(st.integers(0, k - 1), max_size=20))
+    expected = list(itertools.accumulate(tokens, lambda q, a: int(table[a, q]), initial=start))[1:]
+    assert tables.walk(table, start, np.array(tokens, np.int64)).tolist() == expected
+
+
+@few
+@given(classified_tables(), st.integers(0, 19), st.integers(0, 9), st.integers(0, 2**32 - 1))
+def test_words_walked_side_by_side_are_words_walked_alone(case, batch, length, seed):
+    table, rng = case[0], np.random.default_rng(seed)
+    starts, tokens = rng.integers(table.shape[1], size=batch), rng.integers(len(table), size=(batch, length))
+    states = np.full((batch, length), -1)
+    tables.walk_words(table, starts, tokens, states)
+    for start, word, row in zip(starts, tokens, states, strict=True):
+        assert row.tolist() == tables.walk(table, int(start), word).tolist()
+
+
+@few
+@given(classified_tables(), st.data())
+def test_breadth_first_is_a_queue(case, data):
+    table, _ = case
+    order = [data.draw(st.integers(0, table.shape[1] - 1))]
+    for q in order:
+        for r in table[:, q].tolist():
+            if r not in order:
+                order.append(r)
+    assert tables.breadth_first(table, order[0]).tolist() == order
+
+
+def separating_length(table: np.ndarray, classes: np.ndarray, p: int, q: int) -> int | None:
+    """Length of a shortest word that separates p from q, by search over all pairs."""
+    pairs, seen, length = {(p, q)}, set(), 0
+    while pairs:
+        if any(classes[a] != classes[b] for a, b in pairs):
+            return length
+        seen |= pairs
+        pairs = {(int(row[a]), int(row[b])) for a, b in pairs for row in table} - seen
+        length += 1
+    return None
+
+
+@settings(few, max_examples=300)
+@given(classified_tables(max_states=10), st.data())
+def test_distinguish_finds_a_shortest_word(case, data):
+    table, classes = case
+    state = st.integers(0, table.shape[1] - 1)
+    p, q = data.draw(state), data.draw(state)
+    found, word = tables.distinguish(table, classes, p, q)
+    length = separating_length(table, classes, p, q)
+    assert found == (length is not None)
+    if found:
+        assert len(word) == length
+        for a in word:
+            p, q = table[a, p], table[a, q]
+        assert classes[p] != classes[q]
+
+
+def test_distinguish_at_once_and_never():
+    loops = np.array([[0, 1]])
+    assert tables.distinguish(loops, np.array([0, 1]), 0, 1)[0]
+    assert len(tables.distinguish(loops, np.array([0, 1]), 0, 1)[1]) == 0
+    assert not tables.distinguish(loops, np.array([0, 0]), 0, 1)[0]

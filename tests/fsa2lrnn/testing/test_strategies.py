@@ -1,0 +1,235 @@
+"""The strategies generate what they say and shrink to the simplest counterexample."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import find, given, settings
+from hypothesis import strategies as st
+
+from fsa2lrnn import MooreMachine, equivalent, zoo
+from fsa2lrnn.decomposition.congruence import lattice
+from fsa2lrnn.recurrence import DenseTables
+from fsa2lrnn.testing.strategies import (
+    aperiodic_machines,
+    block_transitions,
+    dfas,
+    every_machine,
+    machines,
+    permutation_machines,
+    recurrences,
+    words,
+    wreath_products,
+)
+
+quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
+
+
+def permutes(machine: MooreMachine) -> bool:
+    return all(sorted(row) == list(range(machine.n_states)) for row in machine.delta.tolist())
+
+
+def turns(row: list[int]) -> bool:
+    """Whether a letter moves some state round a cycle."""
+    periodic = set(range(len(row)))
+    for _ in row:
+        periodic = {row[q] for q in periodic}
+    return any(row[q] != q for q in periodic)
+
+
+def test_the_smallest_machine_has_one_state_and_one_letter():
+    assert find(machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
+    assert find(dfas(), lambda _: True, settings=quiet) == MooreMachine([[0]], [False], 0, "a")
+
+
+def test_a_counterexample_to_all_dfas_are_aperiodic_has_two_states():
+    found = find(dfas(), lambda m: any(turns(row) for row in m.delta.tolist()), settings=quiet)
+    assert (found.n_states, len(found.alphabet), found.delta.tolist()) == (2, 1, [[1, 0]])
+
+
+def test_a_counterexample_to_all_states_are_reachable_is_small():
+    from fsa2lrnn.automata import trim
+
+    found = find(machines(), lambda m: trim(m).n_states < m.n_states, settings=quiet)
+    assert (found.n_states, found.delta.tolist()) == (2, [[0, 0]])
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_every_number_of_states_comes_up(n):
+    assert find(machines(max_states=5), lambda m: m.n_states == n, settings=quiet).n_states == n
+
+
+@given(machines(max_states=4, max_letters=2, outputs="xy", alphabet=None))
+def test_machines_keep_to_the_bounds(m):
+    assert m.n_states <= 4
+    assert m.alphabet in [("a",), ("a", "b")]
+    assert set(m.outputs) <= {"x", "y"}
+
+
+@given(machines(alphabet=(0, "+")))
+def test_a_given_alphabet_is_used_whole(m):
+    assert m.alphabet == (0, "+")
+
+
+@given(dfas())
+def test_dfas_are_acceptors(m):
+    assert m.is_acceptor
+
+
+@given(permutation_machines())
+def test_permutation_machines_permute(m):
+    assert permutes(m)
+
+
+@given(st.data())
+def test_words_are_words_of_the_machine(data):
+    m = data.draw(machines())
+    word = data.draw(words(m, max_size=5))
+    assert len(word) <= 5
+    assert len(m.transduce(word)) == len(word)
+
+
+def test_words_shrink_to_the_empty_word():
+    m = MooreMachine([[0], [0]], [0], alphabet="ab")
+    assert find(words(m), lambda _: True, settings=quiet) == []
+    assert find(words(m), lambda w: len(w) == 2, settings=quiet) == ["a", "a"]
+
+
+def is_aperiodic(machine):
+    """By the definition: no word of the transition monoid turns states round a cycle."""
+    letters = {tuple(row) for row in machine.delta.tolist()}
+    monoid, waiting = set(letters), list(letters)
+    while waiting:
+        word = waiting.pop()
+        if turns(list(word)):
+            return False
+        for row in letters:
+            longer = tuple(row[q] for q in word)
+            if longer not in monoid:
+                monoid.add(longer)
+                waiting.append(longer)
+    return True
+
+
+@given(aperiodic_machines(max_states=6))
+def test_aperiodic_machines_are_aperiodic(m):
+    assert m.n_states <= 6
+    assert is_aperiodic(m)
+
+
+def test_the_judge_of_aperiodicity_knows_both_kinds():
+    assert not is_aperiodic(zoo.parity())
+    assert not is_aperiodic(MooreMachine([[1, 1, 0], [0, 2, 2]], [0, 1, 2]))  # only the product of its letters turns
+    assert is_aperiodic(zoo.dyck(1, 4))
+
+
+def test_the_smallest_aperiodic_machine_has_one_state():
+    assert find(aperiodic_machines(), lambda _: True, settings=quiet) == MooreMachine([[0]], [0], 0, "a")
+
+
+def test_a_counterexample_to_all_aperiodic_machines_are_monotone_is_a_small_cascade():
+    """A bit that a letter sets, and another that a letter sets only if the first is 0."""
+
+    def monotone(m):
+        orders = itertools.permutations(range(m.n_states))
+        return any(
+            all(order[row[p]] <= order[row[q]] for row in m.delta for p in order for q in order if order[p] <= order[q])
+            for order in orders
+        )
+
+    found = find(aperiodic_machines(max_states=4), lambda m: not monotone(m), settings=quiet)
+    assert found.n_states <= 4
+    assert len(found.alphabet) <= 2
+    assert is_aperiodic(found)
+
+
+@pytest.mark.parametrize("name", ["flip_flop", "tomita(1)"])
+def test_small_aperiodic_machines_of_the_zoo_come_up(name):
+    wanted = zoo.from_task(name)
+    strategy = aperiodic_machines(2, len(wanted.alphabet), tuple(dict.fromkeys(wanted.outputs)))
+
+    def same(m):
+        if len(m.alphabet) < len(wanted.alphabet):
+            return False
+        return equivalent(MooreMachine(m.delta, m.outputs, m.start, wanted.alphabet), wanted) is None
+
+    assert find(strategy, same, settings=quiet).n_states == 2
+
+
+@given(wreath_products(max_states=8))
+def test_wreath_products_stay_within_their_bounds(m):
+    assert m.n_states <= 8
+    assert len(m.alphabet) <= 3
+    assert set(m.outputs) <= {0, 1, 2}
+
+
+def test_a_wreath_product_of_four_minimal_states_with_a_congruence_is_found():
+    def has_one(m):
+        minimal = m.minimise()
+        return minimal.n_states == 4 and len(lattice(np.unique(minimal.delta, axis=0)).partitions) > 2
+
+    assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
+
+
+def test_wreath_products_reach_groups_and_aperiodic_machines():
+    assert find(wreath_products(), lambda m: permutes(m) and m.minimise().n_states == 4, settings=quiet).n_states == 4
+    assert find(wreath_products(), lambda m: is_aperiodic(m) and m.minimise().n_states == 3, settings=quiet)
+
+
+@given(st.data())
+def test_block_transitions_keep_to_the_unit_ball_and_the_shape(data):
+    p = data.draw(st.sampled_from([1.0, 1.2, 2.0]))
+    A = data.draw(block_transitions(p, b=3, heads=2, length=2))
+    assert (A.shape, A.dtype) == ((2, 2, 3, 3), torch.float64)
+    assert (torch.linalg.vector_norm(A, ord=p, dim=-2) <= 1).all()
+
+
+def test_block_transitions_shrink_to_zeros():
+    assert find(block_transitions(), lambda _: True, settings=quiet).shape == (0, 1, 1, 1)
+    assert not find(block_transitions(), lambda A: A.numel() > 3, settings=quiet).any()
+
+
+def test_a_counterexample_to_eq_7_for_p_2_is_two_by_two():
+    """‖AB‖ > 1 in the 2-norm of a column takes b = 2 and p > 1: found, and found small."""
+
+    def grows(A):
+        return bool((torch.linalg.vector_norm(A[0] @ A[1], ord=2, dim=-2) > 1.001).any())
+
+    found = find(block_transitions(2.0, b=2, heads=1, length=2), grows, settings=quiet)
+    assert (found != 0).sum() <= 6
+
+
+@given(block_transitions(1.0, length=2))
+def test_eq_7_holds_for_p_1(A):
+    assert ((A[0] @ A[1]).abs().sum(-2) <= 1 + 1e-12).all()
+
+
+@given(recurrences(max_heads=2, max_block=3, max_letters=2))
+def test_recurrences_keep_to_the_bounds(r):
+    assert isinstance(r.tables, DenseTables)
+    assert 1 <= len(r.tables.block_sizes) <= 2
+    assert max(r.tables.block_sizes) <= 3
+    assert r.alphabet in [("a",), ("a", "b")]
+    assert len(r.transduce("aa")) == 2
+
+
+def test_the_smallest_recurrence():
+    found = find(recurrences(), lambda _: True, settings=quiet)
+    assert (found.tables.block_sizes, found.alphabet, found.tables.A.tolist()) == ((1,), ("a",), [[[[1]]]])
+
+
+@pytest.mark.parametrize("kind", ["a reset", "two heads", "a shared cell"])
+def test_every_kind_of_recurrence_comes_up(kind):
+    has = {
+        "a reset": lambda r: bool(r.tables.v.any()),
+        "two heads": lambda r: len(r.tables.block_sizes) == 2,
+        "a shared cell": lambda r: len(r.tables.A) < len(r.alphabet),
+    }[kind]
+    assert len(find(recurrences(), has, settings=quiet).alphabet) == 1 + (kind == "a shared cell")
+
+
+def test_every_machine_is_listed_once():
+    listed = list(every_machine(2, 2))
+    assert len(set(listed)) == len(listed) == 2**4 * 2**2
+    assert sum(1 for _ in every_machine(3, 1, "xyz")) == 27 * 27

@@ -1,0 +1,100 @@
+"""The constructed model stands beside the learned ones, on the same words."""
+
+import json
+
+import pytest
+import torch
+from matplotlib.figure import Figure
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, save
+from fsa2lrnn.training import compare as comparison
+from fsa2lrnn.training.compare import CONSTRUCTED, compare, main, plot, table
+
+SOURCE = "task:sum_mod(3)"
+
+
+@pytest.fixture(scope="module")
+def untrained():
+    torch.manual_seed(0)
+    layer = BlockLayerConfig((2, 2), 4, 4)
+    return LRNN(LRNNConfig(("0", "1", "2"), (0, 1, 2), (layer,), embedding_dim=4, readout_hidden=4))
+
+
+@pytest.fixture(scope="module")
+def document(untrained):
+    return compare(SOURCE, {"untrained": untrained}, lengths=(4, 30), n_words=200)
+
+
+def test_the_document(document):
+    assert list(document["models"]) == ["untrained", CONSTRUCTED]
+    learned, constructed = ([found["last"] for found in model["lengths"]] for model in document["models"].values())
+    assert constructed == [200, 200]
+    assert all(40 < right < 100 for right in learned)  # a guess among three
+    assert json.loads(json.dumps(document))["models"][CONSTRUCTED]["lengths"][1]["length"] == 30
+
+
+def test_the_table_and_the_plot(document, tmp_path):
+    shown = table(document)
+    assert shown.row_count == 4
+    assert [str(column.header) for column in shown.columns] == ["model", "parameters", "right", "4", "30"]
+    for ending in ("svg", "png"):
+        plot(document, tmp_path / f"plot.{ending}")
+    drawing = (tmp_path / "plot.svg").read_text()
+    assert "untrained" in drawing
+    assert CONSTRUCTED in drawing
+    plot(document, tmp_path / "again.svg")
+    assert (tmp_path / "again.svg").read_text() == drawing
+    assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, monkeypatch):
+    figures = []
+    save_figure = Figure.savefig
+    monkeypatch.setattr(
+        Figure, "savefig", lambda figure, *a, **k: figures.append(figure) or save_figure(figure, *a, **k)
+    )
+    plot(document, tmp_path / "plot.svg")
+    (figure,) = figures
+    assert [axes.get_title() for axes in figure.axes] == ["last output right", "whole word right"]
+    for axes, key in zip(figure.axes, ("last_position", "whole_word"), strict=True):
+        assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED]
+        for line, band, model in zip(axes.lines, axes.collections, document["models"].values(), strict=True):
+            assert line.get_xdata().tolist() == [4, 30]
+            assert line.get_ydata().tolist() == [found[key]["accuracy"] for found in model["lengths"]]
+            corners = {(x, y) for x, y in band.get_paths()[0].vertices.tolist()}
+            ends = {(found["length"], end) for found in model["lengths"] for end in found[key]["interval"]}
+            assert corners == ends
+    assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["untrained", CONSTRUCTED]
+
+
+def test_the_command(untrained, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    save(untrained, tmp_path / "m.safetensors")
+    out = tmp_path / "c.json"
+    main([SOURCE, str(tmp_path / "m.safetensors"), "--lengths", "4", "30", "--words", "200", "--json", str(out)])
+    assert "constructed" in capsys.readouterr().out
+    assert list(json.loads(out.read_text())["models"]) == [str(tmp_path / "m.safetensors"), CONSTRUCTED]
+
+
+def test_models_of_other_machines_are_refused():
+    with pytest.raises(
+        UnsupportedFormat, match=r"model 'x' reads .*'3'.* and task:sum_mod\(3\) .*: take models of one"
+    ):
+        compare(SOURCE, {"x": compile_machine(zoo.sum_mod(4))})
+    with pytest.raises(UnsupportedFormat, match="output 2 of the machine is none of 0, 1"):
+        compare("task:sum_mod(3)", {"x": compile_machine(zoo.even_pair(3))})
+
+
+def test_no_model_takes_the_place_of_the_constructed_one(untrained):
+    with pytest.raises(UnsupportedFormat, match="'constructed' is the name of the compiled machine"):
+        compare(SOURCE, {CONSTRUCTED: untrained})
+
+
+def test_the_limits_are_passed_on(monkeypatch):
+    seen = []
+    monkeypatch.setattr(comparison, "evaluate", lambda *given: seen.append(given[2:]) or [])
+    compare(SOURCE, {}, lengths=(7,), n_words=5, letters=9, seed=4)
+    assert seen == [(4, (7,), 5, 9)]

@@ -1,0 +1,126 @@
+"""A grid holds every combination once, and says what does not fit before anything runs."""
+
+import json
+
+import pytest
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.grid import FAMILIES, Sweep, read
+from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.settings import preset
+
+VALUES = {
+    "tasks": ["task:parity", "task:sum_mod(3)"],
+    "families": ["block-8", "diagonal"],
+    "settings": {"slow": {"learning_rate": 1e-4}, "fast": {"learning_rate": 1e-2}},
+    "seeds": [0, 5],
+    "preset": "quick",
+    "lengths": [7, 30],
+    "words": 11,
+}
+
+
+def test_every_combination_once():
+    sweep = Sweep.from_dict(VALUES)
+    cells = [(t.task, t.family, t.setting, t.settings.seed) for t in sweep.trials]
+    assert len(cells) == len(set(cells)) == 16
+    assert cells[:2] == [("task:parity", "block-8", "slow", 0), ("task:parity", "block-8", "slow", 5)]
+    last = sweep.trials[-1]
+    wanted = preset("quick", "task:sum_mod(3)", learning_rate=1e-2, seed=5, **FAMILIES["diagonal"])
+    assert last.settings == wanted
+    assert last.plan == Plan(lengths=(7, 30), n_words=11)
+    assert last.judged == {"lengths": [7, 30], "words": 11, "letters": Plan.letters}
+
+
+def test_folders_are_distinct_and_plain_and_stay_when_the_sweep_grows():
+    small, large = Sweep.from_dict(VALUES), Sweep.from_dict({**VALUES, "seeds": [5, 6, 0], "tasks": ["task:parity"]})
+    folders = [trial.folder for trial in small.trials]
+    assert len(set(folders)) == 16
+    assert all(set("/ :()") & set(folder) == set() for folder in folders)
+    assert set(folders[:8]) < {trial.folder for trial in large.trials}
+    other = Sweep.from_dict({**VALUES, "settings": {"slow": {"learning_rate": 1e-5}}})
+    assert not {trial.folder for trial in other.trials} & set(folders)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_families_by_name_make_networks_of_one_width(name):
+    (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "families": [name]}).trials
+    network = trial.settings.network("ab", "cd")
+    assert {layer.width for layer in network.layers} == {64}
+
+
+def test_a_family_of_ones_own():
+    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "families": {"small": {"block": 2, "heads": 3}}}).trials
+    assert (trial.family, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
+
+
+def test_what_a_file_holds_is_checked_at_once():
+    wrong = {"families": ["block-8", "lstm"], "seeds": ["0"], "preset": 3, "words": True, "colour": "red"}
+    with pytest.raises(UnsupportedFormat) as caught:
+        Sweep.from_dict(wrong)
+    for piece in (
+        "'colour' is none of tasks, families, settings",
+        "seeds = ['0']: give a list of whole numbers",
+        "preset = 3: give the name of a preset",
+        "words = True: give a whole number",
+        "tasks are missing: give at least one",
+        "family 'lstm' is none of block-8, block-8-clip",
+    ):
+        assert piece in str(caught.value)
+    with pytest.raises(UnsupportedFormat, match="families = 'block-8': give a list of names, or a table of changes"):
+        Sweep.from_dict({"tasks": ["task:parity"], "families": "block-8"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tasks": []}, "tasks is empty: give at least one"),
+        ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
+        (
+            {"settings": {"wide": {"heads": 2}}},
+            "setting 'wide' changes heads, which family 'block-8' decides: name ano",
+        ),
+        ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
+        ({"settings": {"x": {"colour": 1}}}, "family 'diagonal' with setting 'x': colour: no such setting"),
+        ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
+        (
+            {"settings": {"x": {"layers": 2, "embedding_dim": 5}}},
+            "layer 0 is 64 wide and the residual stream 5: choose",
+        ),
+        ({"tasks": ["task:parity", "task:nothing"]}, "task 'task:nothing': task 'nothing' is not known"),
+        ({"preset": "slow"}, "preset 'slow' is not known: choose one of released, quick"),
+        ({"seeds": [-1]}, "seed = -1 must be a whole number from 0"),
+        ({"lengths": [0]}, "all must be at least 1"),
+    ],
+)
+def test_what_does_not_fit_is_named(changes, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        Sweep.from_dict({**VALUES, **changes})
+
+
+def test_a_fault_of_many_trials_is_named_once():
+    with pytest.raises(UnsupportedFormat) as caught:
+        Sweep.from_dict({**VALUES, "settings": {"x": {"batch": 0}}})
+    assert str(caught.value).count("family 'diagonal'") == 1
+
+
+def test_both_kinds_of_file(tmp_path):
+    (tmp_path / "s.json").write_text(json.dumps(VALUES))
+    (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\n[settings.fast]\nlearning_rate = 0.01\n')
+    assert read(tmp_path / "s.json") == VALUES
+    assert read(tmp_path / "s.toml") == {"tasks": ["task:parity"], "settings": {"fast": {"learning_rate": 0.01}}}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
+        ("s.json", "{", r"s.json can't be read \(Expecting .*: give a JSON table"),
+        ("s.toml", "x", r"s.toml can't be read \(.*: give a TOML table"),
+        ("s.json", "[1]", "s.json holds a list: give a table of tasks, families"),
+    ],
+)
+def test_files_that_are_no_sweep(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UnsupportedFormat, match=message):
+        read(tmp_path / name)

@@ -1,0 +1,136 @@
+"""Runs side by side end as runs by themselves do."""
+
+import io
+import json
+import os
+import signal
+from dataclasses import asdict, replace
+
+import pytest
+import torch
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn import load
+from fsa2lrnn.training import run_folder, seeds
+from fsa2lrnn.training.seeds import Judged, Plan, SeedFailed, main, run_seed, run_seeds
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Progress
+
+TINY = Settings(
+    "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
+    evaluate_every=2, stop_at=None,
+)  # fmt: skip
+PLAN = Plan(lengths=(3, 5), n_words=20)
+
+
+def test_seeds_side_by_side(tmp_path):
+    events = []
+    results = run_seeds(TINY, (0, 3), tmp_path / "both", PLAN, events.append)
+    assert [(result["seed"], result["end"], result["step"]) for result in results] == [(0, "steps", 4), (3, "steps", 4)]
+    for result in results:
+        assert [found["length"] for found in result["last_checkpoint"]] == [3, 5]
+        assert result["paper_protocol"]["looks"] == 2
+        seed = result["seed"]
+        alone = run_seed(replace(TINY, seed=seed), tmp_path / f"alone-{seed}", PLAN, lambda _: None)
+        assert json.loads(json.dumps(alone["last_checkpoint"])) == result["last_checkpoint"]
+        a, b = (load(run["model"]).state_dict() for run in (alone, result))
+        assert all(torch.equal(a[name], b[name]) for name in a)
+        assert json.loads((tmp_path / "both" / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
+    assert {event.seed for event in events} == {0, 3}
+    assert sum(isinstance(event, Judged) for event in events) == 4
+    assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
+
+
+def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
+    events = []
+    jobs = [(TINY.with_seed(seed), tmp_path / f"seed-{seed}") for seed in (0, 3)]
+    results = seeds.stacked(jobs, PLAN, events.append)
+    alone = [run_seed(settings, tmp_path / f"alone-{settings.seed}", PLAN, lambda _: None) for settings, _ in jobs]
+    for result, other, (_, folder) in zip(results, alone, jobs, strict=True):
+        assert result.keys() == other.keys()
+        assert (result["end"], result["step"], result["seed"]) == (other["end"], other["step"], other["seed"])
+        assert json.loads((folder / "result.json").read_text())["seed"] == result["seed"]
+        assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / "alone-0").iterdir()}
+    assert sum(isinstance(event, Judged) for event in events) == 4
+
+
+def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
+    settings = replace(TINY, learning_rate=1e30)
+    results = seeds.stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)
+    assert [result["end"] for result in results] == ["diverged"] * 2
+    assert json.loads((tmp_path / "1" / "result.json").read_text()) == results[1]
+
+
+@pytest.mark.parametrize(
+    ("device", "numbers", "way"),
+    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_side_by_side")],
+)
+def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, monkeypatch, device, numbers, way):
+    called = {}
+    for name in ("stacked", "_side_by_side"):
+        monkeypatch.setattr(seeds, name, lambda jobs, _plan, _report, name=name: called.setdefault(name, jobs))
+    run_seeds(replace(TINY, device=device), numbers, tmp_path, PLAN)
+    assert list(called) == [way]
+    assert [settings.seed for settings, _ in called[way]] == list(dict.fromkeys(numbers))
+
+
+def test_a_seed_that_cannot_start_says_why(tmp_path, monkeypatch, capsys):
+    run_folder.prepare(tmp_path, replace(TINY, batch=7), resume=True)
+    job = {"settings": TINY.to_json(), "folder": str(tmp_path), "plan": asdict(PLAN)}
+    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job)))
+    main()
+    kind, answer = json.loads(capsys.readouterr().out)
+    assert kind == "answer"
+    assert "seed 0: " in answer["failed"]
+    assert "batch = 7 there and 4 here" in answer["failed"]
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ("exit 3", r"seed 0 ended without a result \(exit code 3\): call again; seed 1 ended"),
+        ("""echo '["answer", {"failed": "seed N: no luck"}]'""", "seed N: no luck; seed N: no luck"),
+    ],
+)
+def test_seeds_that_end_without_a_result(tmp_path, monkeypatch, script, message):
+    shell = tmp_path / "python"
+    shell.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
+    shell.chmod(0o700)
+    monkeypatch.setattr("sys.executable", str(shell))
+    with pytest.raises(SeedFailed, match=message):
+        run_seeds(TINY, (0, 1), tmp_path, PLAN)
+
+
+def test_ctrl_c_reaches_every_seed(tmp_path):
+    settings = replace(TINY, steps=1_000_000, evaluate_every=100)
+    seen = set()
+
+    def report(event):
+        if not seen and isinstance(event, Progress):
+            os.kill(os.getpid(), signal.SIGINT)
+        seen.add(event.seed)
+
+    results = run_seeds(settings, (0, 1), tmp_path, PLAN, report)
+    assert [result["end"] for result in results] == ["interrupted"] * 2
+    assert all("last_checkpoint" not in result for result in results)
+
+
+def test_ctrl_c_ends_seeds_that_run_in_turn(tmp_path, monkeypatch):
+    monkeypatch.setattr("fsa2lrnn.training.train._REPORT_SECONDS", 0.0)
+    results = run_seeds(
+        replace(TINY, steps=1_000_000), (5,), tmp_path, PLAN, lambda _: os.kill(os.getpid(), signal.SIGINT)
+    )
+    assert [result["end"] for result in results] == ["interrupted"]
+
+
+@pytest.mark.parametrize("wrong", [{"lengths": (40, 0)}, {"n_words": 0}, {"letters": -1}])
+def test_a_plan_that_judges_nothing(wrong):
+    with pytest.raises(UnsupportedFormat, match="all must be at least 1"):
+        Plan(**wrong)
+
+
+def test_divergence_is_a_result(tmp_path):
+    (result,) = run_seeds(replace(TINY, learning_rate=1e30), (0,), tmp_path, PLAN)
+    assert result["end"] == "diverged"
+    assert "training diverged at step" in result["error"]
+    assert json.loads((tmp_path / "seed-0" / "result.json").read_text()) == result

@@ -1,0 +1,131 @@
+"""Settings say what does not fit, come back from JSON, and hold the paper's numbers."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.training.settings import PRESETS, Settings, preset
+
+
+@given(
+    st.builds(
+        Settings,
+        task=st.text(),
+        sampler=st.sampled_from(["uniform", "live", "task"]),
+        learning_rate=st.floats(1e-9, 1),
+        gradient_clip=st.none() | st.floats(0.1, 10),
+        stop_at=st.none() | st.floats(0.1, 1),
+        layers=st.integers(1, 5),
+        layer_norm=st.booleans(),
+        seed=st.integers(0, 2**32 - 1),
+    )
+)
+def test_json_round_trip(settings):
+    assert Settings.from_json(settings.to_json()) == settings
+
+
+def test_the_released_settings_are_the_papers():
+    total, pair, arithmetic = (preset("released", f"task:{name}(5)") for name in ("sum_mod", "even_pair", "mod_arith"))
+    assert [s.layers for s in (total, pair, arithmetic)] == [1, 1, 3]
+    assert [s.learning_rate for s in (total, pair, arithmetic)] == [1e-4, 2e-4, 2e-4]
+    assert [s.weight_decay for s in (total, pair, arithmetic)] == [0, 0, 1e-4]
+    for s in (total, pair, arithmetic):
+        assert (s.block, s.heads, s.p, s.normalisation, s.connection, s.layer_norm) == (
+            8, 8, 1.2, "released", "residual", True,
+        )  # fmt: skip
+        assert (s.batch, s.length, s.test_length, s.steps, s.evaluate_every) == (128, 40, 500, 40_000, 1_000)
+        assert (s.optimiser, s.schedule, s.gradient_clip, s.stop_at) == ("adam", "constant", None, 1.0)
+
+
+def test_the_released_network_has_the_released_sizes():
+    settings = preset("released", "task:sum_mod(5)")
+    model = LRNN(settings.network(tuple("01234"), tuple(range(5))))
+    sizes = {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+    assert sizes["embedding.weight"] == (5, 64)
+    assert sizes["layers.0.transition.0.weight"] == (512, 64)
+    assert sizes["layers.0.transition.2.weight"] == (512, 512)
+    assert sizes["layers.0.value.0.weight"] == sizes["layers.0.value.2.weight"] == sizes["readout.0.weight"] == (64, 64)
+    assert sizes["readout.2.weight"] == (5, 64)
+    assert [name for name in sizes if name.startswith("norms")] == [
+        f"norms.{i}.{part}" for i in (0, 1) for part in ("weight", "bias")
+    ]
+
+
+def test_the_cosine_falls_to_nothing():
+    settings = Settings("task:parity", schedule="cosine", steps=100, learning_rate=1.0)
+    assert [round(settings.rate(step), 3) for step in (0, 50, 100)] == [1, 0.5, 0]
+    assert Settings("task:parity", learning_rate=0.5).rate(99) == 0.5
+
+
+def test_all_faults_are_named_at_once():
+    with pytest.raises(UnsupportedFormat) as caught:
+        Settings("task:parity", sampler="x", optimiser="sgd", block=0, batch=1.5, seed=-1, stop_at=2, device="tpu")
+    for piece in (
+        "sampler = 'x' is none of uniform, live, task",
+        "optimiser = 'sgd' is none of adam, adamw",
+        "block = 0 must be a whole number of at least 1",
+        "batch = 1.5 must be a whole number",
+        "seed = -1 must be",
+        "stop_at = 2 must be",
+        "device = 'tpu' is none of cpu, cuda",
+    ):
+        assert piece in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learning_rate": 0.0}, "learning_rate = 0.0 must be a number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate = nan must be a number above 0"),
+        ({"weight_decay": -1.0}, "weight_decay = -1.0 must be a number of at least 0"),
+        ({"gradient_clip": 0.0}, "gradient_clip = 0.0 must be a number above 0"),
+        ({"learning_rate": "fast"}, "learning_rate = 'fast' must be a number above 0"),
+    ],
+)
+def test_numbers_out_of_range(changes, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        Settings("task:parity", **changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"precision": "half"}, "precision = 'half' is none of full, mixed"),
+        (
+            {"precision": "mixed"},
+            "precision = 'mixed' with device = 'cpu' and .*: it is for float32 on a GPU, take 'full'",
+        ),
+        ({"precision": "mixed", "device": "cuda", "dtype": "float64"}, "device = 'cuda' and dtype = 'float64'"),
+        ({"compile": 1}, "compile = 1 must be true or false"),
+    ],
+)
+def test_speed_that_is_not_to_be_had(changes, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        Settings("task:parity", **changes)
+    assert Settings("task:parity", precision="mixed", device="cuda:1", compile=True).compile
+
+
+def test_another_seed_is_all_that_changes():
+    settings = Settings("task:parity", batch=3, seed=1)
+    assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}"])
+def test_text_that_is_no_settings(text):
+    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .*give a JSON object of task, sampler"):
+        Settings.from_json(text)
+    with pytest.raises(UnsupportedFormat, match="batch = 0 must be"):
+        Settings.from_json(json.dumps({"task": "task:parity", "batch": 0}))
+
+
+def test_presets_by_name():
+    assert all(preset(name, "regex:(ab)*").task == "regex:(ab)*" for name in PRESETS)
+    assert preset("quick", "task:parity", steps=3).steps == 3
+    with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of released, quick"):
+        preset("slow", "task:parity")
+    with pytest.raises(UnsupportedFormat, match="colour, size: no such setting"):
+        preset("quick", "task:parity", size=1, colour=2)

@@ -1,0 +1,337 @@
+"""Training learns, goes on to the last bit where it was killed, and says why it ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import types
+from dataclasses import replace
+
+import pytest
+import torch
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn import load
+from fsa2lrnn.training import train as training
+from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL, read_records
+from fsa2lrnn.training.settings import Settings, preset
+from fsa2lrnn.training.train import Diverged, Progress, Stop, train, use_threads
+
+TINY = Settings(
+    "task:mod_arith(2)", embedding_dim=4, block=2, heads=2, layers=2, batch=4, length=6, test_length=9, test_words=5,
+    steps=20, evaluate_every=5, stop_at=None, learning_rate=1e-2,
+)  # fmt: skip
+
+
+def weights(folder):
+    return load(folder / MODEL).state_dict()
+
+
+def equal(a, b):
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+def without_speed(records):
+    return [{name: value for name, value in record.items() if name != "steps_per_second"} for record in records]
+
+
+@pytest.fixture(scope="module")
+def straight(tmp_path_factory):
+    """Twenty steps without a break."""
+    folder = tmp_path_factory.mktemp("straight")
+    return train(TINY, folder), folder
+
+
+def test_what_a_run_leaves(straight):
+    outcome, folder = straight
+    assert (outcome.end, outcome.step) == ("steps", 20)
+    assert equal(outcome.model.state_dict(), weights(folder))
+    records = read_records(folder)
+    assert outcome.records == records
+    assert [record["step"] for record in records] == [5, 10, 15, 20]
+    assert {record["length"] for record in records} == {9}
+    assert all(record["words"] == 5 and 0 <= record["word_accuracy"] <= record["accuracy"] <= 1 for record in records)
+    assert Settings.from_json((folder / "settings.json").read_text()) == TINY
+    assert outcome.model.outputs == (0, 1)  # those after digits
+
+
+def test_the_seed_decides_and_nothing_else(straight, tmp_path):
+    torch.manual_seed(99)
+    before = torch.get_rng_state()
+    train(replace(TINY, evaluate_every=20, test_words=1), tmp_path / "same")
+    assert torch.equal(torch.get_rng_state(), before)
+    assert equal(weights(tmp_path / "same"), weights(straight[1]))
+    train(replace(TINY, seed=1), tmp_path / "other")
+    assert not equal(weights(tmp_path / "other"), weights(straight[1]))
+
+
+def test_tests_have_words_of_their_own(tmp_path):
+    run = training.Run(TINY, tmp_path, resume=False)
+    first, second = (run.words.batch(64, 9, generator).tokens for generator in (run.training, run.testing))
+    assert not torch.equal(first, second)
+
+
+def test_more_steps_go_on_to_the_last_bit(straight, tmp_path):
+    train(replace(TINY, steps=10), tmp_path)
+    assert train(TINY, tmp_path).step == 20
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+KILLED = """
+import os, signal, sys
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import train
+
+def report(progress):
+    if progress.step == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+train(Settings.from_json(sys.argv[1]), sys.argv[2], report=report)
+"""
+
+
+def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path):
+    killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert len(read_records(tmp_path)) == 2
+    steps = []
+    train(TINY, tmp_path, report=lambda progress: steps.append(progress.step))
+    assert steps == [15, 20]
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path):
+    train(replace(TINY, steps=10), tmp_path)
+    model = (tmp_path / MODEL).read_bytes()
+    train(replace(TINY, steps=15), tmp_path)
+    (tmp_path / MODEL).write_bytes(model)
+    with (tmp_path / METRICS).open("a") as file:
+        file.write('{"step": 17')
+    train(TINY, tmp_path)
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number):
+    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+
+    def report(progress):
+        if progress.step == 7:
+            os.kill(os.getpid(), number)
+
+    handler = signal.getsignal(number)
+    outcome = train(TINY, tmp_path, report=report)
+    assert (outcome.end, outcome.step) == ("interrupted", 7)
+    assert signal.getsignal(number) is handler
+    steps = []
+    assert train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end == "steps"
+    assert steps[0] == 8
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+def test_a_second_signal_ends_at_once():
+    with Stop() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stop.asked
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_training_in_a_thread_hears_no_signals(tmp_path):
+    ends = []
+    thread = threading.Thread(target=lambda: ends.append(train(replace(TINY, steps=1), tmp_path).end))
+    thread.start()
+    thread.join()
+    assert ends == ["steps"]
+
+
+def test_time_saves_too(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+    saved = []
+    train(replace(TINY, steps=3), tmp_path, report=lambda _: saved.append((tmp_path / CHECKPOINT).exists()))
+    assert saved == [True] * 3
+
+
+def test_training_stops_at_the_accuracy_asked_for(tmp_path):
+    settings = replace(TINY, task="task:sum_mod(2)", layers=1, stop_at=0.01, steps=1000)
+    outcome = train(settings, tmp_path)
+    assert outcome.end == "stop_at"
+    assert outcome.step < 1000
+    assert train(settings, tmp_path).step == outcome.step  # nothing is left to do
+    assert train(replace(settings, stop_at=None, steps=outcome.step + 5), tmp_path).end == "steps"
+
+
+def test_divergence_names_the_step_and_the_norms(tmp_path):
+    with pytest.raises(Diverged) as caught:
+        train(replace(TINY, learning_rate=1e30, evaluate_every=1), tmp_path)
+    message = str(caught.value)
+    assert message.startswith("training diverged at step 2: the loss is ")
+    for piece in ("(before: 0.", "norm of its gradient", "norm of the weights is ", "the states of layer 1 reach"):
+        assert piece in message
+    assert "; checkpoint of step 1 is kept. Lower learning_rate, now 1e+30, or set gradient_clip, now None" in message
+    assert len(read_records(tmp_path)) == 1
+    assert all(value.isfinite().all() for value in weights(tmp_path).values())
+
+
+def test_divergence_is_dated_when_looks_are_rare(tmp_path, monkeypatch):
+    monkeypatch.setitem(training._LOOK_STEPS, "cpu", 8)
+    with pytest.raises(Diverged, match=r"training diverged at step 2: .*; nothing was saved yet"):
+        train(replace(TINY, learning_rate=1e30), tmp_path)
+    assert not (tmp_path / CHECKPOINT).exists()
+
+
+def test_rare_looks_change_nothing(straight, tmp_path, monkeypatch):
+    monkeypatch.setitem(training._LOOK_STEPS, "cpu", 8)
+    outcome = train(TINY, tmp_path)
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(outcome.records) == without_speed(straight[0].records)
+
+
+def test_clipping_and_the_schedule_have_an_effect(tmp_path):
+    for name, changes in (
+        ("clip", {"gradient_clip": 1e-3}),
+        ("cosine", {"schedule": "cosine"}),
+        ("w", {"optimiser": "adamw"}),
+    ):
+        train(replace(TINY, steps=5, **changes), tmp_path / name)
+    train(replace(TINY, steps=5), tmp_path / "plain")
+    assert not equal(weights(tmp_path / "clip"), weights(tmp_path / "plain"))
+    assert not equal(weights(tmp_path / "cosine"), weights(tmp_path / "plain"))
+    assert read_records(tmp_path / "cosine")[0]["learning_rate"] < TINY.learning_rate
+    assert equal(weights(tmp_path / "w"), weights(tmp_path / "plain"))  # without weight decay they are one
+
+
+def test_the_losses_are_those_of_the_positions_that_count(tmp_path):
+    """One step by hand: cross-entropy over digits alone, and Adam's first step of ± the learning rate."""
+    outcome = train(replace(TINY, steps=1, learning_rate=1e-9), tmp_path)
+    made = training.prepare_words(TINY)
+    tokens, labels = made.batch(TINY.batch, 5, made.generator(0))
+    with torch.no_grad():
+        logits = outcome.model(tokens)[:, ::2]
+    wanted = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, ::2].flatten())
+    assert outcome.records[0]["loss"] == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_reports_say_where_the_run_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
+    reports: list[Progress] = []
+    train(replace(TINY, steps=6), tmp_path, report=reports.append)
+    assert [report.step for report in reports] == [1, 2, 3, 4, 5, 6]
+    assert [report.record is not None for report in reports] == [False] * 4 + [True, True]
+    assert reports[3].accuracy is None
+    assert reports[4].accuracy == reports[4].record["accuracy"]
+    assert all(report.steps_per_second > 0 for report in reports)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"task": "regex:(a|b)*"}, "has the outputs .True,. and no other, so that there is nothing to learn"),
+        ({"task": "task:nothing"}, "task 'nothing' is not known"),
+        ({"embedding_dim": 5}, "choose block sizes with H·b = embedding_dim"),
+        ({"device": "cuda"}, "torch sees no GPU here; use cpu"),
+    ],
+)
+def test_settings_that_do_not_fit(tmp_path, changes, message):
+    if changes.get("device") and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(UnsupportedFormat, match=message):
+        train(replace(TINY, **changes), tmp_path)
+
+
+def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(UnsupportedFormat, match="TensorBoard is not installed: pip install tensorboard"):
+        train(TINY, tmp_path / "run", tensorboard=True)
+    written = []
+    writer = types.SimpleNamespace(add_scalar=lambda *scalar: written.append(scalar), flush=lambda: None)
+    module = types.SimpleNamespace(SummaryWriter=lambda _: writer)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    outcome = train(replace(TINY, steps=5), tmp_path / "run", tensorboard=True)
+    assert ("accuracy", outcome.records[0]["accuracy"], 5) in written
+
+
+def test_mixed_precision_rounds_products_and_keeps_weights_whole(straight, tmp_path, monkeypatch):
+    """The context of a GPU's settings, on the CPU: the path is the same."""
+    monkeypatch.setattr(training, "autocast", lambda _: torch.autocast("cpu", torch.bfloat16))
+    outcome = train(replace(TINY, steps=5), tmp_path)
+    assert {weight.dtype for weight in outcome.model.parameters()} == {torch.float32}
+    wanted = straight[0].records[0]["loss"]
+    assert outcome.records[0]["loss"] != wanted
+    assert outcome.records[0]["loss"] == pytest.approx(wanted, rel=0.05)
+
+
+def test_full_precision_is_no_autocast():
+    assert not training.autocast(TINY)._enabled
+    if torch.cuda.is_available():
+        mixed = training.autocast(replace(TINY, device="cuda", precision="mixed"))
+        assert mixed._enabled
+        assert mixed.fast_dtype == torch.bfloat16
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # torch warns of what it leaves to Python, the CPU's scans
+def test_the_network_is_compiled_if_asked_for(straight, tmp_path, monkeypatch):
+    """Traced in pieces and run by torch itself, which is what can be tested without a compiler."""
+    compiled = []
+
+    def spy(function):
+        compiled.append(function)
+        return real(function, backend="eager")
+
+    real = torch.compile
+    monkeypatch.setattr(torch, "compile", spy)
+    outcome = train(replace(TINY, compile=True), tmp_path)
+    assert compiled == [outcome.model]
+    found, wanted = weights(tmp_path), weights(straight[1])
+    assert found.keys() == wanted.keys()
+    for name, weight in found.items():
+        torch.testing.assert_close(weight, wanted[name], rtol=1e-4, atol=1e-5)
+
+
+def test_training_starts_from_compiled_weights_if_asked_to(tmp_path):
+    task = {"task": "task:parity", "normalisation": "clip", "stop_at": 1.0, "layers": 1}
+    exact = replace(TINY, **task, init="compiled", test_words=50)
+    outcome = train(replace(exact, learning_rate=1e-12), tmp_path / "exact")
+    assert (outcome.end, outcome.records[0]["word_accuracy"]) == ("stop_at", 1.0)
+    noisy = train(replace(exact, learning_rate=1e-12, noise=0.5), tmp_path / "noisy")
+    assert noisy.records[0]["word_accuracy"] < 1.0
+    with pytest.raises(UnsupportedFormat, match=r"noise = 0\.1 is put on compiled weights"):
+        replace(TINY, noise=0.1)
+
+
+def test_tensorboard_reads_what_was_written(tmp_path):
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    outcome = train(TINY, tmp_path, tensorboard=True)
+    events = EventAccumulator(str(tmp_path)).Reload()
+    names = ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second")
+    assert set(events.Tags()["scalars"]) == set(names)
+    for name in names:
+        written = [(event.step, event.value) for event in events.Scalars(name)]
+        assert written == [(record["step"], pytest.approx(record[name])) for record in outcome.records]
+
+
+def test_threads_are_given_back():
+    before = torch.get_num_threads()
+    with use_threads(1):
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["task:sum_mod(2)", "task:sum_mod(3)"])
+def test_sums_are_learnt(tmp_path, task):
+    begun = time.monotonic()
+    outcome = train(preset("quick", task, test_words=1000), tmp_path)
+    assert outcome.end == "stop_at"
+    assert outcome.records[-1]["word_accuracy"] == 1.0, json.dumps(outcome.records)
+    assert outcome.step <= 400, time.monotonic() - begun
