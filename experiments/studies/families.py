@@ -19,7 +19,7 @@ from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.families import Impossibility, Witness, represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.judge import Proved, prove_equivalent
-from fsa2lrnn.lower.witness import safe_length
+from fsa2lrnn.lower import lower_witness, safe_length
 
 TRIED = (
     "parity", "sum_mod(3)", "sum_mod(5)", "flip_flop", "length_mod(3)", "shift_register(3)", "even_pair(5)",
@@ -85,7 +85,7 @@ def answer(machine: MooreMachine, family: str) -> dict:
 
 def running(witness: Witness) -> str:
     """What is known of the network made from a witness; raises `SystemExit` if it does not do what it should."""
-    model, machine = witness.lower(), witness.machine
+    model, machine = lower_witness(witness), witness.machine
     if witness.is_exact:
         proof = prove_equivalent(model, machine)
         if not isinstance(proof, Proved):

@@ -20,8 +20,7 @@ from rich.table import Table
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
-from fsa2lrnn.lrnn.foreign import as_tables
-from fsa2lrnn.lrnn.switched import is_switched, switched
+from fsa2lrnn.lrnn.switched import as_tables, is_switched, switched
 from fsa2lrnn.training import seeds
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
@@ -77,6 +76,7 @@ def _command(settings: Settings) -> str:
     """What trains this model again: the released preset with whatever differs from it."""
     usual = asdict(preset("released", settings.task, seed=settings.seed))
     changed = {name: value for name, value in asdict(settings).items() if value != usual[name]}
+    changed |= changed.pop("options", {})
     steps = f" --steps {changed.pop('steps')}" if "steps" in changed else ""
     sets = "".join(f" --set {name}={json.dumps(value)}" for name, value in changed.items())
     return f'fsa2lrnn train "{settings.task}" --out FOLDER --seeds {settings.seed}{steps}{sets}'

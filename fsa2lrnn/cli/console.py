@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.extract import Extraction
     from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
-    from fsa2lrnn.lrnn.config import LRNNConfig
     from fsa2lrnn.lrnn.model import LRNN
 
 out = Console(highlight=False, soft_wrap=True)
@@ -65,13 +64,10 @@ def model_json(model: LRNN) -> dict[str, Any]:
     """Sizes of a model: what the user pays."""
     config = model.config
     return {
-        "layers": [
-            {"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads}  # type: ignore[union-attr]
-            for layer in model.layers
-        ],
-        "layout": "index" if config.index_layer else "dense",
+        "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
+        "layout": "index" if config.reads_letters else "dense",
         "token_shift": config.token_shift,
-        "hidden_units": _hidden_units(config),
+        "hidden_units": _hidden_units(model),
         "dtype": str(model.dtype).removeprefix("torch."),
         "normalisation": config.normalisation,
         "parameters": sum(p.numel() for p in model.parameters()),
@@ -85,7 +81,7 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
     layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
     kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
     weights = ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}")
-    units = [] if model.config.index_layer else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
+    units = [] if model.config.reads_letters else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
     if len(layers) == 1:
         return [("layers", f"1 ({layers[0]}), {kind}"), *units, weights]
     shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
@@ -110,11 +106,11 @@ def blocks_text(sizes: Iterable[int]) -> str:
     return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
 
 
-def _hidden_units(config: LRNNConfig) -> int:
-    """Of all gates and of the read-out; an index layer has none."""
-    if config.index_layer:
-        return 0
-    return config.readout_hidden + sum(layer.transition_hidden + layer.value_hidden for layer in config.block_layers)
+def _hidden_units(model: LRNN) -> int:
+    """Of all gates, the read-out's too."""
+    from fsa2lrnn.lrnn.gate import Gate
+
+    return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))
 
 
 def extraction_json(found: Extraction) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from fsa2lrnn.cli import console, learned
 from fsa2lrnn.judge.falsify import Budget, Falsified
 from fsa2lrnn.lrnn.checkpoint import save
-from fsa2lrnn.lrnn.foreign import as_tables
+from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.report import write
 from fsa2lrnn.report.assemble import of_judgements
 from fsa2lrnn.report.judgement import Judgement, judge

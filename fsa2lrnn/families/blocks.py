@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
@@ -11,9 +10,6 @@ from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.recheck import Rejected
 from fsa2lrnn.families.verdicts import Unknown
 from fsa2lrnn.recurrence import Recurrence
-
-if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.model import LRNN
 
 
 @dataclass(frozen=True)
@@ -45,12 +41,6 @@ class BlockWitness:
         if len({tuple(x.tolist()) for x in vectors.values()}) != machine.n_states:
             raise Rejected("two states have the same vector")
         return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
-
-    def lower(self) -> LRNN:
-        """The running module, in float32."""
-        from fsa2lrnn.lower import lower
-
-        return lower(self.recurrence)
 
     def explain(self) -> str:
         """The sizes, in a sentence."""

@@ -8,16 +8,13 @@ All entries are integers, so the products are exact in every floating-point form
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.families.verdicts import Unknown, certificate_header
-
-if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.model import LRNN
 
 
 @dataclass(frozen=True)
@@ -49,12 +46,6 @@ class HouseholderWitness:
     def check(self) -> str:
         """Multiply the factors out exactly with `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
         return recheck(self.to_json())
-
-    def lower(self) -> LRNN:
-        """A running module whose transitions are these products (`lrnn.householder`), in float64."""
-        from fsa2lrnn.lower.witness import lower_householder
-
-        return lower_householder(self)
 
     def explain(self) -> str:
         """The cost, in a sentence."""

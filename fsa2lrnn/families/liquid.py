@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -18,9 +18,6 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.lanes import Lane, left_kernel
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.families.verdicts import Unknown, certificate_header
-
-if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.model import LRNN
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
 
@@ -59,12 +56,6 @@ class LiquidWitness:
         """Whether all weights are dyadic fractions, which floats hold."""
         numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
         return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
-
-    def lower(self) -> LRNN:
-        """A running module with the tables A + diag(Bu) and Bu in float64, rounded where not `is_exact`."""
-        from fsa2lrnn.lower.witness import lower_liquid
-
-        return lower_liquid(self)
 
     def explain(self) -> str:
         """The weights in a sentence."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
@@ -19,9 +19,6 @@ from fsa2lrnn.families.identities import RunLengthWord
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.recheck import recheck
-
-if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.model import LRNN
 
 VERSION = 1
 
@@ -184,16 +181,6 @@ class Witness:
         Returns what is proved, in one line. Raises `recheck.Rejected` if the witness is wrong.
         """
         return recheck(self.to_json())
-
-    def lower(self) -> LRNN:
-        """A running module with these weights, in float64 (`lower_affine`, which says how the read-out is built).
-
-        Integer weights compute without rounding, as `verify.prove_equivalent` confirms for all lengths. Rotations
-        round; `safe_length` bounds the words on which the module's outputs are still right.
-        """
-        from fsa2lrnn.lower.witness import lower_witness
-
-        return lower_witness(self)
 
     def explain(self) -> str:
         """What the layer looks like, in a sentence."""

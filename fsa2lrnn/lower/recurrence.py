@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.gates import Gate
-from fsa2lrnn.lrnn.config import BlockLayerConfig, IndexLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import Values, look_up
+from fsa2lrnn.lrnn.layers import BlockLayerConfig, IndexLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import released_scale
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexReadout, IndexTables, Recurrence
@@ -94,7 +95,7 @@ def _lower_dense(
     """The embedding is one-hot in the cell, so each gate is a table look-up: relu(I e_c) picks column c of the second
     matrix, which holds A[c] or v[c]."""
     n_cells = len(layer.A)
-    model = _blank(
+    model = LRNN(
         LRNNConfig(
             alphabet=recurrence.alphabet,
             outputs=recurrence.outputs,
@@ -105,20 +106,8 @@ def _lower_dense(
             p=p,
         )
     )
-    identity = np.eye(n_cells)
-    weights = {
-        "embedding.weight": identity[layer.cell],
-        "layers.0.transition.0.weight": identity,
-        "layers.0.transition.2.weight": layer.A.reshape(n_cells, -1).T,
-        "layers.0.value.0.weight": identity,
-        "layers.0.value.2.weight": layer.v.reshape(n_cells, -1).T,
-        "layers.0.x0": layer.x0,
-        "readout.0.weight": readout.W1,
-        "readout.0.bias": readout.b1,
-        "readout.2.weight": readout.W2,
-        "readout.2.bias": readout.b2,
-    }
-    _set(model, weights)
+    tables = {"transition": look_up(torch.tensor(layer.A)), "value": look_up(torch.tensor(layer.v))}
+    model.write(torch.eye(n_cells)[torch.tensor(layer.cell)], [(torch.tensor(layer.x0), tables)], values(readout.gate))
     return model
 
 
@@ -147,15 +136,22 @@ def _lower_stack(
         connection="concat",
         token_shift=stack.token_shift,
     )
-    weights = {"embedding.weight": np.eye(stack.n_cells)[stack.cell]}
-    weights |= {f"layers.{i}.x0": layer.x0 for i, layer in enumerate(stack.layers)}
-    for name, gate in gates.items():
-        weights[f"{name}.2.bias"] = gate.b2
-        if gate.n_units:
-            weights |= {f"{name}.0.weight": gate.W1, f"{name}.0.bias": gate.b1, f"{name}.2.weight": gate.W2}
-    model = _blank(config).to(dtype)
-    _set(model, weights)
+    model = LRNN(config).to(dtype)
+    model.write(
+        torch.eye(stack.n_cells)[torch.tensor(stack.cell)],
+        [
+            (torch.tensor(layer.x0), {"transition": values(layer.transition), "value": values(layer.value)})
+            for layer in stack.layers
+        ],
+        values(readout.gate),
+    )
     return model
+
+
+def values(gate: Gate) -> Values:
+    """An integer gate as what a network's gate is set to."""
+    of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
+    return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
 
 
 def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
@@ -207,31 +203,16 @@ def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: IndexReado
     n_maps, n_states = layer.next_state.shape
     config = LRNNConfig(recurrence.alphabet, recurrence.outputs, (IndexLayerConfig(n_states, n_maps),))
     model = LRNN(config)
-    _set(
-        model,
+    model.load_state_dict(
         {
-            "embedding.cell": layer.cell,
-            "layers.0.next_state": layer.next_state,
-            "layers.0.start": np.array(layer.start),
-            "readout.output": readout.output,
-        },
+            "embedding.cell": torch.tensor(layer.cell),
+            "layers.0.next_state": torch.tensor(layer.next_state),
+            "layers.0.start": torch.tensor(layer.start),
+            "readout.output": torch.tensor(readout.output),
+            "readout.unit": torch.ones(()),
+        }
     )
     return model
-
-
-def _blank(config: LRNNConfig) -> LRNN:
-    """A model with every weight zero."""
-    model = LRNN(config)
-    for parameter in model.parameters():
-        parameter.zero_()
-    return model
-
-
-def _set(model: LRNN, weights: dict[str, np.ndarray]) -> None:
-    state: dict[str, Tensor] = model.state_dict()
-    for name, value in weights.items():
-        target = state[name]
-        target.copy_(torch.tensor(value).reshape(target.shape))
 
 
 def _why_not_released(b: int, p: float) -> str:

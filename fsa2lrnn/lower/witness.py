@@ -9,18 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExact
+from fsa2lrnn.errors import NotExact, UnsupportedFormat
+from fsa2lrnn.families.blocks import BlockWitness
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.liquid import LiquidWitness
 from fsa2lrnn.families.verdicts import Witness
-from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lower.recurrence import lower
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import Values, look_up
+from fsa2lrnn.lrnn.layers import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 
 _EXACT = 2.0**53  # integers up to here are float64 numbers
@@ -45,8 +50,24 @@ class AffineTables:
     block_sizes: tuple[int, ...]
 
 
-def lower_witness(witness: Witness) -> LRNN:
-    """The witness as a module in float64. Raises `NotExact` if integers are too large for float64 to hold."""
+@singledispatch
+def lower_witness(witness: object) -> LRNN:
+    """The running module that a witness of `families.represent` describes: in float64, of blocks in float32.
+
+    Raises:
+        NotExact: if integers are too large for float64 to hold.
+        UnsupportedFormat: for what is no witness, such as an `Impossibility`.
+
+    >>> from fsa2lrnn import represent, zoo
+    >>> lower_witness(represent(zoo.flip_flop(), "diagonal[0,1]")).layers[0].block_sizes
+    (1,)
+    """
+    raise UnsupportedFormat(f"a {type(witness).__name__} is no witness: there is no network to be made of it")
+
+
+@lower_witness.register
+def _(witness: Witness) -> LRNN:
+    """Rotations are rounded, so their outputs are right up to `safe_length`; all else is exact."""
     form, machine = witness.form, witness.machine
     tables = _affine_tables(form, machine) if isinstance(form, Affine) else _lane_tables(form, machine)
     if witness.is_exact:
@@ -54,8 +75,14 @@ def lower_witness(witness: Witness) -> LRNN:
     return lower_affine(tables, machine, witness.is_exact)
 
 
-def lower_liquid(witness: LiquidWitness) -> LRNN:
-    """A Liquid-S4 layer as one block with A(a) = A + diag(B_a), v(a) = B_a, in float64."""
+@lower_witness.register
+def _(witness: BlockWitness) -> LRNN:
+    return lower(witness.recurrence)
+
+
+@lower_witness.register
+def _(witness: LiquidWitness) -> LRNN:
+    """A Liquid-S4 layer as one block with A(a) = A + diag(B_a), v(a) = B_a."""
     A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in (witness.A, witness.B, witness.vectors))
     d, n_letters = witness.dimension, len(witness.machine.alphabet)
     transitions = (A + np.eye(d) * B[:, None, :]).reshape(n_letters, 1, d, d)
@@ -63,8 +90,9 @@ def lower_liquid(witness: LiquidWitness) -> LRNN:
     return lower_affine(tables, witness.machine, is_integer=not (x % 1).any())
 
 
-def lower_householder(witness: HouseholderWitness) -> LRNN:
-    """The factors as the keys of a Householder layer, all rates 1, in float64; exact, since all is integer."""
+@lower_witness.register
+def _(witness: HouseholderWitness) -> LRNN:
+    """The factors as the keys of a Householder layer, all rates 1; exact, since all is integer."""
     machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
     n_factors = max(1, witness.n_factors)  # a machine of identities needs none, a layer has at least one
     keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
@@ -72,14 +100,8 @@ def lower_householder(witness: HouseholderWitness) -> LRNN:
         keys[a, : len(factors)] = np.array(factors, dtype=float).reshape(-1, n)
         rates[a, : len(factors)] = 1
     layer = HouseholderLayerConfig(n, n_factors, transition_hidden=n_letters, value_hidden=n_letters)
-    identity = np.eye(n_letters)
-    weights = {
-        "layers.0.transition.0.weight": identity,
-        "layers.0.transition.2.weight": keys.reshape(n_letters, -1).T,
-        "layers.0.rate.0.weight": identity,
-        "layers.0.rate.2.weight": rates.T,
-    }
-    return _model(layer, weights, np.array(witness.shifts, dtype=float), np.eye(n), machine, is_integer=True)
+    gates = {"transition": look_up(torch.tensor(keys)), "rate": look_up(torch.tensor(rates))}
+    return _model(layer, gates, np.array(witness.shifts, dtype=float), np.eye(n), machine, is_integer=True)
 
 
 def safe_length(witness: Witness) -> int | None:
@@ -113,25 +135,23 @@ def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:
 def lower_affine(tables: AffineTables, machine: MooreMachine, is_integer: bool) -> LRNN:
     """An LRNN in float64 whose layer has these tables and whose read-out gives the machine's output of each vector."""
     n_letters = len(machine.alphabet)
-    flat = tables.A.reshape(n_letters, -1)
-    if not (flat - flat[0]).any():
-        layer = BlockLayerConfig(tables.block_sizes, transition_hidden=1, value_hidden=n_letters)
-        weights = {"layers.0.transition.2.bias": flat[0]}
-    else:
-        layer = BlockLayerConfig(tables.block_sizes, transition_hidden=n_letters, value_hidden=n_letters)
-        weights = {"layers.0.transition.0.weight": np.eye(n_letters), "layers.0.transition.2.weight": flat.T}
-    return _model(layer, weights, tables.v.reshape(n_letters, -1), tables.x, machine, is_integer)
+    flat = torch.tensor(tables.A.reshape(n_letters, -1))
+    is_constant = not (flat - flat[0]).any()
+    hidden = 1 if is_constant else n_letters
+    layer = BlockLayerConfig(tables.block_sizes, transition_hidden=hidden, value_hidden=n_letters)
+    gates = {"transition": {"b2": flat[0]} if is_constant else look_up(flat)}
+    return _model(layer, gates, tables.v.reshape(n_letters, -1), tables.x, machine, is_integer)
 
 
 def _model(
     layer: BlockLayerConfig | HouseholderLayerConfig,
-    transition: dict[str, np.ndarray],
+    gates: dict[str, Values],
     v: np.ndarray,
     x: np.ndarray,
     machine: MooreMachine,
     is_integer: bool,
 ) -> LRNN:
-    """The module of one layer: transition weights as given, v (|Σ|, ·) by letter, x (n, …) the vector of each state."""
+    """The module of one layer: gates as given, v (|Σ|, ·) by letter, x (n, …) the vector of each state."""
     n_letters = len(machine.alphabet)
     outputs = tuple(dict.fromkeys(machine.outputs))
     number = np.array([outputs.index(output) for output in machine.outputs])
@@ -147,23 +167,14 @@ def _model(
         readout_hidden=3 * machine.n_states,
         normalisation="none",
     )
-    weights = {
-        "embedding.weight": np.eye(n_letters),
-        **transition,
-        "layers.0.value.0.weight": np.eye(n_letters),
-        "layers.0.value.2.weight": v.T,
-        "layers.0.x0": x[machine.start],
-        "readout.0.weight": np.tile(c / gap, (len(centres), 1)),
-        "readout.0.bias": -centres,
-        "readout.2.weight": np.concatenate([is_output, -2 * is_output, is_output], axis=1),
-    }
     model = LRNN(config).double()
-    with torch.no_grad():
-        state = model.state_dict()
-        for tensor in state.values():
-            tensor.zero_()
-        for name, value in weights.items():
-            state[name].copy_(torch.tensor(value).reshape(state[name].shape))
+    x0 = torch.tensor(x[machine.start]).reshape(len(layer.block_sizes), -1)
+    readout = {
+        "W1": torch.tensor(np.tile(c / gap, (len(centres), 1))),
+        "b1": torch.tensor(-centres),
+        "W2": torch.tensor(np.concatenate([is_output, -2 * is_output, is_output], axis=1)),
+    }
+    model.write(torch.eye(n_letters), [(x0, {**gates, "value": look_up(torch.tensor(v))})], readout)
     return model
 
 

@@ -1,7 +1,18 @@
 """The network, in torch alone: it knows of letters and outputs, not of automata."""
 
+from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.checkpoint import load, save
-from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, IndexLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers import (
+    BlockLayerConfig,
+    HouseholderLayerConfig,
+    IndexLayerConfig,
+    Layer,
+    LayerConfig,
+    layer_named,
+    register,
+)
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.lrnn.scans.pscan import schedule
@@ -9,10 +20,17 @@ from fsa2lrnn.lrnn.scans.pscan import schedule
 __all__ = [
     "LRNN",
     "BlockLayerConfig",
+    "Gate",
     "HouseholderLayerConfig",
     "IndexLayerConfig",
     "LRNNConfig",
+    "Layer",
+    "LayerConfig",
+    "Readout",
+    "SwitchedAffine",
+    "layer_named",
     "load",
+    "register",
     "save",
     "scan",
     "scan_tokens",

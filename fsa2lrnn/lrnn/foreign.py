@@ -4,57 +4,133 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Self, cast
 
 import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn.config import BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import look_up
+from fsa2lrnn.lrnn.layers import BlockLayerConfig
 
-_SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
+if TYPE_CHECKING:
+    from fsa2lrnn.lrnn.model import LRNN
 
 
-def from_released(
-    state_dict: Mapping[str, Tensor],
-    alphabet: Sequence[Hashable] | None = None,
-    outputs: Sequence[Hashable] | None = None,
-    p: float = 1.2,
-) -> LRNN:
-    """The model that the code published with the paper has with these weights.
+class FromElsewhere:
+    """What an `LRNN` can be made of beside a configuration: class methods, so that they need not know the class."""
 
-    There each block's columns are centred and the block is divided by its largest column p-norm (rule "released"),
-    layers but the last add to their input (connection "residual"), and a LayerNorm stands before each layer and before
-    the read-out.
+    @classmethod
+    def from_released(
+        cls,
+        state_dict: Mapping[str, Tensor],
+        alphabet: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+        p: float = 1.2,
+    ) -> Self:
+        """The model that the code published with the paper has with these weights.
 
-    Args:
-        state_dict: `embedding.weight`, `layers.i.a0`, `layers.i.gen_block.{0,2}.*`, `layers.i.gen_value.{0,2}.*`,
-            `ln.i.*`, `ln_final.*`, `Wo1.*`, `Wo2.*`.
-        alphabet, outputs: of the embedding's rows and of the logits; numbers unless given.
-        p: order of the column norm.
+        There each block's columns are centred and the block is divided by its largest column p-norm (rule "released"),
+        layers but the last add to their input (connection "residual"), and a LayerNorm stands before each layer and
+        before the read-out.
 
-    Raises:
-        CheckpointError: naming every weight that is missing, unknown, of a wrong shape or of another dtype.
-        UnsupportedFormat: if the symbols are not distinct, or layers are not as wide as the stream between them.
-    """
-    layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", name))}
-    ours = _names(max(1, len(layers)))
-    faults = [f"{name} is no weight of the released code" for name in state_dict if name not in ours]
-    _refuse(faults + [f"{name} is missing" for name in ours if name not in state_dict])
-    config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
-    weights = {new: state_dict[old][0] if old.endswith("a0") else state_dict[old] for old, new in ours.items()}
-    model = LRNN(config).to(weights["embedding.weight"].dtype)
-    wanted = model.state_dict()
-    _refuse(
-        [
-            f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {tuple(wanted[new].shape)}"
-            for old, new in ours.items()
-            if weights[new].shape != wanted[new].shape
-        ]
-    )
-    model.load_state_dict(weights)
-    return model
+        Args:
+            state_dict: `embedding.weight`, `layers.i.a0`, `layers.i.gen_block.{0,2}.*`, `layers.i.gen_value.{0,2}.*`,
+                `ln.i.*`, `ln_final.*`, `Wo1.*`, `Wo2.*`.
+            alphabet, outputs: of the embedding's rows and of the logits; numbers unless given.
+            p: order of the column norm.
+
+        Raises:
+            CheckpointError: naming every weight that is missing, unknown, of a wrong shape or of another dtype.
+            UnsupportedFormat: if the symbols are not distinct, or layers are not as wide as the stream between them.
+        """
+        layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", name))}
+        ours = _names(max(1, len(layers)))
+        faults = [f"{name} is no weight of the released code" for name in state_dict if name not in ours]
+        _refuse(faults + [f"{name} is missing" for name in ours if name not in state_dict])
+        config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
+        weights = {new: state_dict[old][0] if old.endswith("a0") else state_dict[old] for old, new in ours.items()}
+        model = _new(cls, config, weights["embedding.weight"].dtype)
+        wanted = model.state_dict()
+        _refuse(
+            [
+                f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {tuple(shape)}"
+                for old, new in ours.items()
+                if weights[new].shape != (shape := wanted[new].shape)
+            ]
+        )
+        model.load_state_dict(weights)
+        return cast("Self", model)
+
+    @classmethod
+    def from_tables(
+        cls,
+        A: Tensor,
+        v: Tensor,
+        x0: Tensor,
+        readout: Readout,
+        alphabet: Sequence[Hashable] | None = None,
+        outputs: Sequence[Hashable] | None = None,
+        normalisation: str = "none",
+        p: float = 1.2,
+    ) -> Self:
+        """Any switched affine model, its tables exactly those given: `from_affine` of `SwitchedAffine.of`."""
+        return cls.from_affine(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
+
+    @classmethod
+    def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
+        """The model whose layer has exactly these tables: its embedding is one-hot, so that its gates are look-ups.
+
+        Under the rule "clip" the tables are kept as they are only if no column's p-norm exceeds 1.
+
+        Raises:
+            CheckpointError: if the column rule would change a table, or a number is not finite.
+
+        >>> from fsa2lrnn.lrnn import LRNN
+        >>> from fsa2lrnn.lrnn.switched import switched
+        >>> readout = Readout.linear(torch.eye(8), torch.zeros(8))
+        >>> tables = SwitchedAffine.of(torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4), torch.randn(2, 4), readout)
+        >>> switched(LRNN.from_affine(tables)).sha256 == tables.sha256
+        True
+        """
+        n, heads, b = tables.v.shape
+        readout = tables.readout
+        if not (tables.A.isfinite().all() and tables.v.isfinite().all()):
+            raise CheckpointError(
+                "the tables hold numbers that are not finite, and a look-up would spread them: mend them"
+            )
+        config = LRNNConfig(
+            alphabet=tables.alphabet,
+            outputs=tables.outputs,
+            layers=(BlockLayerConfig((b,) * heads, transition_hidden=n, value_hidden=n),),
+            embedding_dim=n,
+            readout_hidden=len(readout.b1),
+            normalisation=normalisation,
+            p=p,
+            layer_norm="readout" if readout.norm_weight is not None else False,
+        )
+        model = _new(cls, config, tables.dtype)
+        model.write(
+            torch.eye(n),
+            [(tables.x0, {"transition": look_up(tables.A), "value": look_up(tables.v)})],
+            {name: getattr(readout, name) for name in ("W1", "b1", "W2", "b2")},
+        )
+        if readout.norm_weight is not None and readout.norm_bias is not None:
+            model.norms[0].load_state_dict({"weight": readout.norm_weight, "bias": readout.norm_bias})
+        with torch.no_grad():
+            A = model.recurrences[0].tables(model.first_inputs())[0]
+        if not torch.equal(A, tables.A):
+            raise CheckpointError(
+                f"the column rule {normalisation!r} changes the tables, by up to "
+                f'{float((A - tables.A).abs().max()):.2g}: columns of a p-norm above 1 need the rule "none"'
+            )
+        return cast("Self", model)
+
+
+def _new(cls: type[FromElsewhere], config: LRNNConfig, dtype: torch.dtype) -> LRNN:
+    return cast("type[LRNN]", cls)(config).to(dtype)
 
 
 def _names(n_layers: int) -> dict[str, str]:
@@ -119,81 +195,3 @@ def _refuse(faults: list[str]) -> None:
             f"{'; '.join(faults)}. Expected are the weights that the code published with the paper saves: embedding, "
             "layers.i.{a0, gen_block, gen_value}, ln.i, ln_final, Wo1, Wo2"
         )
-
-
-def from_tables(tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> LRNN:
-    """The model whose layer has exactly these tables: its embedding is one-hot, so that its gates are look-ups.
-
-    Under the rule "clip" the tables are kept as they are only if no column's p-norm exceeds 1.
-
-    Raises:
-        CheckpointError: if the column rule would change a table, or a number is not finite.
-
-    >>> from fsa2lrnn.lrnn.switched import Readout, switched
-    >>> readout = Readout.linear(torch.eye(8), torch.zeros(8))
-    >>> tables = SwitchedAffine.of(torch.randn(3, 2, 4, 4), torch.randn(3, 2, 4), torch.randn(2, 4), readout)
-    >>> switched(from_tables(tables)).sha256 == tables.sha256
-    True
-    """
-    n, heads, b = tables.v.shape
-    readout = tables.readout
-    if not (tables.A.isfinite().all() and tables.v.isfinite().all()):
-        raise CheckpointError("the tables hold numbers that are not finite, and a look-up would spread them: mend them")
-    config = LRNNConfig(
-        alphabet=tables.alphabet,
-        outputs=tables.outputs,
-        layers=(BlockLayerConfig((b,) * heads, transition_hidden=n, value_hidden=n),),
-        embedding_dim=n,
-        readout_hidden=len(readout.b1),
-        normalisation=normalisation,
-        p=p,
-        layer_norm="readout" if readout.norm_weight is not None else False,
-    )
-    eye, zero = torch.eye(n), torch.zeros(n)
-    weights = {
-        "embedding.weight": eye,
-        "layers.0.x0": tables.x0,
-        "readout.0.weight": readout.W1,
-        "readout.0.bias": readout.b1,
-        "readout.2.weight": readout.W2,
-        "readout.2.bias": readout.b2,
-    }
-    for gate, table in (("transition", tables.A), ("value", tables.v)):
-        rows = table.reshape(n, -1).T
-        weights |= {f"layers.0.{gate}.0.weight": eye, f"layers.0.{gate}.0.bias": zero}
-        weights |= {f"layers.0.{gate}.2.weight": rows, f"layers.0.{gate}.2.bias": torch.zeros(len(rows))}
-    if readout.norm_weight is not None and readout.norm_bias is not None:
-        weights |= {"norms.0.weight": readout.norm_weight, "norms.0.bias": readout.norm_bias}
-    model = LRNN(config).to(tables.dtype)
-    model.load_state_dict(weights)
-    with torch.no_grad():
-        A = model.layers[0].tables(model.first_inputs())[0]  # type: ignore[operator]
-    if not torch.equal(A, tables.A):
-        raise CheckpointError(
-            f"the column rule {normalisation!r} changes the tables, by up to {float((A - tables.A).abs().max()):.2g}: "
-            'columns of a p-norm above 1 need the rule "none"'
-        )
-    return model
-
-
-def as_tables(model: LRNN) -> LRNN:
-    """A model of one layer over letters with look-ups for gates.
-
-    Raises `CheckpointError` unless its logits are those of `model`, bit for bit, on words of random letters.
-    """
-    kept, drawn = from_tables(switched(model)), torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        words = [torch.randint(len(model.alphabet), shape, generator=drawn) for shape in _SHAPES]
-        differing = [
-            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not _same(model(tokens), kept(tokens))
-        ]
-    if differing:
-        raise CheckpointError(
-            f"the tables do not give the model's own logits, bit for bit, on (words, letters) = {differing}: keep its "
-            "weights"
-        )
-    return kept
-
-
-def _same(a: torch.Tensor, b: torch.Tensor) -> bool:
-    return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import torch
@@ -11,17 +11,14 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from fsa2lrnn.errors import InvalidWord, NotExact
-from fsa2lrnn.lrnn import index, repeats
-from fsa2lrnn.lrnn.block import BlockLayer
-from fsa2lrnn.lrnn.config import HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import repeats
+from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
-from fsa2lrnn.lrnn.householder import HouseholderLayer
-from fsa2lrnn.lrnn.index import IndexEmbedding, IndexLayer, IndexReadout
-from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.lrnn.foreign import FromElsewhere
+from fsa2lrnn.lrnn.gate import Gate, Values
+from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
+from fsa2lrnn.lrnn.layers.index import IndexReadout
 from fsa2lrnn.symbols import Word, encode
-
-if TYPE_CHECKING:
-    from fsa2lrnn.lrnn.switched import Readout
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
 _CHUNK = 1 << 12  # letters that one piece may have
@@ -38,7 +35,7 @@ class LayerState(NamedTuple):
 State = tuple[LayerState, ...]
 
 
-class LRNN(nn.Module):
+class LRNN(FromElsewhere, nn.Module):
     """A stack of linear recurrences x_k = A(u_k) x_{k-1} + v(u_k) between an embedding and a read-out MLP (Eqs. 1, 5).
 
     A new model has random weights, ready to train; `fsa2lrnn.compile_machine` returns one with exact weights.
@@ -54,26 +51,16 @@ class LRNN(nn.Module):
         super().__init__()
         self.config = config
         n_letters, n_outputs = len(config.alphabet), len(config.outputs)
-        if config.index_layer is None:
-            self.embedding: nn.Module = nn.Embedding(n_letters, config.embedding_dim)
-            widths = config.stream_widths
-            shift = 2 if config.token_shift else 1
-            self.layers = nn.ModuleList(
-                HouseholderLayer(shift * width, layer)
-                if isinstance(layer, HouseholderLayerConfig)
-                else BlockLayer(shift * width, layer, config.normalisation, config.p)
-                for width, layer in zip(widths[:-1], config.block_layers, strict=True)
-            )
-            normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
-            self.norms = nn.ModuleList(nn.LayerNorm(width) for width in normed)  # the last is the read-out's
-            self.readout: nn.Module = nn.Sequential(
-                nn.Linear(widths[-1], config.readout_hidden), nn.ReLU(), nn.Linear(config.readout_hidden, n_outputs)
-            )
-        else:
-            self.embedding = IndexEmbedding(n_letters)
-            self.layers = nn.ModuleList([IndexLayer(config.index_layer)])
-            self.norms = nn.ModuleList()
-            self.readout = IndexReadout(config.index_layer.n_states, n_outputs)
+        kinds, widths = [LAYERS[name_of(layer)] for layer in config.layers], config.stream_widths
+        shift = 2 if config.token_shift else 1
+        self.embedding = kinds[0].embedding(config.layers[0], n_letters, config.embedding_dim)
+        self.layers = nn.ModuleList(
+            kind.build(shift * width, layer, config.columns)
+            for kind, layer, width in zip(kinds, config.layers, widths[:-1], strict=True)
+        )
+        normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in normed)  # the last is the read-out's
+        self.readout = kinds[-1].readout(config.layers[-1], widths[-1], config.readout_hidden, n_outputs)
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]:
@@ -87,8 +74,14 @@ class LRNN(nn.Module):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that `forward` takes on any machine, beside "auto" and, for blocks, "letters"."""
-        return tuple(METHODS if self.config.index_layer is None else index.METHODS)
+        """The scans by name that every layer takes on any machine, beside "auto" and, for tables, "letters"."""
+        first, *others = (layer.methods for layer in self.recurrences)
+        return tuple(name for name in first if all(name in methods for methods in others))
+
+    @property
+    def recurrences(self) -> tuple[Layer, ...]:
+        """The layers, from input to output."""
+        return tuple(cast("Iterable[Layer]", self.layers))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -104,36 +97,19 @@ class LRNN(nn.Module):
         yield from self.parameters()
         yield from self.buffers()
 
-    @classmethod
-    def from_released(
-        cls,
-        state_dict: Mapping[str, Tensor],
-        alphabet: Sequence[Hashable] | None = None,
-        outputs: Sequence[Hashable] | None = None,
-        p: float = 1.2,
-    ) -> LRNN:
-        """A model trained with the code published with the paper, weight for weight (`foreign.from_released`)."""
-        from fsa2lrnn.lrnn.foreign import from_released
+    def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
+        """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.
 
-        return from_released(state_dict, alphabet, outputs, p)
-
-    @classmethod
-    def from_tables(
-        cls,
-        A: Tensor,
-        v: Tensor,
-        x0: Tensor,
-        readout: Readout,
-        alphabet: Sequence[Hashable] | None = None,
-        outputs: Sequence[Hashable] | None = None,
-        normalisation: str = "none",
-        p: float = 1.2,
-    ) -> LRNN:
-        """Any switched affine model, its tables exactly those given (`foreign.from_tables`)."""
-        from fsa2lrnn.lrnn.foreign import from_tables
-        from fsa2lrnn.lrnn.switched import SwitchedAffine
-
-        return from_tables(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
+        What is not given is zero. Raises `ValueError` for what does not fit, and for layers without gates.
+        """
+        weight = self.embedding.get_parameter("weight")
+        if embedding.shape != weight.shape:
+            raise ValueError(f"the embedding is {tuple(embedding.shape)}, but this model's {tuple(weight.shape)}")
+        with torch.no_grad():
+            weight.copy_(embedding)
+        for layer, (x0, gates) in zip(self.recurrences, layers, strict=True):
+            layer.write(x0, **gates)
+        cast("Gate", self.readout).set(readout)
 
     def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
         """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
@@ -172,7 +148,7 @@ class LRNN(nn.Module):
         same bits wherever sums do not round, which a compiled model's don't. Not for "letters", which is for few rows.
         """
         u, last_u = self._norm(i, stream), None
-        is_numbered = isinstance(self.layers[i], BlockLayer) and method != "letters"
+        is_numbered = self.recurrences[i].takes_index and method != "letters"
         numbered = repeats.number(u) if is_numbered else None
         if numbered is not None and state.u is not None:
             last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
@@ -188,7 +164,7 @@ class LRNN(nn.Module):
 
     def _has_few_inputs(self, tokens: Tensor) -> bool:
         """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""
-        if self.config.index_layer is not None:
+        if not self.recurrences[0].takes_index:
             return False
         n = len(self.alphabet)
         return tokens.numel() >= 2 * (n * n + len(tokens) if self.config.token_shift else n)
@@ -213,7 +189,7 @@ class LRNN(nn.Module):
     def _read(self, stream: Tensor) -> Tensor:
         """Logits from what the read-out reads: (B, T, d), or state indices (B, T) -> (B, T, |Γ|)."""
         read = self._norm(len(self.layers), stream)
-        numbered = repeats.number(read) if self.config.index_layer is None else None
+        numbered = None if self.config.reads_letters else repeats.number(read)
         return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
 
     def initial_state(self, batch: int = 1) -> State:
@@ -228,7 +204,7 @@ class LRNN(nn.Module):
     def _initial(self, batch: int) -> tuple[State, Tensor]:
         states = []
         stream = torch.zeros(batch, self.config.embedding_dim, dtype=self.dtype, device=self.device)
-        for i, layer in enumerate(cast("Iterable[BlockLayer | IndexLayer]", self.layers)):
+        for i, layer in enumerate(self.recurrences):
             x = layer.initial_state(batch)
             states.append(LayerState(x, self._norm(i, stream) if self.config.token_shift else None))
             stream = self._connect(i, stream, layer.emit(x))
@@ -276,12 +252,12 @@ class LRNN(nn.Module):
 
     def _numbers(self, stream: Tensor, position: int) -> Tensor:
         """Output numbers from what the read-out reads, (T, d) or state indices (T,): (T,)."""
-        if isinstance(self.readout, IndexReadout):
-            return self.readout.numbers(stream)  # without writing the logits out
+        if self.config.reads_letters:
+            return cast("IndexReadout", self.readout).numbers(stream)  # without writing the logits out
         return decode(self._read(stream[None])[0], position)
 
     def _chunk_length(self) -> int:
-        if self.config.index_layer:
+        if self.config.reads_letters:
             return _INDEX_CHUNK
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 

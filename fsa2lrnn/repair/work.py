@@ -13,7 +13,6 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
-from fsa2lrnn.lrnn.foreign import from_tables
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repair import columns as column_rule
@@ -152,7 +151,7 @@ class Work:
 
     def _build(self, blocks: list[Block], columns: Columns) -> LRNN:
         tables = self._assemble(blocks).to(self._model.dtype)
-        return from_tables(tables, "none" if columns == "keep" else "clip", self._p)
+        return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
 
     def _check(self, model: LRNN) -> None:
         """Run the model, in its own dtype, on words longer than it was observed on. Raises `NotExact` on a mistake."""

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN, State
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.recurrence import DenseTables, Recurrence
@@ -24,57 +25,53 @@ from fsa2lrnn.symbols import encode
 
 def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head: int = 0) -> LRNN:
     """Column `state` of the letter's block has its 1 in row `target`."""
-    broken, weights, cell = _open(model, letter)
-    if broken.config.index_layer:
-        weights["layers.0.next_state"][cell, state] = target
-    else:
-        column = _block(broken, weights, cell, head)[:, state]
-        column.zero_()
-        column[target] = 1
+    broken, cell = _open(model, letter)
+    rows = broken.recurrences[0].get_map(cell, head)
+    rows[state] = target
+    broken.recurrences[0].set_map(cell, head, rows)
     return broken
 
 
 def transpose_block(model: LRNN, letter: Hashable, head: int = 0) -> LRNN:
     """The letter's block is its transpose: rows and columns confused. Dense models only."""
-    broken, weights, cell = _open(model, letter)
-    if broken.config.index_layer:
-        raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
-    block = _block(broken, weights, cell, head)
-    block.copy_(block.T.clone())
+    broken, cell = _open(model, letter)
+    broken.recurrences[0].transpose_map(cell, head)
     return broken
 
 
 def drop_letter(model: LRNN, letter: Hashable) -> LRNN:
     """The letter is read and ignored: its transition is the identity."""
-    broken, weights, cell = _open(model, letter)
-    if broken.config.index_layer:
-        table = weights["layers.0.next_state"]
-        table[cell] = torch.arange(table.shape[1])
-    for layer in broken.config.block_layers:
-        for head, size in enumerate(layer.block_sizes):
-            _block(broken, weights, cell, head)[:size, :size] = torch.eye(size)
+    broken, cell = _open(model, letter)
+    layer = broken.recurrences[0]
+    for head, size in enumerate(layer.block_sizes):
+        layer.set_map(cell, head, torch.arange(size))
     return broken
 
 
 def swap_outputs(model: LRNN, first: int, second: int) -> LRNN:
     """Output numbers `first` and `second` change places in the read-out."""
     broken = deepcopy(model)
-    weights = broken.state_dict()
-    if broken.config.index_layer:
-        output = weights["readout.output"]
+    if isinstance(broken.readout, Gate):
+        for part in (broken.readout.weights.W2.detach(), broken.readout.weights.b2.detach()):
+            part[[first, second]] = part[[second, first]].clone()
+    else:
+        output = broken.readout.get_buffer("output")
         is_first, is_second = output == first, output == second
         output[is_first], output[is_second] = second, first
-    else:
-        for part in (weights["readout.2.weight"], weights["readout.2.bias"]):
-            part[[first, second]] = part[[second, first]].clone()
     return broken
 
 
 def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str = "transition") -> LRNN:
-    """One weight of a gate ("transition" or "value") is off by one: that of input `column` in hidden unit `unit`."""
-    _check_gated(model)
+    """One weight of a gate of a layer, by its name, is off by one: that of input `column` in hidden unit `unit`."""
     broken = deepcopy(model)
-    broken.state_dict()[f"layers.{layer}.{gate}.0.weight"][unit, column] += 1
+    gates = dict(broken.recurrences[layer].gates)
+    if gate not in gates:
+        raise UnsupportedFormat(
+            f"gate {gate!r} of layer {layer}: it has the gates {', '.join(gates)}, break one of those"
+            if gates
+            else "an index table has neither gates nor heads to break: use a dense model"
+        )
+    gates[gate].weights.W1.detach()[unit, column] += 1
     return broken
 
 
@@ -95,18 +92,8 @@ class _ShiftsInZeros(LRNN):
 
 def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:
     """Two blocks of a layer change places, and what reads them does not know it."""
-    _check_gated(model)
-    sizes = model.config.block_layers[layer].block_sizes
-    if sizes[first] != sizes[second]:
-        raise UnsupportedFormat(
-            f"heads {first} and {second} have blocks of sizes {sizes}: equal ones can change places"
-        )
     broken = deepcopy(model)
-    weights = broken.state_dict()
-    names = ["x0"] + [f"{gate}.2.{part}" for gate in ("transition", "value") for part in ("weight", "bias")]
-    for name in names:
-        heads = weights[f"layers.{layer}.{name}"].view(len(sizes), -1)
-        heads[[first, second]] = heads[[second, first]].clone()
+    broken.recurrences[layer].swap_heads(first, second)
     return broken
 
 
@@ -188,25 +175,13 @@ def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
     return normalise(A, "clip" if rule == "released" else rule, p)
 
 
-def _check_gated(model: LRNN) -> None:
-    if model.config.index_layer:
-        raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
-
-
-def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, dict[str, Tensor], int]:
-    """A copy, its weights (detached, sharing its memory) and the number of the letter's cell."""
+def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, int]:
+    """A copy, and the number of the letter's cell."""
     token = int(encode([letter], model.alphabet)[0])
     broken = deepcopy(model)
-    weights = broken.state_dict()
-    if broken.config.index_layer:
-        return broken, weights, int(weights["embedding.cell"][token])
-    row = weights["embedding.weight"][token]
+    if broken.config.reads_letters:
+        return broken, int(broken.embedding(torch.tensor([[token]])))
+    row = broken.embedding.get_parameter("weight").detach()[token]
     if len(broken.layers) != 1 or not (row.max() == 1 and row.abs().sum() == 1):
         raise UnsupportedFormat("this is no compiled one-layer model: its embedding is not one-hot in cells")
-    return broken, weights, int(row.argmax())
-
-
-def _block(model: LRNN, weights: dict[str, Tensor], cell: int, head: int) -> Tensor:
-    """A view (b, b) of the transition of one cell and head, where it stands in the gate's second matrix."""
-    sizes = model.config.block_layers[0].block_sizes
-    return weights["layers.0.transition.2.weight"].view(len(sizes), max(sizes), max(sizes), -1)[head, :, :, cell]
+    return broken, int(row.argmax())

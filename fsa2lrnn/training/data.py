@@ -23,7 +23,7 @@ from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.lrnn.index import pscan, sequential
+from fsa2lrnn.lrnn.layers.index import pscan, sequential
 
 IGNORE = -100  # what `torch.nn.functional.cross_entropy` leaves out by default
 SAMPLERS = ("uniform", "live", "task")

@@ -28,8 +28,8 @@ FAMILIES: dict[str, Changes] = {
     "block-4": {"block": 4, "heads": 16},
     "block-2": {"block": 2, "heads": 32},
     "diagonal": {"block": 1, "heads": 64, "normalisation": "clip"},
-    "householder-1": {"block": 8, "heads": 8, "factors": 1, "normalisation": "none"},
-    "householder-2": {"block": 8, "heads": 8, "factors": 2, "normalisation": "none"},
+    "householder-1": {"block": 8, "heads": 8, "layer": "householder", "factors": 1, "normalisation": "none"},
+    "householder-2": {"block": 8, "heads": 8, "layer": "householder", "factors": 2, "normalisation": "none"},
 }
 _PLAN = {"lengths": "lengths", "words": "n_words", "letters": "letters"}  # names in a file, and those of `Plan`
 

@@ -6,16 +6,18 @@ What gradient descent makes of a start near the solution tells what it finds fro
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import EPS
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
 from fsa2lrnn.training.data import Words
 from fsa2lrnn.training.settings import Settings
@@ -49,12 +51,12 @@ def compiled_start(settings: Settings, words: Words, noise: float = 0.0) -> LRNN
     config = settings.network(words.alphabet, words.outputs)
     _check_room(exact, config, settings)
     model = LRNN(config)
+    # Layers below the last are zero.
+    silent = [(torch.zeros(len(layer.block_sizes), max(layer.block_sizes)), {}) for layer in model.recurrences[:-1]]
+    model.write(_identity(*model.embedding.get_parameter("weight").shape), [*silent, _last_layer(model, exact)], {})
+    cast("Gate", model.readout).set(_readout(model, exact))
     with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.zero_()
-        _write_embedding(model)
-        _write_layer(model, exact)
-        _write_readout(model, exact)
+        _undo_norms(model, len(_parts(exact)[0].block_sizes))
         generator = torch.Generator().manual_seed(settings.seed)
         for parameter in model.parameters():
             parameter += noise * torch.randn(parameter.shape, generator=generator)
@@ -67,8 +69,8 @@ def _one_hot_recurrence(machine: MooreMachine, settings: Settings) -> Recurrence
             'the rule "released" takes one-hot columns apart (it centres and rescales each block): start from compiled '
             'weights with normalisation="clip" or "none"'
         )
-    if settings.factors:
-        raise NotExpressible(f"factors = {settings.factors}: one-hot maps are written into blocks, take factors = 0")
+    if not settings.kind.holds_maps:
+        raise NotExpressible(f'layer = {settings.layer!r}: one-hot maps are written into blocks, take layer = "block"')
     if settings.layers > 1 and settings.connection == "chain":
         raise NotExpressible(
             f"in a chain of {settings.layers} layers the last sees no letters: take one layer, or the connection "
@@ -96,55 +98,55 @@ def _check_room(exact: Recurrence, config: LRNNConfig, settings: Settings) -> No
         raise NotExpressible(f"the network is too small for {settings.task}: {'; '.join(faults)}")
 
 
-def _write_embedding(model: LRNN) -> None:
-    weight = model.embedding.get_parameter("weight")
-    weight += torch.eye(*weight.shape)
-    for norm in list(model.norms)[:-1]:
-        _undo(norm, 1)
+def _identity(rows: int, columns: int, entry: float = 1.0) -> Tensor:
+    return entry * torch.eye(rows, columns)
 
 
-def _write_layer(model: LRNN, exact: Recurrence) -> None:
-    """The gates of the last layer as look-ups: unit a is relu(2 y_a − 1), 1 for the letter a and 0 for others."""
+def _last_layer(model: LRNN, exact: Recurrence) -> tuple[Tensor, dict[str, Values]]:
+    """x₀, and the gates of the last layer as look-ups: unit a is relu(2 y_a − 1), 1 for the letter a, 0 for others."""
     tables, _ = _parts(exact)
-    layer = model.layers[-1]
-    n_heads, b = len(tables.block_sizes), max(tables.block_sizes)
+    layer = model.recurrences[-1]
     cell = torch.tensor(tables.cell)[[exact.alphabet.index(letter) for letter in model.alphabet]]
+    heads, block = len(layer.block_sizes), max(layer.block_sizes)
+    n_heads, b, n = len(tables.block_sizes), max(tables.block_sizes), len(cell)
     wanted = {"transition": torch.tensor(tables.A)[cell], "value": torch.tensor(tables.v)[cell]}
-    heads, block = layer.get_parameter("x0").shape
-    for gate, table in wanted.items():
-        n = len(table)
-        first, second = (layer.get_submodule(f"{gate}.{i}") for i in (0, 2))
-        first.get_parameter("weight")[:n, :n] = 2 * torch.eye(n)
-        first.get_parameter("bias")[:n] = -1
-        room = (heads, block, block) if gate == "transition" else (heads, block)
-        corner = second.get_parameter("weight").unflatten(0, room)[:n_heads, :b]
-        (corner[:, :, :b] if gate == "transition" else corner)[..., :n] = table.movedim(0, -1).float()
-    layer.get_parameter("x0")[:n_heads, :b] = torch.tensor(tables.x0).float()
+    gates: dict[str, Values] = {}
+    for name, gate in layer.gates:
+        table = wanted[name].float()
+        room = torch.zeros(heads, block, *[block] * (table.ndim - 3), gate.n_hidden)
+        corner = (slice(n_heads), *[slice(b)] * (table.ndim - 2), slice(n))
+        room[corner] = table.movedim(0, -1)
+        width_in = gate.weights.W1.shape[1]
+        letters = torch.zeros(gate.n_hidden)
+        letters[:n] = 1
+        first = _identity(gate.n_hidden, width_in, 2.0) * letters[:, None]
+        gates[name] = {"W1": first, "b1": -letters, "W2": room.flatten(0, -2)}
+    x0 = torch.zeros(heads, block)
+    x0[:n_heads, :b] = torch.tensor(tables.x0).float()
+    return x0, gates
 
 
-def _write_readout(model: LRNN, exact: Recurrence) -> None:
+def _readout(model: LRNN, exact: Recurrence) -> Values:
     """The integer gate of the compiled read-out, on the blocks of the last layer."""
     tables, readout = _parts(exact)
-    heads, block = model.layers[-1].get_parameter("x0").shape
-    n_heads, b = len(tables.block_sizes), max(tables.block_sizes)
-    first, second = (model.readout.get_submodule(str(i)) for i in (0, 2))
-    W1, b1, W2, b2 = (torch.tensor(part).float() for part in (readout.W1, readout.b1, readout.W2, readout.b2))
-    units = len(W1)
-    states = first.get_parameter("weight")[:units, -heads * block :].unflatten(1, (heads, block))
-    states[:, :n_heads, :b] = W1.unflatten(1, (n_heads, b))
-    first.get_parameter("bias")[:units] = b1
+    sizes, weights = model.recurrences[-1].block_sizes, cast("Gate", model.readout).weights
+    n_heads, b, units = len(tables.block_sizes), max(tables.block_sizes), len(readout.W1)
+    W1, b1, W2, b2 = (torch.zeros(part.shape) for part in weights)
+    states = W1[:units, -len(sizes) * max(sizes) :].unflatten(1, (len(sizes), max(sizes)))
+    states[:, :n_heads, :b] = torch.tensor(readout.W1).float().unflatten(1, (n_heads, b))
+    b1[:units] = torch.tensor(readout.b1).float()
     number = {output: j for j, output in enumerate(exact.outputs)}
-    for j, output in enumerate(model.outputs):
-        second.get_parameter("weight")[j, :units] = _CONFIDENCE * W2[number[output]]
-        second.get_parameter("bias")[j] = _CONFIDENCE * b2[number[output]]
-    if len(model.norms):
-        _undo(model.norms[-1], n_heads)
+    rows = [number[output] for output in model.outputs]
+    W2[:, :units] = _CONFIDENCE * torch.tensor(readout.W2[rows]).float()
+    b2[:] = _CONFIDENCE * torch.tensor(readout.b2[rows]).float()
+    return {"W1": W1, "b1": b1, "W2": W2, "b2": b2}
 
 
-def _undo(norm: nn.Module, ones: int) -> None:
-    """Let LayerNorm give back what it gets, where that has `ones` ones and zeros."""
-    weight: Tensor = norm.get_parameter("weight")
-    mean = ones / len(weight)
-    weight += math.sqrt(mean - mean**2 + EPS)
-    bias: Tensor = norm.get_parameter("bias")
-    bias += mean
+def _undo_norms(model: LRNN, n_heads: int) -> None:
+    """Let each LayerNorm give back what it gets: before layers a one-hot embedding, before the read-out the blocks."""
+    for i, norm in enumerate(model.norms):
+        ones = n_heads if i + 1 == len(model.norms) else 1
+        weight: Tensor = norm.get_parameter("weight")
+        mean = ones / len(weight)
+        weight.fill_(math.sqrt(mean - mean**2 + EPS))
+        norm.get_parameter("bias").fill_(mean)

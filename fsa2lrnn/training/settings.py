@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, TypeGuard
 
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_named
 from fsa2lrnn.training.data import SAMPLERS
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -35,8 +36,10 @@ class Settings:
         task: a source of a machine, "task:sum_mod(5)" for instance.
         sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
         embedding_dim, block, heads, layers: each layer has `heads` blocks of size `block`.
-        factors: 0 for blocks that a gate writes out; else each block is a product of so many Householder factors with
-            unit keys (`HouseholderLayerConfig`): DeltaNet with eigenvalues in (−1, 1] has 1, DeltaProduct more.
+        layer: the kind of the layers (`fsa2lrnn.lrnn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
+            for one of your own.
+        options: what that kind takes beside the shape; "householder" takes `factors`, of unit keys each: DeltaNet with
+            eigenvalues in (−1, 1] has 1, DeltaProduct more.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
         init: "random", or "compiled": exact weights from which training starts (`fsa2lrnn.training.initial`).
         noise: deviation of the Gaussian noise on compiled weights.
@@ -63,7 +66,8 @@ class Settings:
     block: int = 8
     heads: int = 8
     layers: int = 1
-    factors: int = 0
+    layer: str = "block"
+    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     p: float = 1.2
     normalisation: str = "released"
     connection: str = "residual"
@@ -109,8 +113,7 @@ class Settings:
             for name in _WHOLE
             if type(getattr(self, name)) is not int or getattr(self, name) < 1
         ]
-        if type(self.factors) is not int or self.factors < 0:
-            faults.append(f"factors = {self.factors!r} must be a whole number of at least 0")
+        faults += self._faults_of_layer()
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
             faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
         ranges: dict[str, tuple[Callable[[float], bool], str]] = {
@@ -146,22 +149,28 @@ class Settings:
         """The machine that the task names."""
         return MooreMachine.from_source(self.task)
 
+    def _faults_of_layer(self) -> list[str]:
+        try:
+            kind = layer_named(self.layer)
+            kind.Config.refuse_unknown(self.options)
+        except UnsupportedFormat as error:
+            return [str(error)]
+        return []
+
+    @property
+    def kind(self) -> type[Layer]:
+        """The class of the layers."""
+        return layer_named(self.layer)
+
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """The network to train. Its gates are as wide within as what they give out, as the released code has them: H·b²
-        units for blocks (or m·H·b for the keys of m factors), and H·b."""
-        width = self.heads * self.block
-        if self.factors:
-            layer = HouseholderLayerConfig(
-                self.block, self.factors, width * self.factors, width, self.heads, unit_keys=True
-            )
-        else:
-            layer = BlockLayerConfig((self.block,) * self.heads, width * self.block, width)
+        """The network to train."""
+        layer = self.kind.Config.of_shape(Shape(self.heads, self.block), self.options)
         return LRNNConfig(
             alphabet,
             outputs,
             (layer,) * self.layers,
             embedding_dim=self.embedding_dim,
-            readout_hidden=width,
+            readout_hidden=self.heads * self.block,
             normalisation=self.normalisation,
             p=self.p,
             connection=self.connection,
@@ -183,6 +192,9 @@ class Settings:
         """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is unknown, missing or out of range."""
         try:
             values: dict[str, Any] = json.loads(text)
+            if "factors" in values:  # files of version 0.1
+                factors = values.pop("factors")
+                values |= {"layer": "householder", "options": {"factors": factors}} if factors else {}
             return cls(**values)
         except (ValueError, TypeError) as error:
             if isinstance(error, UnsupportedFormat):
@@ -212,6 +224,8 @@ def preset(name: str, task: str, **changes: Any) -> Settings:
       those of Sum. There ModArith is trained on the five residues alone: here on the outputs that occur after digits.
     - "quick": to see in a minute whether a small machine is learnt at the length trained on; test length 40.
 
+    A change may be an option of the layer too, `factors=2` with `layer="householder"`.
+
     Raises `UnsupportedFormat` for an unknown name, or as `Settings` does.
 
     >>> preset("released", "task:mod_arith(5)").layers, preset("quick", "task:parity", seed=3).seed
@@ -219,8 +233,18 @@ def preset(name: str, task: str, **changes: Any) -> Settings:
     """
     if name not in PRESETS:
         raise UnsupportedFormat(f"preset {name!r} is not known: choose one of {', '.join(PRESETS)}")
+    taken = layer_named(changes.get("layer", Settings.layer)).Config.options()
+    options = {name: changes.pop(name) for name in taken if name in changes}
     if unknown := changes.keys() - {field.name for field in fields(Settings)}:
-        raise UnsupportedFormat(f"{', '.join(sorted(unknown))}: no such setting")
+        raise UnsupportedFormat(_unknown_setting(sorted(unknown), changes.get("layer", Settings.layer)))
+    if options:
+        changes["options"] = {**changes.get("options", {}), **options}
     found = re.match(r"task:\s*(\w+)", task)
     values = _RELEASED.get(found[1] if found else "", {}) if name == "released" else _QUICK
     return replace(Settings(task, **values), **changes)
+
+
+def _unknown_setting(names: list[str], layer: str) -> str:
+    text = f"{', '.join(names)}: no such setting"
+    others = [kind for kind, of in LAYERS.items() if set(names) & set(of.Config.options())]
+    return f"{text}, nor an option of the layer {layer!r}; it is one of {', '.join(others)}" if others else text

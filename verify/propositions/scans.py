@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from fsa2lrnn.lrnn import index
+from fsa2lrnn.lrnn.layers import index
 from fsa2lrnn.lrnn.scans import METHODS, pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule, spt
 from verify.free import Word, depths_of, words_of

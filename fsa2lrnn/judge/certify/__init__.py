@@ -7,11 +7,9 @@ where a tail may begin, and the horizon is what the judge makes of them.
 from __future__ import annotations
 
 import time
-from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
@@ -23,9 +21,8 @@ from fsa2lrnn.judge.check import SCANS, digest
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.goal import target
-from fsa2lrnn.lrnn.block import BlockLayer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.lrnn.switched import SwitchedAffine, is_switched, switched
 
 _ULPS = 16  # of the largest entry: more than orders of summation in the gates change, as a test measures
 _PAIRS = 20_000  # of an enumeration
@@ -90,34 +87,21 @@ def certify(
 def default_slack(model: LRNN | SwitchedAffine) -> float:
     """16 units in the last place of the largest entry of A and v; 0 for tables, and for gates that look them up.
 
-    A gate looks tables up if for each letter one number at most goes into either product and no bias is added: there is
-    then no sum whose order could matter.
+    A layer looks tables up if for each letter one number at most goes into any product of its gates and no bias is
+    added (`Layer.is_lookup`): there is then no sum whose order could matter.
     """
-    if isinstance(model, SwitchedAffine) or _looks_up(model):
+    if isinstance(model, SwitchedAffine) or model.recurrences[0].is_lookup(model.first_inputs()):
         return 0.0
     tables = switched(model)
     largest = max(float(tables.A.abs().max()), float(tables.v.abs().max()))
     return _ULPS * torch.finfo(tables.dtype).eps * largest
 
 
-def _looks_up(model: LRNN) -> bool:
-    layer, u = cast("BlockLayer", model.layers[0]), model.first_inputs()
-    for gate in (layer.transition, layer.value):
-        first, relu, second = cast("tuple[nn.Linear, nn.Module, nn.Linear]", tuple(gate.children()))
-        with torch.no_grad():
-            hidden = cast("Tensor", relu(first(u)))
-        if first.bias.any() or second.bias.any() or any((z != 0).sum(-1).max() > 1 for z in (u, hidden)):
-            return False
-    return model.config.normalisation == "none"
-
-
 def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     """What is to be certified: tables where a model has them, else the model."""
     if isinstance(model, SwitchedAffine):
         return model
-    config = model.config
-    is_switched = config.index_layer is None and len(model.layers) == 1 and not config.token_shift
-    return switched(model) if is_switched else model
+    return switched(model) if is_switched(model) else model
 
 
 def _enumerated(model: LRNN, machine: MooreMachine) -> Certificate:

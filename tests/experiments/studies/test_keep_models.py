@@ -8,9 +8,8 @@ import torch
 
 from experiments.studies.keep_models import keep, main
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn import foreign, load
-from fsa2lrnn.lrnn.foreign import as_tables
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn import LRNN, load
+from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.seeds import Plan, run_seed
 from fsa2lrnn.training.settings import Settings
 
@@ -75,15 +74,15 @@ def test_tables_that_compute_something_else_are_refused(runs, monkeypatch):
     trained = load(runs / "one" / "seed-2" / "model.safetensors")
 
     def off_by_a_bit(tables):
-        model = from_tables(tables)
+        model = from_affine(tables)
         with torch.no_grad():
             weight = model.layers[0].value[2].weight.view(-1)
             weight[0] = torch.nextafter(weight[0], weight[0] + 1)
         return model
 
-    from_tables = foreign.from_tables
+    from_affine = LRNN.from_affine
     as_tables(trained)
-    monkeypatch.setattr(foreign, "from_tables", off_by_a_bit)
+    monkeypatch.setattr(LRNN, "from_affine", off_by_a_bit)
     with pytest.raises(CheckpointError, match="do not give the model's own logits, bit for bit, on "):
         as_tables(trained)
 

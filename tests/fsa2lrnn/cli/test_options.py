@@ -17,7 +17,7 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.cli import options
     from fsa2lrnn.extract import learned
     from fsa2lrnn.lower import DTYPES
-    from fsa2lrnn.lrnn import index
+    from fsa2lrnn.lrnn.layers import index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import METHODS
     from fsa2lrnn.training import data, settings

@@ -6,6 +6,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
 from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lower import lower_witness
 
 
 def test_small_machines_and_visible_products_fit():
@@ -15,7 +16,7 @@ def test_small_machines_and_visible_products_fit():
         assert witness.recurrence.tables.block_sizes == sizes
         assert witness.dimension == sum(sizes)
         assert "represent this machine" in witness.check()
-        assert isinstance(prove_equivalent(witness.lower(), machine), Proved)
+        assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
 def test_larger_ones_are_unknown_since_layers_of_blocks_may_do_it():

@@ -9,6 +9,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import HouseholderWitness, Rejected, Unknown, recheck, represent
 from fsa2lrnn.families.householder import transpositions
 from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import permutation_machines
 
@@ -38,7 +39,7 @@ def test_permutation_machines_are_proved_by_running_them(machine):
     witness = represent(machine, "householder")
     assert isinstance(witness, HouseholderWitness)
     witness.check()
-    verdict = prove_equivalent(witness.lower(), machine)
+    verdict = prove_equivalent(lower_witness(witness), machine)
     assert isinstance(verdict, Proved)
     assert verdict.scans == tuple(METHODS)
 
@@ -56,7 +57,7 @@ def test_permutations_and_resets_together():
         witness = represent(machine, "householder")
         witness.check()
         assert witness.n_factors == machine.n_states  # a reset erases every direction
-        assert isinstance(prove_equivalent(witness.lower(), machine), Proved)
+        assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
 def test_other_letters_are_unknown_by_name():
@@ -83,4 +84,4 @@ def test_a_wrong_witness_is_refused(change):
 def test_a_machine_of_identities_needs_no_factor():
     witness = represent(MooreMachine([[0]], ["only"]), "householder")
     assert witness.n_factors == 0
-    assert witness.lower().transduce([0]) == ["only"]
+    assert lower_witness(witness).transduce([0]) == ["only"]

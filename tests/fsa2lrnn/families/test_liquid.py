@@ -13,6 +13,7 @@ from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import DENSE_LIQUID, commutator
 from fsa2lrnn.families.liquid import dense_liquid
 from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.testing.strategies import machines
 
 
@@ -30,7 +31,7 @@ def test_every_witness_follows_the_recurrence_by_its_definition(machine):
                     x = np.array(verdict.vectors[q], dtype=object)
                     assert list((A + np.diag(b)) @ x + b) == list(verdict.vectors[target])
             if verdict.is_exact:
-                assert isinstance(prove_equivalent(verdict.lower(), machine), Proved)
+                assert isinstance(prove_equivalent(lower_witness(verdict), machine), Proved)
 
 
 @given(machines(max_states=5, max_letters=2))
@@ -52,7 +53,7 @@ def test_s3_which_no_diagonal_layer_represents_has_a_dense_one():
     assert not witness.is_exact  # thirds among the weights
     assert "representable" in witness.check()
     word = ["(1,2)", "(1,2,3)", "(1,2)"] * 40
-    assert witness.lower().transduce(word) == machine.transduce(word)
+    assert lower_witness(witness).transduce(word) == machine.transduce(word)
 
 
 def test_the_hypothesis_that_t6_needs_on_the_whole_space():
@@ -142,4 +143,4 @@ def test_one_state_needs_nothing():
     for family in ("liquid-s4", "liquid-s4-diagonal"):
         witness = represent(machine, family)
         witness.check()
-        assert witness.lower().transduce([0, 0]) == ["only", "only"]
+        assert lower_witness(witness).transduce([0, 0]) == ["only", "only"]

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN
-from fsa2lrnn.lrnn.foreign import from_released, from_tables
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16)
@@ -76,7 +75,7 @@ def test_released_weights_compute_what_they_computed(n_layers, p):
 
 def test_released_weights_are_kept_as_they_are():
     weights = released(2, dtype=torch.float32)
-    model = from_released(weights)
+    model = LRNN.from_released(weights)
     assert (model.dtype, model.alphabet, model.outputs) == (torch.float32, (0, 1, 2, 3), (0, 1, 2, 3, 4))
     assert len(model.state_dict()) == len(weights)
     assert torch.equal(model.layers[1].transition[2].weight, weights["layers.1.gen_block.2.weight"])
@@ -89,15 +88,17 @@ def test_released_weights_are_kept_as_they_are():
 def test_every_missing_and_unknown_weight_is_named():
     for name in released(2):
         with pytest.raises(CheckpointError, match=name.replace(".", r"\.") + " is missing"):
-            from_released({old: tensor for old, tensor in released(2).items() if old != name})
+            LRNN.from_released({old: tensor for old, tensor in released(2).items() if old != name})
     weights = released(1)
     weights |= {"ln.1.weight": weights["ln.0.weight"], "head.weight": weights["ln.0.weight"]}
     with pytest.raises(CheckpointError, match=r"ln\.1\.weight is no weight .*; head\.weight is no weight of the rel"):
-        from_released(weights)
+        LRNN.from_released(weights)
     with pytest.raises(CheckpointError, match=r"layers\.1\.a0 is missing"):
-        from_released({name.replace("layers.1", "layers.4"): t for name, t in released(2).items() if "4" not in name})
+        LRNN.from_released(
+            {name.replace("layers.1", "layers.4"): t for name, t in released(2).items() if "4" not in name}
+        )
     with pytest.raises(CheckpointError, match=r"embedding\.weight is missing"):
-        from_released({})
+        LRNN.from_released({})
 
 
 @pytest.mark.parametrize("name", released(2))
@@ -105,9 +106,9 @@ def test_every_misshaped_weight_is_named(name):
     weights = released(2)
     if name != "embedding.weight":  # with more rows it has more letters
         with pytest.raises((CheckpointError, UnsupportedFormat), match=r"shape|wide"):
-            from_released(weights | {name: torch.cat([weights[name]] * 2)})
+            LRNN.from_released(weights | {name: torch.cat([weights[name]] * 2)})
     with pytest.raises(CheckpointError, match=name.replace(".", r"\.")):
-        from_released(weights | {name: weights[name][None]})
+        LRNN.from_released(weights | {name: weights[name][None]})
 
 
 def test_symbols_and_dtypes_that_do_not_fit():
@@ -115,11 +116,11 @@ def test_symbols_and_dtypes_that_do_not_fit():
     with pytest.raises(
         CheckpointError, match=r"embedding\.weight has 4 rows for 3 symbols; Wo2\.bias has 5 rows for 2"
     ):
-        from_released(weights, "abc", "xy")
+        LRNN.from_released(weights, "abc", "xy")
     with pytest.raises(CheckpointError, match=r"torch\.float32, torch\.float64, not one of floats"):
-        from_released(weights | {"Wo1.bias": weights["Wo1.bias"].float()})
+        LRNN.from_released(weights | {"Wo1.bias": weights["Wo1.bias"].float()})
     with pytest.raises(CheckpointError, match=r"the dtypes are torch\.int64, not one of floats"):
-        from_released({name: tensor.long() for name, tensor in weights.items()})
+        LRNN.from_released({name: tensor.long() for name, tensor in weights.items()})
 
 
 @st.composite
@@ -139,7 +140,7 @@ def tables(draw, dtype=torch.float64):
 @given(st.data(), st.sampled_from(DTYPES))
 def test_tables_come_back_bit_for_bit(data, dtype):
     before = data.draw(tables(dtype))
-    model = from_tables(before)
+    model = LRNN.from_affine(before)
     after = switched(model)
     assert model.dtype == dtype
     assert torch.equal(after.A, before.A)

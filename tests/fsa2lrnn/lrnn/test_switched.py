@@ -123,9 +123,9 @@ def test_a_linear_readout_is_linear():
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (lambda: learned(n_layers=2, connection="residual"), "the model has 2 layers: only one block layer"),
+        (lambda: learned(n_layers=2, connection="residual"), "the model has 2 layers: only one layer with tables"),
         (lambda: learned(token_shift=True), "the model has 1 layers and a token shift: only"),
-        (lambda: compile_machine(zoo.sum_mod(5), layout="index"), "the model has an index layer: only"),
+        (lambda: compile_machine(zoo.sum_mod(5), layout="index"), "the model has a layer of kind index: only"),
     ],
 )
 def test_other_models_are_refused(model, message):

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import compile_machine, load, zoo
+from fsa2lrnn import LRNN, compile_machine, load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.judge.check import check
 from fsa2lrnn.judge.falsify import Budget
-from fsa2lrnn.lrnn.foreign import from_tables
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.report import judgement as judging
 from fsa2lrnn.report.judgement import judge, long_accuracy, mend
@@ -53,7 +52,7 @@ def test_a_judgement_is_json(judged):
 def test_what_can_not_be_mended_says_why():
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
-    still = from_tables(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
+    still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
     mended = mend(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
     assert mended.repaired is None
     assert "train it first" in mended.refused

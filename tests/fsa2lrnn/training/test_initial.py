@@ -75,7 +75,10 @@ def test_noise_moves_every_weight_by_its_size_and_comes_from_the_seed():
         ({"layers": 2, "connection": "chain"}, "the last sees no letters"),
         ({"embedding_dim": 4}, "embedding_dim: 4, 5 needed"),
         ({"block": 4}, "more than max_block"),
-        ({"factors": 2, "normalisation": "none"}, "factors = 2: one-hot maps are written into blocks"),
+        (
+            {"layer": "householder", "normalisation": "none"},
+            "layer = 'householder': one-hot maps are written into blocks",
+        ),
     ],
 )
 def test_what_does_not_fit_is_refused_with_the_reason(changes, message):

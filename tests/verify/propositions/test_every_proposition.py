@@ -13,7 +13,7 @@ from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn import index
+from fsa2lrnn.lrnn.layers import index
 from fsa2lrnn.lrnn.scans import pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule
 from fsa2lrnn.testing import mutants

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn import BlockLayerConfig
-from fsa2lrnn.lrnn.block import BlockLayer
+from fsa2lrnn.lrnn.layers.block import BlockLayer
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
+
+PLACE = "fsa2lrnn.lrnn.layers.block"
 
 
 def layer(sizes, rule="clip"):
@@ -61,7 +63,7 @@ def test_the_scan_by_name_decides_who_computes_the_column_rule(monkeypatch, meth
         asked.append(method)
         return normalise(A, rule, p, method)
 
-    monkeypatch.setattr("fsa2lrnn.lrnn.block.normalise", watch)
+    monkeypatch.setattr("fsa2lrnn.lrnn.layers.block.normalise", watch)
     found = block(u, block.initial_state(2), method)[0]
     torch.testing.assert_close(found, block(u, block.initial_state(2))[0], rtol=1e-11, atol=1e-11)
     assert asked == [{"fused": "auto", "sequential": "reference"}[method], "auto"]
@@ -70,8 +72,12 @@ def test_the_scan_by_name_decides_who_computes_the_column_rule(monkeypatch, meth
 def test_letters_are_scanned_as_letters_by_index_and_sequentially_without(monkeypatch):
     block, u, asked = layer((2, 3)), torch.randn(4, 5, dtype=torch.float64), []
     for name, run in (("scan", scan), ("scan_tokens", scan_tokens)):
-        monkeypatch.setattr(f"fsa2lrnn.lrnn.block.{name}", lambda *given, f=run: asked.append(given[-1]) or f(*given))
-    monkeypatch.setattr("fsa2lrnn.lrnn.block.normalise", lambda *given: asked.append(given[-1]) or normalise(*given))
+        monkeypatch.setattr(
+            f"fsa2lrnn.lrnn.layers.block.{name}", lambda *given, f=run: asked.append(given[-1]) or f(*given)
+        )
+    monkeypatch.setattr(
+        "fsa2lrnn.lrnn.layers.block.normalise", lambda *given: asked.append(given[-1]) or normalise(*given)
+    )
     index, state = torch.randint(4, (2, 9), generator=torch.Generator().manual_seed(0)), block.initial_state(2)
     by_index, last = block(u, state, "letters", index)
     written_out, same = block(u[index], state, "letters")

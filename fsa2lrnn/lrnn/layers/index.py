@@ -6,12 +6,17 @@ gather. There is nothing to train, so these modules hold buffers only.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn import graph_kernels as tables
+from fsa2lrnn import graph_kernels
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.leaps import FEW_STATES, LANES, LONG, Leaps
-from fsa2lrnn.lrnn.config import IndexLayerConfig
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.scans import check_method
 
 
@@ -37,7 +42,7 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """The same by a compiled loop on the CPU, eight words side by side."""
     states = torch.empty(cells.shape, dtype=torch.int64)
-    tables.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
+    graph_kernels.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 
@@ -71,22 +76,78 @@ def choose_method(next_state: Tensor, cells: Tensor) -> str:
     return "compose" if shared_out and torch.get_num_threads() > 1 else "walk"
 
 
-class IndexLayer(nn.Module):
+@dataclass(frozen=True)
+class IndexLayerConfig(LayerConfig):
+    """A layer of one one-hot block of `n_states`, kept as a table of `n_maps` maps. It holds no parameters."""
+
+    n_states: int
+    n_maps: int
+
+    reads_letters: ClassVar[bool] = True
+
+    @property
+    def width(self) -> int:
+        """1: the index of the state."""
+        return 1
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """Raises `UnsupportedFormat`: there is nothing to train."""
+        raise UnsupportedFormat("an index layer holds no parameters, so it can't be trained: take blocks")
+
+
+class IndexLayer(Layer):
     """x_k = A(u_k) x_{k-1} with one-hot columns as an index table; states are indices (B,), inputs cells (B, T)."""
 
+    Config = IndexLayerConfig
+    holds_maps: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
     next_state: Tensor
     start: Tensor
 
-    def __init__(self, config: IndexLayerConfig) -> None:
+    def __init__(self, width_in: int, config: IndexLayerConfig) -> None:
         super().__init__()
-        self.block_sizes = (config.n_states,)
         self.register_buffer("next_state", torch.zeros(config.n_maps, config.n_states, dtype=torch.int64))
         self.register_buffer("start", torch.zeros((), dtype=torch.int64))
 
+    @classmethod
+    def embedding(cls, config: IndexLayerConfig, n_letters: int, dim: int) -> IndexEmbedding:
+        """The cell of each letter."""
+        return IndexEmbedding(n_letters)
+
+    @classmethod
+    def readout(cls, config: IndexLayerConfig, width: int, hidden: int, n_outputs: int) -> IndexReadout:
+        """The output of each state."""
+        return IndexReadout(config.n_states, n_outputs)
+
     @property
-    def n_heads(self) -> int:
-        """1."""
-        return 1
+    def block_sizes(self) -> tuple[int, ...]:
+        """The one block."""
+        return (self.next_state.shape[1],)
+
+    def starts_exact(self) -> bool:
+        """Yes: a table never rounds."""
+        return True
+
+    def is_exact(self, u: Tensor, limit: float) -> bool:
+        """Yes."""
+        return True
+
+    def set_map(self, cell: int, head: int, rows: Tensor) -> None:
+        """Write the row of a cell."""
+        self.next_state[cell] = rows
+
+    def get_map(self, cell: int, head: int) -> Tensor:
+        """The row of a cell."""
+        return self.next_state[cell].clone()
+
+    def transpose_map(self, cell: int, head: int) -> None:
+        """Raises `UnsupportedFormat`."""
+        raise UnsupportedFormat("an index table holds columns only, nothing to transpose: use a dense model")
+
+    def swap_heads(self, first: int, second: int) -> None:
+        """Raises `UnsupportedFormat`."""
+        raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
     def initial_state(self, batch: int) -> Tensor:
         """The index of x₀'s 1 for each word of a batch: (B,)."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.index import METHODS, IndexReadout, choose_method
+from fsa2lrnn.lrnn.layers.index import METHODS, IndexReadout, choose_method
 from fsa2lrnn.testing.strategies import machines
 
 

@@ -5,7 +5,7 @@ import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, HouseholderLayerConfig, LRNNConfig, load, save
-from fsa2lrnn.lrnn.householder import HouseholderLayer
+from fsa2lrnn.lrnn.layers.householder import HouseholderLayer
 from fsa2lrnn.lrnn.scans import METHODS
 
 

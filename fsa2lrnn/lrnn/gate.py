@@ -1,0 +1,97 @@
+"""Gates Linear–ReLU–Linear: what makes A(u) and v(u) of an input, and logits of a state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor, nn
+
+
+class GateWeights(NamedTuple):
+    """z ↦ W2 relu(W1 z + b1) + b2: W1 (m, d), b1 (m,), W2 (n, m), b2 (n,)."""
+
+    W1: Tensor
+    b1: Tensor
+    W2: Tensor
+    b2: Tensor
+
+
+Values = Mapping[str, Tensor]  # W1, b1, W2 and b2 of a gate, those that are not zero
+
+
+class Gate(nn.Sequential):
+    """Linear–ReLU–Linear: (…, d) -> (…, n), by `hidden` units. Its parameters are named 0.weight, 0.bias, 2.weight,
+    2.bias, as in `nn.Sequential`.
+
+    >>> gate = Gate(2, 2, 3)
+    >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
+    >>> gate(torch.tensor([0.0, 1.0])).tolist(), gate.is_lookup(torch.eye(2)), gate.n_hidden
+    ([4.0, 5.0, 6.0], True, 2)
+    """
+
+    def __init__(self, width_in: int, hidden: int, width_out: int) -> None:
+        super().__init__(nn.Linear(width_in, hidden), nn.ReLU(), nn.Linear(hidden, width_out))
+
+    @property
+    def weights(self) -> GateWeights:
+        """The parameters themselves."""
+        first, _, second = cast("tuple[nn.Linear, nn.Module, nn.Linear]", tuple(self.children()))
+        return GateWeights(first.weight, first.bias, second.weight, second.bias)
+
+    @property
+    def n_hidden(self) -> int:
+        """m, the number of hidden units."""
+        return len(self.weights.b1)
+
+    def set(self, values: Values) -> None:
+        """Write W1, b1, W2, b2 where they are given, and zero elsewhere. Raises `ValueError` for a shape or a name that
+        is none of the gate's."""
+        parameters = self.weights._asdict()
+        if unknown := values.keys() - parameters.keys():
+            raise ValueError(f"{', '.join(sorted(unknown))}: a gate has {', '.join(parameters)}")
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                if name not in values:
+                    parameter.zero_()
+                elif values[name].shape != parameter.shape:
+                    raise ValueError(
+                        f"{name} has shape {tuple(values[name].shape)}, but this gate's is {tuple(parameter.shape)}"
+                    )
+                else:
+                    parameter.copy_(values[name])
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """relu(W1 z + b1): (…, d) -> (…, m)."""
+        first, relu, _ = self.children()
+        return relu(first(z))
+
+    def is_lookup(self, z: Tensor) -> bool:
+        """Whether, for these inputs (N, d), no sum in the gate has two terms, so that no order of summation matters.
+
+        One number at most goes into either product, and no bias is added.
+        """
+        _, b1, _, b2 = self.weights
+        if b1.any() or b2.any():
+            return False
+        with torch.no_grad():
+            return all(bool(((x != 0).sum(-1) <= 1).all()) for x in (z, self.hidden(z)))
+
+    def is_exact(self, z: Tensor, limit: float) -> bool:
+        """Whether, for these inputs (N, d), the gate adds up integers whose sizes together stay within `limit`.
+
+        With a limit up to which the dtype holds all integers, no order of summation and no shape of a batch then makes
+        a difference: nothing is rounded.
+        """
+        W1, b1, W2, b2 = (part.detach().double() for part in self.weights)
+        z = z.double()
+        hidden = (z @ W1.T + b1).relu()
+        sizes = z.abs() @ W1.abs().T + b1.abs(), hidden @ W2.abs().T + b2.abs()
+        is_integer = all(bool((part == part.round()).all()) for part in (W1, b1, W2, b2, z))
+        return is_integer and all(bool((size <= limit).all()) for size in sizes)
+
+
+def look_up(table: Tensor) -> Values:
+    """The values of a gate that gives out row i of a table (N, …), bit for bit, where it reads the unit vector e_i."""
+    return {"W1": torch.eye(len(table), dtype=table.dtype), "W2": table.flatten(1).T}

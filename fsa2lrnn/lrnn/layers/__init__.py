@@ -1,0 +1,81 @@
+"""The layers by name. A layer of your own is named by its place, "my_module:MyLayer".
+
+>>> sorted(LAYERS)
+['block', 'householder', 'index']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
+from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
+from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
+
+LAYERS: dict[str, type[Layer]] = {"block": BlockLayer, "householder": HouseholderLayer, "index": IndexLayer}
+
+
+def layer_named(name: str) -> type[Layer]:
+    """The layer of that name; "my_module:MyLayer" imports your module, which from then on models may name.
+
+    Raises:
+        UnsupportedFormat: for a name that is not known, a module that can't be imported, or a class that is no layer.
+    """
+    if name not in LAYERS and ":" in name:
+        register(name, _imported(name))
+    if name not in LAYERS:
+        raise UnsupportedFormat(
+            f"layer {name!r} is not known: one of {', '.join(LAYERS)}, or module:Class for a layer of your own"
+        )
+    return LAYERS[name]
+
+
+def register(name: str, layer: type[Layer]) -> None:
+    """Let models name a layer, in their files too. Raises `UnsupportedFormat` for a class that is no layer."""
+    config = getattr(layer, "Config", None)
+    if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
+        raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
+    if not issubclass(config, LayerConfig):
+        raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
+    LAYERS[name] = layer
+
+
+def name_of(config: LayerConfig) -> str:
+    """The name of the layer that a configuration is of. Raises `UnsupportedFormat` for one that nobody registered."""
+    for name, layer in LAYERS.items():
+        if layer.Config is type(config):
+            return name
+    raise UnsupportedFormat(
+        f"{type(config).__name__} is the configuration of no layer that is known: register it first "
+        "(fsa2lrnn.lrnn.register)"
+    )
+
+
+def _imported(name: str) -> type[Layer]:
+    module, _, attribute = name.partition(":")
+    try:
+        return getattr(import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UnsupportedFormat(
+            f"layer {name!r} can't be had ({error}): give module:Class, the module being one that Python finds here"
+        ) from error
+
+
+__all__ = [
+    "LAYERS",
+    "BlockLayer",
+    "BlockLayerConfig",
+    "Columns",
+    "HouseholderLayer",
+    "HouseholderLayerConfig",
+    "IndexLayer",
+    "IndexLayerConfig",
+    "Layer",
+    "LayerConfig",
+    "Shape",
+    "layer_named",
+    "name_of",
+    "register",
+]

@@ -1,0 +1,220 @@
+"""The paper's layer: block-diagonal, input-dependent transitions (Eqs. 5 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.scans import (
+    GPU_METHODS,
+    GPU_TOKEN_METHODS,
+    METHODS,
+    TOKEN_METHODS,
+    check_method,
+    scan,
+    scan_tokens,
+)
+
+
+@dataclass(frozen=True)
+class BlockLayerConfig(LayerConfig):
+    """A layer of H = len(block_sizes) dense blocks whose transitions come from gates Linear–ReLU–Linear.
+
+    `transition_hidden` and `value_hidden` are the gates' hidden widths.
+    """
+
+    block_sizes: tuple[int, ...]
+    transition_hidden: int
+    value_hidden: int
+
+    def __post_init__(self) -> None:
+        if not self.block_sizes or min(self.block_sizes) < 1:
+            raise UnsupportedFormat(
+                f"block_sizes = {self.block_sizes}: give at least one block, each of size 1 or more"
+            )
+        for name in ("transition_hidden", "value_hidden"):
+            if getattr(self, name) < 1:
+                raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a gate needs at least one hidden unit")
+
+    @property
+    def width(self) -> int:
+        """Width of the layer's output: H·b, blocks padded to the largest."""
+        return len(self.block_sizes) * max(self.block_sizes)
+
+    @property
+    def entries(self) -> int:
+        """H·b² of A(u), or a gate's hidden units."""
+        return max(self.width * max(self.block_sizes), self.transition_hidden, self.value_hidden)
+
+    def check_columns(self, columns: Columns) -> None:
+        """Raises `UnsupportedFormat` for blocks of several sizes under the released rule."""
+        if columns.rule == "released" and len(set(self.block_sizes)) > 1:
+            raise UnsupportedFormat(f"block_sizes = {self.block_sizes}: the released rule takes blocks of one size")
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """None: the shape says it all."""
+        return ()
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """Gates as wide within as what they give out, as the released code has them: H·b² and H·b units."""
+        cls.refuse_unknown(options)
+        return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width)
+
+
+class AffineLayer(Layer):
+    """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks, A and v made of u_k by gates: what blocks and products share.
+
+    Parameters: the gates `transition`, whose outputs become A, and `value`, those of v; `x0` (H, b), the initial
+    state. Blocks smaller than the largest are padded; their padding is masked, so it neither computes nor learns.
+    """
+
+    takes_index: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    mask: Tensor
+
+    def __init__(self, width_in: int, block_sizes: tuple[int, ...], hidden: tuple[int, int], written: int) -> None:
+        super().__init__()
+        self._block_sizes = block_sizes
+        n_heads, b = len(block_sizes), max(block_sizes)
+        self.transition = Gate(width_in, hidden[0], written)
+        self.value = Gate(width_in, hidden[1], n_heads * b)
+        self.x0 = nn.Parameter(torch.randn(n_heads, b))
+        self.register_buffer("mask", torch.arange(b) < torch.tensor(block_sizes)[:, None], persistent=False)  # (H, b)
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """The sizes of its H blocks."""
+        return self._block_sizes
+
+    @property
+    def has_tables(self) -> bool:
+        """Yes."""
+        return True
+
+    def initial_state(self, batch: int) -> Tensor:
+        """x₀ for each word of a batch: (B, H, b)."""
+        return (self.x0 * self.mask).expand(batch, *self.x0.shape)
+
+    def emit(self, state: Tensor) -> Tensor:
+        """What the layer gives out in a state: (B, H, b) -> (B, H·b)."""
+        return state.flatten(-2)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
+
+        With `index`, int64 (B,T), the rows of u (N,d) are the different inputs, and index[i, k] is the one at step k of
+        word i: A and v are then made N times, not B·T times. Without, "letters" stands for "sequential".
+        """
+        check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
+        # The scans that can be differentiated twice, and need no compiler, get A and v that can and don't either.
+        A, v = self.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
+        if index is None:
+            x = scan(A, v, state, "sequential" if method == "letters" else method)
+        elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
+            x = scan_tokens(index, A, v, state, method)
+        else:
+            x = scan(A[index], v[index], state, method)
+        return x.flatten(-2), x[:, -1] if x.shape[1] else state
+
+    def starts_exact(self) -> bool:
+        """Whether x₀ is one-hot in each block, 0 or 1 in each lane."""
+        return starts_closed(self.initial_state(1)[0], self.mask)
+
+    def swap_heads(self, first: int, second: int) -> None:
+        """Let two blocks of one size change places in x₀ and in what every gate gives out."""
+        sizes = self.block_sizes
+        if sizes[first] != sizes[second]:
+            raise UnsupportedFormat(
+                f"heads {first} and {second} have blocks of sizes {sizes}: equal ones can change places"
+            )
+        of_gates = [part for _, gate in self.gates for part in (gate.weights.W2, gate.weights.b2)]
+        for part in [self.x0.detach(), *(weight.detach() for weight in of_gates)]:
+            heads = part.view(len(sizes), -1)
+            heads[[first, second]] = heads[[second, first]].clone()
+
+
+class BlockLayer(AffineLayer):
+    """x_k = A(u_k) x_{k-1} + v(u_k), with A(u) of H blocks of size b from a gate Linear–ReLU–Linear, and v(u) likewise.
+
+    The model's column rule bounds the columns of what the gate `transition` writes.
+    """
+
+    Config = BlockLayerConfig
+    holds_maps: ClassVar[bool] = True
+
+    def __init__(self, width_in: int, config: BlockLayerConfig, rule: str, p: float) -> None:
+        hidden = (config.transition_hidden, config.value_hidden)
+        super().__init__(width_in, config.block_sizes, hidden, config.width * max(config.block_sizes))
+        self.rule, self.p = rule, p
+
+    @classmethod
+    def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
+        """A new layer under the column rule."""
+        return cls(width_in, config, *columns)
+
+    @property
+    def family(self) -> str | None:
+        """Lanes are diagonal, larger blocks "block(b)"; where nothing bounds the columns of lanes, none says it."""
+        b = max(self.block_sizes)
+        return f"block({b})" if b > 1 else "diagonal[-1,1]" if self.rule == "clip" else None
+
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of the column rule (`normalise`)."""
+        A, v = self._written(u)
+        return normalise(A, self.rule, self.p, method), v
+
+    def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """What the gates give out, before the column rule."""
+        n_heads, b = self.mask.shape
+        A = self.transition(u).unflatten(-1, (n_heads, b, b))
+        v = self.value(u).unflatten(-1, (n_heads, b))
+        if min(self.block_sizes) < b:
+            A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
+        return A, v
+
+    def is_lookup(self, u: Tensor) -> bool:
+        """Whether both gates look up, and no column rule rounds what they give."""
+        return self.rule == "none" and self.transition.is_lookup(u) and self.value.is_lookup(u)
+
+    def is_exact(self, u: Tensor, limit: float) -> bool:
+        """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1, and that before the
+        column rule as after it."""
+        if not (self.transition.is_exact(u, limit) and self.value.is_exact(u, limit)):
+            return False
+        A, v = self.tables(u)  # (N, H, b, b), (N, H, b)
+        return torch.equal(A, self._written(u)[0]) and maps_closed(A, v, self.mask)
+
+    def set_map(self, cell: int, head: int, rows: Tensor) -> None:
+        """Write the columns of a look-up's block."""
+        size = self.block_sizes[head]
+        block = self._block(cell, head)[:size, :size]
+        block.zero_()
+        block[rows, torch.arange(size)] = 1
+
+    def get_map(self, cell: int, head: int) -> Tensor:
+        """The row of each column's 1 in a look-up's block."""
+        size = self.block_sizes[head]
+        return self._block(cell, head)[:size, :size].argmax(0)
+
+    def transpose_map(self, cell: int, head: int) -> None:
+        """Let rows and columns of a look-up's block change places."""
+        block = self._block(cell, head)
+        block.copy_(block.T.clone())
+
+    def _block(self, cell: int, head: int) -> Tensor:
+        """A view (b, b) of one block, where it stands in the gate's second matrix."""
+        n_heads, b = self.mask.shape
+        return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

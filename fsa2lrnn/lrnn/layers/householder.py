@@ -1,0 +1,130 @@
+"""Transitions as products of Householder-like factors: DeltaNet (one factor a letter) and DeltaProduct (several)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.closed import maps_closed
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.block import AffineLayer
+
+
+@dataclass(frozen=True)
+class HouseholderLayerConfig(LayerConfig):
+    """A layer of `n_heads` blocks of size `size`, each transition a product of `n_factors` factors I − β k kᵀ.
+
+    With `unit_keys` each k is divided by its norm and 0 < β < 2, so that no factor makes a state longer: what training
+    needs. Without, both are what the gates give, and integers make exact products. The column rule of the model
+    (`normalisation`, `p`) is for blocks that a gate writes out, not for products.
+    """
+
+    size: int
+    n_factors: int
+    transition_hidden: int
+    value_hidden: int
+    n_heads: int = 1
+    unit_keys: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("size", "n_factors", "transition_hidden", "value_hidden", "n_heads"):
+            if (value := getattr(self, name)) < 1:
+                raise UnsupportedFormat(f"{name} = {value}: a Householder layer needs a positive one")
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """The size of each block, all alike."""
+        return (self.size,) * self.n_heads
+
+    @property
+    def width(self) -> int:
+        """Width of the layer's output: H·n."""
+        return self.n_heads * self.size
+
+    @property
+    def entries(self) -> int:
+        """H·n² of A(u), the keys, or a gate's hidden units."""
+        return max(self.width * max(self.size, self.n_factors), self.transition_hidden, self.value_hidden)
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        """`factors`: how many keys a letter has, 1 unless given."""
+        return ("factors",)
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """Unit keys, `factors` of them a letter; gates are as wide within as what they give out."""
+        cls.refuse_unknown(options)
+        m = options.get("factors", 1)
+        if type(m) is not int or m < 1:
+            raise UnsupportedFormat(f"factors = {m!r}: a product has 1 factor or more, a whole number")
+        return cls(shape.block, m, shape.width * m, shape.width, shape.heads, unit_keys=True)
+
+
+class HouseholderLayer(AffineLayer):
+    """x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k) in each of H blocks of size n, m = n_factors.
+
+    The gate `transition` makes the keys, `rate` the β, `value` the additive term. As they are, a key of norm √2 with
+    β = 1 reflects and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the
+    keys are divided by their norms and β = 2σ(rate), so that a factor's eigenvalues are 1 and, along its key, one in
+    (−1, 1): no product is longer than 1, however many letters there are.
+    """
+
+    Config = HouseholderLayerConfig
+
+    def __init__(self, width_in: int, config: HouseholderLayerConfig) -> None:
+        self._n_factors, self.unit_keys = config.n_factors, config.unit_keys
+        hidden = (config.transition_hidden, config.value_hidden)
+        super().__init__(width_in, config.block_sizes, hidden, config.n_factors * config.width)
+        self.rate = Gate(width_in, config.transition_hidden, config.n_heads * config.n_factors)
+
+    @property
+    def family(self) -> str | None:
+        """Products of Householder factors."""
+        return "householder"
+
+    def factors(self, u: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and β, first factor first: (…, d) -> (…, H, m, n) and (…, H, m)."""
+        keys = self.transition(u).unflatten(-1, (self.n_heads, self._n_factors, -1))
+        rates = self.rate(u).unflatten(-1, (self.n_heads, self._n_factors))
+        return (normalize(keys, dim=-1), 2 * rates.sigmoid()) if self.unit_keys else (keys, rates)
+
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """The products A(u), and v(u): (…, d) -> (…, H, n, n) and (…, H, n)."""
+        keys, rates = self.factors(u)
+        n = keys.shape[-1]
+        A = torch.eye(n, dtype=keys.dtype, device=u.device).expand(*keys.shape[:-2], n, n)
+        for j in range(self._n_factors):
+            key = keys[..., j, :]
+            along = key.unsqueeze(-2) @ A  # (…, H, 1, n)
+            A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
+        return A, self.value(u).unflatten(-1, (self.n_heads, n))
+
+    def is_exact(self, u: Tensor, limit: float) -> bool:
+        """Each gate adds up integers, and so does each sum in the products; each block is a map or a reset."""
+        return (
+            all(gate.is_exact(u, limit) for _, gate in self.gates)
+            and self._is_exact_product(u, limit)
+            and maps_closed(*self.tables(u), self.mask)
+        )
+
+    def _is_exact_product(self, u: Tensor, limit: float) -> bool:
+        """The sums in A − β k (kᵀ A), factor by factor, over integers, which keys divided by their norms are not."""
+        if self.unit_keys:
+            return False
+        keys, rates = (part.double().flatten(0, 1) for part in self.factors(u))  # (N·H, m, n), (N·H, m)
+        n = keys.shape[-1]
+        product, largest = torch.eye(n, dtype=torch.float64, device=u.device).expand(len(keys), n, n), 0.0
+        for key, rate in zip(keys.unbind(1), rates.unbind(1), strict=True):
+            scaled = (rate[:, None] * key)[:, :, None]  # (N·H, n, 1)
+            sizes = product.abs() + scaled.abs() @ (key.abs()[:, None] @ product.abs())
+            largest = max(largest, float(sizes.max()))
+            product = product - scaled @ (key[:, None] @ product)
+        return largest <= limit
