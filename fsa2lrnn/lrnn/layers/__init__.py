@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from pathlib import Path
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
@@ -54,13 +56,18 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
+    """The class at its place, looked for where Python looks and in the folder that one is in."""
     module, _, attribute = name.partition(":")
+    here = str(Path.cwd())
+    sys.path.append(here)
     try:
         return getattr(import_module(module), attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise UnsupportedFormat(
             f"layer {name!r} can't be had ({error}): give module:Class, the module being one that Python finds here"
         ) from error
+    finally:
+        sys.path.remove(here)
 
 
 __all__ = [

@@ -1,0 +1,166 @@
+"""What a layer declares by default, layers by name, and a layer of a user's own."""
+
+import json
+import sys
+from dataclasses import dataclass, field
+
+import pytest
+import torch
+from torch import nn
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.lrnn import LRNN, Gate, Layer, LayerConfig, LRNNConfig, layer_named, load, register, save
+from fsa2lrnn.lrnn.layers import LAYERS, Columns, Shape, name_of
+
+
+@dataclass(frozen=True)
+class SumsConfig(LayerConfig):
+    width: int
+    scale: float = 1.0
+
+
+class Sums(Layer):
+    """x_k = x_{k−1} + s·W u_k."""
+
+    Config = SumsConfig
+
+    def __init__(self, width_in, config):
+        super().__init__()
+        self.scale, self.W = config.scale, nn.Linear(width_in, config.width)
+
+    def initial_state(self, batch):
+        return torch.zeros(batch, self.W.out_features)
+
+    def emit(self, state):
+        return state
+
+    def forward(self, u, state, method="auto"):  # noqa: ARG002
+        x = state[:, None] + self.scale * self.W(u).cumsum(1)
+        return x, x[:, -1] if x.shape[1] else state
+
+
+@pytest.fixture
+def sums():
+    register("tests:Sums", Sums)
+    yield LRNNConfig("ab", (0, 1), (SumsConfig(4), SumsConfig(4, 0.5)), embedding_dim=4, connection="residual")
+    del LAYERS["tests:Sums"]
+
+
+def test_a_layer_claims_nothing_by_default(sums):
+    layer = LRNN(sums).recurrences[0]
+    assert (layer.block_sizes, layer.n_heads, list(layer.gates), layer.family) == ((), 0, [], None)
+    assert (layer.has_tables, layer.is_lookup(torch.eye(4)), layer.starts_exact()) == (False, False, False)
+    assert not layer.is_exact(torch.eye(4), 2.0**24)
+    for refused in (
+        lambda: layer.tables(torch.eye(4)),
+        lambda: layer.get_map(0, 0),
+        lambda: layer.set_map(0, 0, torch.arange(2)),
+        lambda: layer.transpose_map(0, 0),
+        lambda: layer.swap_heads(0, 1),
+    ):
+        with pytest.raises(UnsupportedFormat, match="Sums has no "):
+            refused()
+
+
+def test_a_step_is_a_sequence_of_one(sums):
+    layer, u = LRNN(sums).recurrences[0], torch.randn(3, 4)
+    y, after = layer.step(u, layer.initial_state(3))
+    assert torch.equal(y, after)
+    torch.testing.assert_close(y, layer.W(u))
+
+
+def test_a_model_of_them_runs_in_pieces_and_is_saved(sums, tmp_path):
+    model, tokens = LRNN(sums), torch.randint(2, (3, 9))
+    assert model.methods == ("sequential",)
+    whole = model(tokens)
+    first, state = model.advance(tokens[:, :4], model.initial_state(3))
+    rest, _ = model.advance(tokens[:, 4:], state)
+    torch.testing.assert_close(torch.cat([first, rest], 1), whole)
+    save(model, tmp_path / "m.safetensors")
+    assert torch.equal(load(tmp_path / "m.safetensors")(tokens), whole)
+
+
+def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
+    config = json.dumps(sums.to_json()).replace("tests:Sums", "surprise:Sums")
+    (tmp_path / "surprise.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(
+        UnsupportedFormat, match=r"layer kind 'surprise:Sums' is not known: .*layer_named\('surprise:Sums'"
+    ):
+        LRNNConfig.from_json(json.loads(config))
+    save(LRNN(sums), tmp_path / "m.safetensors")
+    kept = LAYERS.pop("tests:Sums")
+    with pytest.raises(CheckpointError, match="a layer of your own is made known first"):
+        load(tmp_path / "m.safetensors")
+    LAYERS["tests:Sums"] = kept
+    assert "surprise" not in sys.modules
+
+
+def test_a_layer_by_its_place(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from fsa2lrnn.lrnn.layers.block import BlockLayer\nclass Mine(BlockLayer): pass\nnone = 3\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr("fsa2lrnn.lrnn.layers.LAYERS", dict(LAYERS))
+    assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
+    for name, message in [
+        ("mine:none", "mine:none is no layer: derive it from fsa2lrnn.lrnn.Layer"),
+        ("mine:Nobody", "layer 'mine:Nobody' can't be had"),
+        ("nowhere:Mine", "layer 'nowhere:Mine' can't be had"),
+        (":Mine", "layer ':Mine' can't be had"),
+        ("s5000", "layer 's5000' is not known: one of block, "),
+    ]:
+        with pytest.raises(UnsupportedFormat, match=message):
+            layer_named(name)
+
+
+def test_a_configuration_of_nobody():
+    @dataclass(frozen=True)
+    class Stray(LayerConfig):
+        width: int = 3
+
+    with pytest.raises(UnsupportedFormat, match="Stray is the configuration of no layer that is known"):
+        name_of(Stray())
+    stray = type("NoConfig", (Layer,), {"Config": dict})
+    with pytest.raises(UnsupportedFormat, match=r"x:y\.Config is dict: derive it from"):
+        register("x:y", stray)
+
+
+def test_settings_of_a_run_become_a_configuration():
+    assert SumsConfig.of_shape(Shape(2, 3), {"scale": 0.5}) == SumsConfig(6, 0.5)
+    assert SumsConfig.options() == ("scale",)
+    with pytest.raises(UnsupportedFormat, match="factors: no such option of SumsConfig, it takes scale"):
+        SumsConfig.of_shape(Shape(2, 3), {"factors": 1})
+
+    @dataclass(frozen=True)
+    class Needy(LayerConfig):
+        width: int
+        order: int
+        tags: list = field(default_factory=list)
+
+    with pytest.raises(UnsupportedFormat, match="Needy needs order: set it among the layer's options"):
+        Needy.of_shape(Shape(1, 1), {})
+    with pytest.raises(UnsupportedFormat, match="width: no such option"):
+        Needy.of_shape(Shape(1, 1), {"width": 4, "order": 1})
+
+
+@pytest.mark.parametrize("name", ["block", "householder"])
+def test_what_is_written_is_what_runs(name):
+    kind = LAYERS[name]
+    layer = kind.build(3, kind.Config.of_shape(Shape(2, 2), {}), Columns("none", 2.0))
+    weights = {"W1": torch.eye(layer.transition.n_hidden, 3)}
+    layer.write(torch.ones(2, 2), transition=weights)
+    assert torch.equal(layer.transition.weights.W1, weights["W1"])
+    assert not any(part.any() for part in layer.value.weights)
+    assert layer.initial_state(1).tolist() == [[[1, 1], [1, 1]]]
+    with pytest.raises(ValueError, match=f"bias: {kind.__name__} has the gates transition, value"):
+        layer.write(torch.ones(2, 2), bias=weights)
+
+
+@pytest.mark.parametrize("kind", LAYERS.values())
+def test_every_gate_is_declared(kind):
+    """A gate that a layer keeps to itself is forgotten by whoever asks, as Householder's third once was."""
+    if kind.Config.reads_letters:
+        pytest.skip("no gates")
+    layer = kind.build(3, kind.Config.of_shape(Shape(2, 2), {}), Columns("clip", 1.2))
+    assert {id(gate) for _, gate in layer.gates} == {id(m) for m in layer.modules() if isinstance(m, Gate)}
