@@ -141,6 +141,9 @@ class Settings:
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
 
+    def __hash__(self) -> int:
+        return hash(self.to_json())  # options are a dictionary
+
     def with_seed(self, seed: int) -> Settings:
         """The same run from another seed."""
         return replace(self, seed=seed)

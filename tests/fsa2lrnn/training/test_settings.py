@@ -129,3 +129,27 @@ def test_presets_by_name():
         preset("slow", "task:parity")
     with pytest.raises(UnsupportedFormat, match="colour, size: no such setting"):
         preset("quick", "task:parity", size=1, colour=2)
+
+
+def test_the_kind_of_the_layers_and_its_options():
+    settings = preset("quick", "task:parity", layer="householder", factors=2, normalisation="none", block=4, heads=2)
+    assert settings.options == {"factors": 2}
+    (layer,) = settings.network((0, 1), (0, 1)).layers
+    assert (layer.n_factors, layer.size, layer.n_heads, layer.unit_keys) == (2, 4, 2, True)
+    assert hash(settings) == hash(Settings.from_json(settings.to_json()))
+    for changes, message in [
+        ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
+        ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
+        ({"layer": "householder", "order": 2}, "order: no such setting"),
+        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes none"),
+    ]:
+        with pytest.raises(UnsupportedFormat, match=message):
+            preset("quick", "task:parity", **changes)
+
+
+def test_settings_of_version_0_1_are_read():
+    kept = json.loads(preset("quick", "task:parity").to_json())
+    del kept["layer"], kept["options"]
+    assert Settings.from_json(json.dumps({**kept, "factors": 0})) == preset("quick", "task:parity")
+    old = Settings.from_json(json.dumps({**kept, "factors": 3}))
+    assert (old.layer, old.options) == ("householder", {"factors": 3})

@@ -23,7 +23,7 @@ TINY = Settings(
     steps=12, evaluate_every=4, stop_at=None, learning_rate=1e-2,
 )  # fmt: skip
 SEEDS = (0, 1, 5)
-HOUSEHOLDER = {"layer": "householder", "factors": 2, "normalisation": "none"}
+HOUSEHOLDER = {"layer": "householder", "options": {"factors": 2}, "normalisation": "none"}
 OTHER = {"token_shift": True, "connection": "concat", "normalisation": "clip", "gradient_clip": 0.1, "layers": 1}
 
 
