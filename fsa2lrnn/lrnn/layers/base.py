@@ -40,6 +40,7 @@ class Shape:
         return self.heads * self.block
 
 
+@dataclass(frozen=True)
 class LayerConfig:
     """All that a layer is made of beside its weights, as frozen data that JSON can hold.
 
