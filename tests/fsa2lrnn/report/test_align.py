@@ -192,5 +192,5 @@ def test_where_no_output_counts_none_changes():
 def test_models_that_do_not_fit_are_refused():
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
-    with pytest.raises(UnsupportedFormat, match="only one block layer"):
+    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
         align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))
