@@ -157,12 +157,12 @@ def sweep() -> str:
     cells = document["results"]["cells"]
     lengths = [f"{line['length']:,} letters" for line in next(cell for cell in cells if cell["lengths"])["lengths"]]
     rows = [
-        [cell["task"], cell["family"], ", ".join(f"{n} {end}" for end, n in cell["ends"].items())]
+        [cell["task"], cell["network"], ", ".join(f"{n} {end}" for end, n in cell["ends"].items())]
         + ([_spread(line["last_position"]) for line in cell["lengths"]] or ["–"] * len(lengths))
         for cell in cells
     ]
     note = "Last outputs right, mean over seeds (least–largest)"
-    return markdown(["task", "family", "ends", *lengths], rows) + facts(document, note)
+    return markdown(["task", "network", "ends", *lengths], rows) + facts(document, note)
 
 
 def _spread(accuracies: dict[str, float]) -> str:

@@ -28,8 +28,8 @@ def main() -> None:
     values = read(SWEEPS / f"{name}.toml")
     cells = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
     sweep = Sweep.from_dict(values)
-    wanted = list(dict.fromkeys((trial.task, trial.family, trial.setting) for trial in sweep.trials))
-    if [(cell["task"], cell["family"], cell["setting"]) for cell in cells] != wanted:
+    wanted = list(dict.fromkeys((trial.task, trial.network, trial.setting) for trial in sweep.trials))
+    if [(cell["task"], cell["network"], cell["setting"]) for cell in cells] != wanted:
         raise UnsupportedFormat(f"{folder} holds other cells than {name}.toml asks for: run that sweep there first")
     results = {"sweep": values, "cells": cells}
     path = results_io.write(f"sweep_{name}", results, f"python -m experiments.studies.sweeps {name} FOLDER")

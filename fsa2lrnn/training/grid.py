@@ -1,4 +1,4 @@
-"""The grid of a sweep: tasks × families × settings × seeds, as frozen data read from a file or from options."""
+"""The grid of a sweep: tasks × networks × settings × seeds, as frozen data read from a file or from options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fsa2lrnn.training.settings import Settings, preset
 Changes = Mapping[str, Any]  # of settings, by name
 
 # All as wide as the paper's networks, 64. The released rule divides a block of 1 by zero: diagonal layers are clipped.
-FAMILIES: dict[str, Changes] = {
+NETWORKS: dict[str, Changes] = {
     "block-8": {"block": 8, "heads": 8},
     "block-8-clip": {"block": 8, "heads": 8, "normalisation": "clip"},
     "block-8-none": {"block": 8, "heads": 8, "normalisation": "none"},
@@ -48,7 +48,7 @@ def _is_list_or_tables(value: object) -> bool:
 
 _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
     "tasks": ("a list of sources", _is_list_of(str)),
-    "families": ("a list of names, or a table of changes by name", _is_list_or_tables),
+    "networks": ("a list of names, or a table of changes by name", _is_list_or_tables),
     "settings": ("a table of changes by name", _is_table_of_tables),
     "seeds": ("a list of whole numbers", _is_list_of(int)),
     "preset": ("the name of a preset", lambda value: isinstance(value, str)),
@@ -63,7 +63,7 @@ class Trial:
     """One run of a grid: the names of its cell, its settings with the seed, and how it is judged."""
 
     task: str
-    family: str
+    network: str
     setting: str
     settings: Settings
     plan: Plan
@@ -72,7 +72,7 @@ class Trial:
     def folder(self) -> str:
         """The name of its folder: its own, and the same whatever else the sweep holds."""
         digest = hashlib.sha256(self.settings.to_json().encode()).hexdigest()[:8]
-        names = (self.task, self.family, self.setting, str(self.settings.seed))
+        names = (self.task, self.network, self.setting, str(self.settings.seed))
         return "-".join([*(re.sub(r"[^\w.]+", "_", name).strip("_")[:40] for name in names), digest])
 
     @property
@@ -84,42 +84,42 @@ class Trial:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every task with every family, every setting and every seed.
+    """Every task with every network, every setting and every seed.
 
     Args:
         tasks: sources of machines.
-        families: what decides the recurrent family, by name: changes of `block`, `heads`, `normalisation` and more.
+        networks: what decides the network's layers, by name: changes of `block`, `heads`, `normalisation` and more.
         settings: other changes, by name.
         seeds: one run each in every cell.
         preset: what is changed (`fsa2lrnn.training.settings.preset`).
         plan: how the last checkpoints are judged.
 
     Raises:
-        UnsupportedFormat: naming every task, family, setting and seed that does not fit.
+        UnsupportedFormat: naming every task, network, setting and seed that does not fit.
 
-    >>> sweep = Sweep(("task:parity",), families={"diagonal": FAMILIES["diagonal"]}, seeds=(0, 1), preset="quick")
-    >>> [(trial.family, trial.settings.seed, trial.settings.block) for trial in sweep.trials]
+    >>> sweep = Sweep(("task:parity",), networks={"diagonal": NETWORKS["diagonal"]}, seeds=(0, 1), preset="quick")
+    >>> [(trial.network, trial.settings.seed, trial.settings.block) for trial in sweep.trials]
     [('diagonal', 0, 1), ('diagonal', 1, 1)]
     """
 
     tasks: tuple[str, ...]
-    families: Mapping[str, Changes] = field(default_factory=lambda: {"block-8": FAMILIES["block-8"]})
+    networks: Mapping[str, Changes] = field(default_factory=lambda: {"block-8": NETWORKS["block-8"]})
     settings: Mapping[str, Changes] = field(default_factory=lambda: {"as-preset": {}})
     seeds: tuple[int, ...] = (0,)
     preset: str = "released"
     plan: Plan = field(default_factory=Plan)
 
     def __post_init__(self) -> None:
-        axes = {name: getattr(self, name) for name in ("tasks", "families", "settings", "seeds")}
+        axes = {name: getattr(self, name) for name in ("tasks", "networks", "settings", "seeds")}
         faults = [f"{name} is empty: give at least one" for name, values in axes.items() if not values]
         faults += [f"{name} = {list(x)}: each may occur once" for name, x in axes.items() if len(set(x)) < len(x)]
-        for (family, of_family), (name, changes) in product(self.families.items(), self.settings.items()):
-            if both := sorted(of_family.keys() & changes.keys()):
+        for (network, of_network), (name, changes) in product(self.networks.items(), self.settings.items()):
+            if both := sorted(of_network.keys() & changes.keys()):
                 faults.append(
-                    f"setting {name!r} changes {', '.join(both)}, which family {family!r} decides: name another family"
+                    f"setting {name!r} changes {', '.join(both)}, which network {network!r} decides: name another one"
                 )
-            if taken := sorted({"task", "seed"} & (of_family.keys() | changes.keys())):
-                faults.append(f"{family!r} with {name!r} changes {', '.join(taken)}: those are axes of their own")
+            if taken := sorted({"task", "seed"} & (of_network.keys() | changes.keys())):
+                faults.append(f"{network!r} with {name!r} changes {', '.join(taken)}: those are axes of their own")
         if not faults:
             faults = self._faults_of_trials()
         if faults:
@@ -128,11 +128,11 @@ class Sweep:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """All runs, seed by seed within a cell."""
-        return tuple(self._trial(*axes) for axes in product(self.tasks, self.families, self.settings, self.seeds))
+        return tuple(self._trial(*axes) for axes in product(self.tasks, self.networks, self.settings, self.seeds))
 
-    def _trial(self, task: str, family: str, setting: str, seed: int) -> Trial:
-        changes = {**self.families[family], **self.settings[setting], "seed": seed}
-        return Trial(task, family, setting, preset(self.preset, task, **changes), self.plan)
+    def _trial(self, task: str, network: str, setting: str, seed: int) -> Trial:
+        changes = {**self.networks[network], **self.settings[setting], "seed": seed}
+        return Trial(task, network, setting, preset(self.preset, task, **changes), self.plan)
 
     def _faults_of_trials(self) -> list[str]:
         """What keeps a cell from starting: a task without a machine, settings that are none, a network that is none."""
@@ -142,17 +142,17 @@ class Sweep:
                 machines[task] = MooreMachine.from_source(task)
             except (Fsa2LrnnError, OSError) as error:
                 faults.append(f"task {task!r}: {error}")
-        for task, family, setting, seed in product(machines, self.families, self.settings, self.seeds):
+        for task, network, setting, seed in product(machines, self.networks, self.settings, self.seeds):
             outputs = tuple(dict.fromkeys(machines[task].outputs))
             try:
-                self._trial(task, family, setting, seed).settings.network(machines[task].alphabet, outputs)
+                self._trial(task, network, setting, seed).settings.network(machines[task].alphabet, outputs)
             except UnsupportedFormat as error:
-                faults.append(f"family {family!r} with setting {setting!r}: {error}")
+                faults.append(f"network {network!r} with setting {setting!r}: {error}")
         return faults
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """A sweep from what a file holds: tasks, families (names of `FAMILIES`, or tables of changes by name), settings
+        """A sweep from what a file holds: tasks, networks (names of `NETWORKS`, or tables of changes by name), settings
         (tables of changes by name), seeds, preset, lengths, words, letters.
 
         Raises `UnsupportedFormat` naming every entry that is unknown or of another kind.
@@ -165,20 +165,20 @@ class Sweep:
         ]
         if "tasks" not in values:
             faults.append("tasks are missing: give at least one")
-        families = values.get("families", {})
-        if isinstance(families, list):
+        networks = values.get("networks", {})
+        if isinstance(networks, list):
             faults += [
-                f"family {name!r} is none of {', '.join(FAMILIES)}: choose one, or give a table of changes"
-                for name in families
-                if name not in FAMILIES
+                f"network {name!r} is none of {', '.join(NETWORKS)}: choose one, or give a table of changes"
+                for name in networks
+                if name not in NETWORKS
             ]
         if faults:
             raise UnsupportedFormat("the sweep can't be read: " + "; ".join(faults))
         fields = {name: values[name] for name in ("settings", "preset") if name in values}
         fields |= {name: tuple(values[name]) for name in ("tasks", "seeds") if name in values}
-        if "families" in values:
-            names = isinstance(families, list)
-            fields["families"] = {name: FAMILIES[name] for name in families} if names else families
+        if "networks" in values:
+            names = isinstance(networks, list)
+            fields["networks"] = {name: NETWORKS[name] for name in networks} if names else networks
         plan = {of: values[name] for name, of in _PLAN.items() if name in values}
         if "lengths" in plan:
             plan["lengths"] = tuple(plan["lengths"])

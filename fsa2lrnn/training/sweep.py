@@ -1,4 +1,4 @@
-"""Many runs at once, task × family × setting × seed: `python -m fsa2lrnn.training.sweep FILE --out FOLDER`.
+"""Many runs at once, task × network × setting × seed: `python -m fsa2lrnn.training.sweep FILE --out FOLDER`.
 
 Runs go to Ray, on this machine or a cluster, or one after the other (`--engine serial`). Called again, the same command
 goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a line a
@@ -7,7 +7,7 @@ and 130 after Ctrl-C.
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
-    families = ["block-8", "diagonal"]   # or a table of your own, as settings are
+    networks = ["block-8", "diagonal"]   # or a table of your own, as settings are
     seeds = [0, 1, 2]
     lengths = [40, 500]
 
@@ -37,7 +37,7 @@ from rich.table import Table
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, serial
-from fsa2lrnn.training.grid import FAMILIES, Sweep, Trial, read
+from fsa2lrnn.training.grid import NETWORKS, Sweep, Trial, read
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
@@ -107,7 +107,7 @@ def _is_done(record: Record | None) -> bool:
 
 
 def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
-    record = {"task": trial.task, "family": trial.family, "setting": trial.setting, "seed": trial.settings.seed}
+    record = {"task": trial.task, "network": trial.network, "setting": trial.setting, "seed": trial.settings.seed}
     record |= {"folder": trial.folder, "judged": trial.judged, "settings": json.loads(trial.settings.to_json())}
     if answer.result is None:
         record["end"] = "failed"
@@ -117,7 +117,7 @@ def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
 
 
 def _line(trial: Trial, answer: Answer) -> str:
-    name = f"{trial.task}, {trial.family}, {trial.setting}, seed {trial.settings.seed}: "
+    name = f"{trial.task}, {trial.network}, {trial.setting}, seed {trial.settings.seed}: "
     if answer.result is None:
         return f"{name}failed, {(answer.traceback or '').strip().splitlines()[-1]}"
     if "last_checkpoint" not in answer.result:
@@ -130,14 +130,14 @@ def summary(sweep: Sweep, records: Iterable[Record | None]) -> list[dict[str, An
     """A cell a row: how its runs ended, and mean, least and largest accuracy over those with a last checkpoint."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
     for trial, record in zip(sweep.trials, records, strict=True):
-        cells.setdefault((trial.task, trial.family, trial.setting), []).append(record)
+        cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)
     return [_cell(names, found) for names, found in cells.items()]
 
 
 def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
     ends = ["interrupted" if record is None else record["end"] for record in records]
     judged = [record for record in records if record is not None and "last_checkpoint" in record]
-    cell: dict[str, Any] = dict(zip(("task", "family", "setting"), names, strict=True))
+    cell: dict[str, Any] = dict(zip(("task", "network", "setting"), names, strict=True))
     cell |= {"seeds": len(judged), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
     if not judged:
         return cell
@@ -154,11 +154,11 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def table(cells: list[dict[str, Any]]) -> Table:
     """Means over seeds, with the least and the largest, a row a length."""
-    shown = Table("task", "family", "setting", "ends", "best on the way", "length", "last output", "whole word")
+    shown = Table("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
     for cell in cells:
         ends = ", ".join(f"{n} {end}" for end, n in cell["ends"].items())
         best = _text(cell["paper_protocol"]) if "paper_protocol" in cell else ""
-        heads = [*(escape(cell[name]) for name in ("task", "family", "setting")), ends, best]
+        heads = [*(escape(cell[name]) for name in ("task", "network", "setting")), ends, best]
         for line in cell["lengths"] or [None]:
             found = [f"{line['length']:,}", *(_text(line[name]) for name in _MEASURES)] if line else []
             shown.add_row(*heads, *found)
@@ -188,7 +188,7 @@ def _main(given: argparse.Namespace) -> int:
         raise UnsupportedFormat(
             f"--cpus {given.cpus} is for this machine, and {given.address} a cluster: give one of both"
         )
-    options = {name: getattr(given, name) for name in ("tasks", "families", "seeds", "preset", "lengths", "words")}
+    options = {name: getattr(given, name) for name in ("tasks", "networks", "seeds", "preset", "lengths", "words")}
     values = {**(read(given.file) if given.file else {}), **{name: x for name, x in options.items() if x is not None}}
     if given.set:
         values["settings"] = {**values.get("settings", {}), **_settings(given.set)}
@@ -208,7 +208,7 @@ def _main(given: argparse.Namespace) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m fsa2lrnn.training.sweep", description="task × family × setting × seed"
+        prog="python -m fsa2lrnn.training.sweep", description="task × network × setting × seed"
     )
     parser.add_argument("file", nargs="?", type=Path, help="the sweep (.toml, .json); options take its entries' place")
     parser.add_argument("--out", type=Path, required=True, help="the folder of the runs; called again, they go on")
@@ -217,7 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--cpus", type=int, help="cores of this machine that Ray may use, by default all")
     parser.add_argument("--retries", type=int, default=RETRIES, help="how often a run that fails is tried again")
     parser.add_argument("--tasks", nargs="+", help='machines, "task:sum_mod(5)"')
-    parser.add_argument("--families", nargs="+", help=f"of {', '.join(FAMILIES)}")
+    parser.add_argument("--networks", nargs="+", help=f"of {', '.join(NETWORKS)}")
     parser.add_argument("--seeds", nargs="+", type=int)
     parser.add_argument("--preset", help="the settings that are changed")
     parser.add_argument("--set", action="append", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")

@@ -98,10 +98,10 @@ def test_runs(given):
 def test_sweep(given):
     spread = {"mean": 0.5, "min": 0.25, "max": 0.75}
     line = {"length": 1000, "last_position": spread, "whole_word": dict.fromkeys(spread, 0.125)}
-    cell = {"task": "t", "family": "f", "ends": {"steps": 2, "diverged": 1}}
+    cell = {"task": "t", "network": "f", "ends": {"steps": 2, "diverged": 1}}
     given("sweep_families", {"cells": [{**cell, "lengths": []}, {**cell, "lengths": [line]}]})
     text = bench_tables.sweep()
     assert cells(text, 0)["1,000 letters"] == "–"
     assert cells(text, 1) == {
-        "task": "t", "family": "f", "ends": "2 steps, 1 diverged", "1,000 letters": "0.50 (0.25–0.75)"
+        "task": "t", "network": "f", "ends": "2 steps, 1 diverged", "1,000 letters": "0.50 (0.25–0.75)"
     }  # fmt: skip

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.grid import FAMILIES, Sweep, read
+from fsa2lrnn.training.grid import NETWORKS, Sweep, read
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import preset
 
 VALUES = {
     "tasks": ["task:parity", "task:sum_mod(3)"],
-    "families": ["block-8", "diagonal"],
+    "networks": ["block-8", "diagonal"],
     "settings": {"slow": {"learning_rate": 1e-4}, "fast": {"learning_rate": 1e-2}},
     "seeds": [0, 5],
     "preset": "quick",
@@ -22,11 +22,11 @@ VALUES = {
 
 def test_every_combination_once():
     sweep = Sweep.from_dict(VALUES)
-    cells = [(t.task, t.family, t.setting, t.settings.seed) for t in sweep.trials]
+    cells = [(t.task, t.network, t.setting, t.settings.seed) for t in sweep.trials]
     assert len(cells) == len(set(cells)) == 16
     assert cells[:2] == [("task:parity", "block-8", "slow", 0), ("task:parity", "block-8", "slow", 5)]
     last = sweep.trials[-1]
-    wanted = preset("quick", "task:sum_mod(3)", learning_rate=1e-2, seed=5, **FAMILIES["diagonal"])
+    wanted = preset("quick", "task:sum_mod(3)", learning_rate=1e-2, seed=5, **NETWORKS["diagonal"])
     assert last.settings == wanted
     assert last.plan == Plan(lengths=(7, 30), n_words=11)
     assert last.judged == {"lengths": [7, 30], "words": 11, "letters": Plan.letters}
@@ -42,33 +42,33 @@ def test_folders_are_distinct_and_plain_and_stay_when_the_sweep_grows():
     assert not {trial.folder for trial in other.trials} & set(folders)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
-def test_families_by_name_make_networks_of_one_width(name):
-    (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "families": [name]}).trials
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_by_name_are_of_one_width(name):
+    (trial,) = Sweep.from_dict({"tasks": ["task:mod_arith(5)"], "networks": [name]}).trials
     network = trial.settings.network("ab", "cd")
     assert {layer.width for layer in network.layers} == {64}
 
 
-def test_a_family_of_ones_own():
-    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "families": {"small": {"block": 2, "heads": 3}}}).trials
-    assert (trial.family, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
+def test_a_network_of_ones_own():
+    (trial,) = Sweep.from_dict({"tasks": ["task:parity"], "networks": {"small": {"block": 2, "heads": 3}}}).trials
+    assert (trial.network, trial.settings.block, trial.settings.heads) == ("small", 2, 3)
 
 
 def test_what_a_file_holds_is_checked_at_once():
-    wrong = {"families": ["block-8", "lstm"], "seeds": ["0"], "preset": 3, "words": True, "colour": "red"}
+    wrong = {"networks": ["block-8", "lstm"], "seeds": ["0"], "preset": 3, "words": True, "colour": "red"}
     with pytest.raises(UnsupportedFormat) as caught:
         Sweep.from_dict(wrong)
     for piece in (
-        "'colour' is none of tasks, families, settings",
+        "'colour' is none of tasks, networks, settings",
         "seeds = ['0']: give a list of whole numbers",
         "preset = 3: give the name of a preset",
         "words = True: give a whole number",
         "tasks are missing: give at least one",
-        "family 'lstm' is none of block-8, block-8-clip",
+        "network 'lstm' is none of block-8, block-8-clip",
     ):
         assert piece in str(caught.value)
-    with pytest.raises(UnsupportedFormat, match="families = 'block-8': give a list of names, or a table of changes"):
-        Sweep.from_dict({"tasks": ["task:parity"], "families": "block-8"})
+    with pytest.raises(UnsupportedFormat, match="networks = 'block-8': give a list of names, or a table of changes"):
+        Sweep.from_dict({"tasks": ["task:parity"], "networks": "block-8"})
 
 
 @pytest.mark.parametrize(
@@ -78,10 +78,10 @@ def test_what_a_file_holds_is_checked_at_once():
         ({"seeds": [1, 1]}, r"seeds = \[1, 1\]: each may occur once"),
         (
             {"settings": {"wide": {"heads": 2}}},
-            "setting 'wide' changes heads, which family 'block-8' decides: name ano",
+            "setting 'wide' changes heads, which network 'block-8' decides: name ano",
         ),
         ({"settings": {"lucky": {"seed": 7}}}, "'block-8' with 'lucky' changes seed: those are axes of their own"),
-        ({"settings": {"x": {"colour": 1}}}, "family 'diagonal' with setting 'x': colour: no such setting"),
+        ({"settings": {"x": {"colour": 1}}}, "network 'diagonal' with setting 'x': colour: no such setting"),
         ({"settings": {"x": {"batch": 0}}}, "with setting 'x': settings do not fit: batch = 0 must be a whole number"),
         (
             {"settings": {"x": {"layers": 2, "embedding_dim": 5}}},
@@ -101,7 +101,7 @@ def test_what_does_not_fit_is_named(changes, message):
 def test_a_fault_of_many_trials_is_named_once():
     with pytest.raises(UnsupportedFormat) as caught:
         Sweep.from_dict({**VALUES, "settings": {"x": {"batch": 0}}})
-    assert str(caught.value).count("family 'diagonal'") == 1
+    assert str(caught.value).count("network 'diagonal'") == 1
 
 
 def test_both_kinds_of_file(tmp_path):
@@ -117,7 +117,7 @@ def test_both_kinds_of_file(tmp_path):
         ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
         ("s.json", "{", r"s.json can't be read \(Expecting .*: give a JSON table"),
         ("s.toml", "x", r"s.toml can't be read \(.*: give a TOML table"),
-        ("s.json", "[1]", "s.json holds a list: give a table of tasks, families"),
+        ("s.json", "[1]", "s.json holds a list: give a table of tasks, networks"),
     ],
 )
 def test_files_that_are_no_sweep(tmp_path, name, text, message):

@@ -21,7 +21,7 @@ FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "
 VALUES = {
     "preset": "quick",
     "tasks": ["task:parity"],
-    "families": {
+    "networks": {
         "tiny": {"embedding_dim": 4, "block": 2, "heads": 2},
         "lanes": {"embedding_dim": 4, "block": 1, "heads": 4, "normalisation": "clip"},
     },
@@ -63,12 +63,12 @@ def test_a_line_a_run_and_a_summary_of_cells(tmp_path, monkeypatch, capsys):
     out = tmp_path / "out"
     assert main([str(tmp_path / "s.json"), "--out", str(out), "--engine", "serial"]) == 0
     lines = records(out)
-    assert [(x["family"], x["seed"], x["end"], x["failures"]) for x in lines] == [
-        (family, seed, "steps", []) for family in ("tiny", "lanes") for seed in (0, 1)
+    assert [(x["network"], x["seed"], x["end"], x["failures"]) for x in lines] == [
+        (network, seed, "steps", []) for network in ("tiny", "lanes") for seed in (0, 1)
     ]
     assert all(x["settings"]["seed"] == x["seed"] and (out / x["folder"]).is_dir() for x in lines)
     cells = json.loads((out / SUMMARY).read_text())
-    assert [(cell["family"], cell["seeds"], cell["ends"]) for cell in cells] == [
+    assert [(cell["network"], cell["seeds"], cell["ends"]) for cell in cells] == [
         ("tiny", 2, {"steps": 2}),
         ("lanes", 2, {"steps": 2}),
     ]
@@ -215,7 +215,7 @@ def test_options_take_the_place_of_entries(tmp_path, monkeypatch):
     monkeypatch.setattr(sweep, "run_sweep", lambda given, *_: seen.append(given) or [None] * len(given.trials))
     rest = ["--out", str(tmp_path / "out"), "--engine", "serial"]
     fast = ["--set", "fast:learning_rate=0.1,optimiser=adamw"]
-    main([str(tmp_path / "s.toml"), "--seeds", "7", "--families", "diagonal", *fast, *rest])
+    main([str(tmp_path / "s.toml"), "--seeds", "7", "--networks", "diagonal", *fast, *rest])
     main(["--tasks", "task:parity", "task:sum_mod(2)", "--lengths", "5", "--words", "9", *rest])
     assert [(t.setting, t.settings.seed, t.settings.block) for t in seen[0].trials] == [("slow", 7, 1), ("fast", 7, 1)]
     assert seen[0].trials[1].settings.optimiser == "adamw"
