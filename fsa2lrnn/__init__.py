@@ -1,6 +1,7 @@
 """fsa2lrnn: finite automata as exact linear recurrent networks, and back.
 
 The names of the contract are found here and loaded at first use, so that what needs no torch does not wait for it.
+No room has the name of a function here: `import fsa2lrnn.repair` would put that module in the function's place.
 
 >>> from fsa2lrnn import MooreMachine, compile_machine
 >>> model = compile_machine(MooreMachine.from_source("regex:(ab)*"))
@@ -23,11 +24,18 @@ if TYPE_CHECKING:
     from fsa2lrnn.compile.choice import choose
     from fsa2lrnn.decomposition.cascade import Cascade
     from fsa2lrnn.decomposition.search import decompose
+    from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
+    from fsa2lrnn.judge import prove_equivalent
+    from fsa2lrnn.judge.certify import certify
+    from fsa2lrnn.judge.check import check
+    from fsa2lrnn.judge.falsify import falsify
     from fsa2lrnn.lower import compile_machine
     from fsa2lrnn.lrnn.checkpoint import load, save
     from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.lrnn.switched import Readout
     from fsa2lrnn.recurrence import Recurrence
+    from fsa2lrnn.repairing import repair
 
 __version__ = "0.1.0"
 
@@ -36,14 +44,22 @@ _HOME = {
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.lrnn.model",
     "MooreMachine": "fsa2lrnn.automata.machine",
+    "Readout": "fsa2lrnn.lrnn.switched",
     "Recurrence": "fsa2lrnn.recurrence",
+    "certify": "fsa2lrnn.judge.certify",
+    "check": "fsa2lrnn.judge.check",
     "choose": "fsa2lrnn.compile.choice",
     "classify": "fsa2lrnn.automata.monoid",
     "compile_machine": "fsa2lrnn.lower",
     "compile_recurrence": "fsa2lrnn.compile",
     "decompose": "fsa2lrnn.decomposition.search",
     "equivalent": "fsa2lrnn.automata.language",
+    "extract": "fsa2lrnn.extraction",
+    "extract_learned": "fsa2lrnn.extraction",
+    "falsify": "fsa2lrnn.judge.falsify",
     "load": "fsa2lrnn.lrnn.checkpoint",
+    "prove_equivalent": "fsa2lrnn.judge",
+    "repair": "fsa2lrnn.repairing",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
 }
@@ -54,15 +70,23 @@ __all__ = [
     "Cascade",
     "LRNN",
     "MooreMachine",
+    "Readout",
     "Recurrence",
+    "certify",
+    "check",
     "choose",
     "classify",
     "compile_machine",
     "compile_recurrence",
     "decompose",
     "equivalent",
+    "extract",
+    "extract_learned",
+    "falsify",
     "load",
     "lrnn",
+    "prove_equivalent",
+    "repair",
     "represent",
     "save",
     "zoo",

@@ -14,7 +14,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extract import extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.leaps import Leaps
 from fsa2lrnn.lrnn.model import LRNN, decode

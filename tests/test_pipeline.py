@@ -13,7 +13,7 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.extract import extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import load, save

@@ -53,7 +53,7 @@ def minimise_a_long_chain() -> dict:
 
 def compile_10000_by_256() -> dict:
     """Compile, prove and extract a machine of 10,000 states and 256 letters."""
-    from fsa2lrnn.extract import extract
+    from fsa2lrnn.extraction import extract
     from fsa2lrnn.judge import Proved, prove_equivalent
     from fsa2lrnn.lower import compile_machine
 

@@ -14,7 +14,7 @@ from fsa2lrnn import symbols
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.extract import Extraction
+    from fsa2lrnn.extraction import Extraction
     from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
     from fsa2lrnn.lrnn.model import LRNN
 

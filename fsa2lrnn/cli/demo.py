@@ -24,7 +24,7 @@ from fsa2lrnn.decomposition.names import field_layers, field_names
 from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import congruence_coordinates
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extract import extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN

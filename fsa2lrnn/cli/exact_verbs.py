@@ -150,8 +150,8 @@ def extract(
     """Read the minimal automaton out of a model: exactly where its states close, else as it behaves on short words."""
     from fsa2lrnn.automata.formats import write_file
     from fsa2lrnn.cli import console
-    from fsa2lrnn.extract import extract as extract_machine
-    from fsa2lrnn.extract import extract_learned
+    from fsa2lrnn.extraction import extract as extract_machine
+    from fsa2lrnn.extraction import extract_learned
 
     network = sources.model_of(model, dtype, completion)
     evidence: dict[str, Any] | None = None

@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.switched import is_switched
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.judge.certificate import Certificate
-    from fsa2lrnn.repair import Columns, Mode
+    from fsa2lrnn.repairing import Columns, Mode
     from fsa2lrnn.report.judgement import Judgement
 
 _SHOWN_WORD = 72  # letters of a failing word
@@ -99,7 +99,7 @@ def repair(
     """The learned model with its errors mended, and what that changed."""
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.errors import NotExpressible
-    from fsa2lrnn.repair import snap
+    from fsa2lrnn.repairing import snap
     from fsa2lrnn.report.judgement import long_accuracy, mend
 
     model, machine = load(path), MooreMachine.from_source(source)

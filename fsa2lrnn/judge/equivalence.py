@@ -16,7 +16,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extract import NOT_A_NUMBER, Interner, ModelSystem
+from fsa2lrnn.extraction import NOT_A_NUMBER, Interner, ModelSystem
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS

@@ -12,7 +12,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extract import paths
+from fsa2lrnn.extraction import paths
 from fsa2lrnn.symbols import align
 
 DOES_NOT_COUNT = -1

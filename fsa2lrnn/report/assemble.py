@@ -16,7 +16,7 @@ from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import is_switched, switched
-from fsa2lrnn.repair import Repaired
+from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.report.align import Alignment, align
 from fsa2lrnn.report.facts import Facts, Failure, Inside, Model
 from fsa2lrnn.report.gather import accuracy_of, inside, machine_facts

@@ -18,7 +18,7 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
-from fsa2lrnn.extract import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
+from fsa2lrnn.extraction import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import certify
@@ -27,7 +27,7 @@ from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
 from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import is_switched
-from fsa2lrnn.repair import Columns, Mode, Repaired, repair
+from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
 from fsa2lrnn.report.align import Alignment, align
 
 LETTERS = 500_000

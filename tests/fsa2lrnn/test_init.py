@@ -1,20 +1,52 @@
-"""The door: every name of the contract is found, and none is loaded before it is asked for."""
+"""The door: every name of the contract is found, none is loaded before it is asked for, and no room takes its place."""
 
 import subprocess
 import sys
+from pkgutil import iter_modules
 
 import pytest
 
 import fsa2lrnn
 
+FUNCTIONS = ("certify", "check", "extract", "extract_learned", "falsify", "prove_equivalent", "repair")
+
 
 def test_every_name_is_found():
-    assert {"Cascade", "choose", "decompose"} <= set(fsa2lrnn.__all__)
+    assert {"Cascade", "Readout", "choose", "decompose", *FUNCTIONS} <= set(fsa2lrnn.__all__)
     for name in fsa2lrnn.__all__:
         assert getattr(fsa2lrnn, name) is not None
     assert dir(fsa2lrnn) == sorted(fsa2lrnn.__all__)
     assert isinstance(fsa2lrnn.decompose(fsa2lrnn.zoo.parity()).cascade, fsa2lrnn.Cascade)
     assert fsa2lrnn.choose(fsa2lrnn.zoo.parity()).form == "onehot"
+
+
+def test_no_room_has_the_name_of_something_else():
+    rooms = {module.name for module in iter_modules(fsa2lrnn.__path__)}
+    assert rooms & set(fsa2lrnn.__all__) == {"lrnn"}
+    assert fsa2lrnn.lrnn is sys.modules["fsa2lrnn.lrnn"]
+
+
+@pytest.mark.parametrize("first", ["rooms", "functions"])
+def test_functions_stay_functions_whatever_was_imported_before(first):
+    rooms = "import fsa2lrnn.cli.learned, fsa2lrnn.extraction, fsa2lrnn.repairing, fsa2lrnn.report.judgement"
+    functions = f"from fsa2lrnn import {', '.join(FUNCTIONS)}"
+    look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {FUNCTIONS})"
+    look += f"\nassert all(map(inspect.isfunction, [{', '.join(FUNCTIONS)}]))"
+    lines = [rooms, functions, look] if first == "rooms" else [functions, look, rooms, functions, look]
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True)
+
+
+def test_one_namespace_goes_the_whole_way():
+    from fsa2lrnn import certify, check, compile_machine, extract, falsify, prove_equivalent, repair, zoo
+
+    machine = zoo.sum_mod(2)
+    model = compile_machine(machine)
+    assert extract(model) == machine.minimise()
+    assert prove_equivalent(model, machine).pairs == 2
+    assert falsify(model, machine).exhaustive_to is None
+    certificate = certify(model, machine, seconds=1)
+    check(certificate, model)
+    assert repair(model, machine).change.A < 1e-6
 
 
 def test_an_unknown_name():

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.extract import Interner, ModelSystem
+from fsa2lrnn.extraction import Interner, ModelSystem
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target, joint
 from fsa2lrnn.lrnn.model import LRNN

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extract import NOT_A_NUMBER
+from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.judge.falsify.beam import beam
 from fsa2lrnn.judge.falsify.exhaustive import exhaustive
 from fsa2lrnn.judge.falsify.judge import Judge

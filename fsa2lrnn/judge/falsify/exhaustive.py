@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.extract import Interner
-from fsa2lrnn.extract.runner import to_bytes
+from fsa2lrnn.extraction import Interner
+from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.judge.falsify.frontier import Frontier
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Outcome

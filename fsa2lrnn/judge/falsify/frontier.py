@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.extract.runner import States, pick
+from fsa2lrnn.extraction.runner import States, pick
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.tree import Tree
 from fsa2lrnn.judge.falsify.verdict import Failure

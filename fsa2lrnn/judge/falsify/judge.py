@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extract import NOT_A_NUMBER
-from fsa2lrnn.extract.runner import Runner
+from fsa2lrnn.extraction import NOT_A_NUMBER
+from fsa2lrnn.extraction.runner import Runner
 from fsa2lrnn.judge.falsify.verdict import Failure
 from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
 from fsa2lrnn.lrnn.model import LRNN

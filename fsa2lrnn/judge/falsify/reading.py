@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.extract.runner import pick
+from fsa2lrnn.extraction.runner import pick
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.verdict import Clock, Outcome
 

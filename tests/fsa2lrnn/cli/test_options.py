@@ -12,24 +12,24 @@ def test_options_load_typer_and_nothing_heavy():
 
 def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
-    from fsa2lrnn import repair
+    from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
-    from fsa2lrnn.extract import learned
+    from fsa2lrnn.extraction import learned
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.layers import index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import METHODS
     from fsa2lrnn.training import data, settings
 
-    assert get_args(options.Columns) == get_args(repair.Columns)
+    assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Init) == settings.INITS
     assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.Mode) == get_args(repair.Mode)
+    assert get_args(options.Mode) == get_args(repairing.Mode)
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS

@@ -8,7 +8,7 @@ from torch.autograd import gradcheck
 from torch.func import functional_call
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.extract import extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load, save
 from fsa2lrnn.lrnn.connection import CONNECTIONS, connect, stream_widths

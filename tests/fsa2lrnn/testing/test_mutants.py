@@ -6,7 +6,7 @@ import torch
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extract import extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.normalise import normalise

@@ -1,0 +1,99 @@
+"""Repair: the least change after which a trained layer carries an exact image of its machine for ever (L6, §8).
+
+`repair` does as the modules here say: look at what the model does while it is right (`observed`); find in each block
+the exact affine image of the machine that it nearly carries (`representation`); fit the read-out of that image, and
+change the tables as little as its equations ask (`probe`), with bounded columns if wanted (`columns`). On request the
+blocks then forget everything else (`deadbeat`), in numbers that never round (`dyadic`, `rational`, `lattice`).
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.judge.goal import target
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.repairing.observed import observe
+from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
+from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.work import Attempt, Work
+
+__all__ = ["Change", "Columns", "Head", "Mode", "Repaired", "repair", "snap"]
+
+_ATTEMPTS = (  # in turn, until the repaired model is right
+    Attempt(0.8, 3.0),
+    Attempt(0.8, 3.0, marks_start=True),
+    Attempt(0.8, 1.0),
+    Attempt(0.5, 1.0),
+)
+
+
+def repair(model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: Mode = "least") -> Repaired:
+    """The nearest model found that carries exact images of `machine`, so that its errors no longer grow with length.
+
+    Args:
+        model: one block layer over letters, right on short words at least.
+        machine: over the same letters; outputs that the model does not have do not count.
+        columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
+            model's configuration. The repaired model then has the rule "clip", otherwise "none".
+        mode: "least"; "deadbeat", blocks that forget all but what they carry, so that finitely many states are
+            reachable; "dyadic", dead-beat in numbers that the model's dtype never rounds. A dyadic model is proved
+            equal to the machine on all words but the empty one before it is returned.
+
+    Raises:
+        UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
+        NotExpressible: if no block carries an image of the machine, or none can be had as asked.
+        NotExact: if the repaired model still makes mistakes.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> repaired = repair(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3))
+    >>> repaired.change.A < 1e-6, repaired.heads[0].image.rank
+    (True, 3)
+    """
+    _check_options(columns, mode)
+    tables = switched(model).to(torch.float64)
+    states = States.of(target(model, machine))
+    observed = observe(tables, states)
+    faults: list[NotExact | NotExpressible] = []
+    for attempt in _ATTEMPTS:
+        if attempt.marks_start and mode == "least":
+            continue  # nothing is forgotten
+        work = Work(model, machine, tables, states, observed, attempt, mode)
+        if work.images:
+            try:
+                return work.finish(columns)
+            except (NotExact, NotExpressible) as error:
+                faults.append(error)
+    if not faults:
+        raise NotExpressible(
+            "no block carries an affine image of the machine, not even nearly: no function of its states that a block "
+            f"tells with a share of {_ATTEMPTS[-1].told} of the variance is near a set that all letters map into itself"
+        )
+    raise type(faults[0])("; and at another attempt: ".join(dict.fromkeys(map(str, faults))))
+
+
+def snap(model: LRNN, machine: MooreMachine) -> LRNN:
+    """The constructed model in place of the learned: exact, of the same dtype, with the learned one's outputs first.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype
+    torch.float64
+    """
+    target(model, machine)  # of the same letters, and with outputs in common
+    return compile_machine(machine, dtype=model.dtype)
+
+
+def _check_options(columns: Columns, mode: Mode) -> None:
+    for name, value, known in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
+        if value not in known:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(known)}")
+    if columns == "p<=1" and mode != "least":
+        raise UnsupportedFormat(
+            f"columns='p<=1' goes with mode='least': the tables of a {mode} model follow from what it carries and "
+            "leave no room to bound their columns"
+        )

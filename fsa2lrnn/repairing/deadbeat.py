@@ -1,0 +1,62 @@
+"""Dead-beat blocks: a step forgets all of the state but the functions that the block carries.
+
+With φ(q) = U x + c carried exactly (L6), let x₁ + R φ be the mean state for given functions, U R = 1, U x₁ + c = 0.
+Reading the mean in place of the state gives tables A_a R U: a state is then W_a φ(q') + w_a, with the last letter a and
+the machine's state q' before it, so that only finitely many states are reachable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.repairing.observed import Seen
+from fsa2lrnn.repairing.probe import Block, Probe
+from fsa2lrnn.repairing.representation import Representation
+
+_OF_INITIAL = 1e-4  # weight of x₀ in the mean: it decides only what no state after a letter decides
+
+
+@dataclass(frozen=True, eq=False)
+class DeadBeat:
+    """The block x ↦ W_a (U x + c) + w_a.
+
+    Args:
+        W, w: (|Σ|, b, r), (|Σ|, b).
+        x0: (b,).
+        probe: U (r, b) and c (r,).
+    """
+
+    W: np.ndarray
+    w: np.ndarray
+    x0: np.ndarray
+    probe: Probe
+
+    @property
+    def block(self) -> Block:
+        """The same as tables A_a = W_a U, v_a = W_a c + w_a."""
+        return Block(self.W @ self.probe.U, self.W @ self.probe.c + self.w, self.x0)
+
+    def states(self, image: Representation) -> np.ndarray:
+        """The states after letters, by letter and by the machine's state before it: (|Σ|, n + 1, b)."""
+        return image.phi @ self.W.swapaxes(1, 2) + self.w[:, None]
+
+
+def dead_beat(block: Block, image: Representation, probe: Probe, seen: Seen) -> DeadBeat:
+    """A repaired block that forgets the rest; `seen` are states of the repaired block."""
+    phi = np.vstack([image.phi[seen.state], image.phi[-1]])
+    x = np.vstack([seen.x, block.x0])
+    weights = np.append(seen.weights, _OF_INITIAL)
+    extended = Seen(x, np.append(seen.state, len(image.phi) - 1), weights)
+    mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
+    R, x1 = mean[:-1].T, mean[-1]
+    back = np.linalg.pinv(probe.U)
+    R = R + back @ (np.eye(image.rank) - probe.U @ R)
+    x1 = x1 - back @ (probe.U @ x1 + probe.c)
+    return DeadBeat(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
+
+
+def forget(block: Block, seen: Seen) -> Block:
+    """A block that carries nothing: what it holds depends on the last letter alone."""
+    return Block(np.zeros_like(block.A), block.v + block.A @ seen.mean, block.x0)

@@ -1,0 +1,102 @@
+"""What a model does while it is right: its states along words, beside those of the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extraction import output_numbers
+from fsa2lrnn.judge.goal import DOES_NOT_COUNT
+from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.repairing.states import States
+
+_EACH, _LETTERS = 400, 40
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """States of one block beside those of the machine.
+
+    Args:
+        x: float64 (N, b).
+        state: int64 (N,).
+        weights: (N,), of sum 1, all states of the machine alike.
+    """
+
+    x: np.ndarray
+    state: np.ndarray
+    weights: np.ndarray
+
+    @property
+    def mean(self) -> np.ndarray:
+        """The mean of x: (b,)."""
+        return self.weights @ self.x
+
+    def solve(self, columns: np.ndarray, wanted: np.ndarray, rcond: float = 1e-9) -> np.ndarray:
+        """Weighted least squares: (k, m) with columns @ result ≈ wanted, (N, k) and (N, m)."""
+        root = np.sqrt(self.weights)[:, None]
+        return np.linalg.lstsq(columns * root, wanted * root, rcond=rcond)[0]
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """States of all blocks after letters, of words up to the model's first mistake in each.
+
+    Args:
+        x: float64 (N, H, b).
+        state: int64 (N,), the machine's.
+        weights: (N,), of sum 1, all states of the machine alike.
+    """
+
+    x: np.ndarray
+    state: np.ndarray
+    weights: np.ndarray
+
+    def head(self, h: int) -> Seen:
+        """What was seen of one block after letters."""
+        return Seen(self.x[:, h], self.state, self.weights)
+
+
+def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
+    """Run a model in float64 along words that lead everywhere, and keep what comes before mistakes.
+
+    A third of the words have uniformly random letters, a third keep out of settled states, and a third begin with a
+    shortest word to a state, all states in turn, so that states that few words lead to are seen as well.
+
+    Raises:
+        NotExact: naming the states that no word reaches without a mistake before it.
+    """
+    tokens = _words(states, np.random.default_rng(seed))
+    x = tables.run(torch.from_numpy(tokens))
+    q = states.run(tokens)
+    right = np.logical_and.accumulate(is_right(tables, states, x, q), axis=1)
+    met = np.bincount(q[right], minlength=states.initial)
+    if len(missing := np.flatnonzero(met == 0)):
+        raise NotExact(
+            f"the model is wrong before it reaches {len(missing)} of the {states.initial} states, state "
+            f"{states.numbers[missing[0]]} of the minimal machine for one: there is nothing to repair from, "
+            "train it first"
+        )
+    state = q[right]
+    return Observed(x.numpy()[right], state, 1 / (met[state] * len(met)))
+
+
+def is_right(tables: SwitchedAffine, states: States, x: Tensor, q: np.ndarray) -> np.ndarray:
+    """Where the outputs are those of the machine, or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
+    with torch.no_grad():
+        given = output_numbers(tables.logits(x))
+    wanted = states.wanted[q]
+    return (given == wanted) | (wanted == DOES_NOT_COUNT)
+
+
+def _words(states: States, rng: np.random.Generator) -> np.ndarray:
+    uniform = states.draw(rng, 2 * _EACH, _LETTERS)
+    access = states.access_words()
+    for i in range(_EACH):
+        word = access[i % len(access)][:_LETTERS]
+        uniform[i, : len(word)] = word
+    return np.concatenate([uniform, states.draw(rng, _EACH, _LETTERS, is_live=True)])

@@ -1,0 +1,170 @@
+"""Affine images with integer functions: what exact arithmetic needs (L7 of docs/theory.md §8).
+
+An affine image that a block has learned may be irrational for one of two reasons. It may be one of a family, such as
+the registers that give any number to each of their values: then a rational one is near. Or it stands alone, such as a
+rotation by 2π/5: then the smallest rational image is larger, and holds its algebraic conjugates as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from flint import fmpz_mat
+
+from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.repairing.representation import Representation, leaving_equations, orthonormal
+
+_PRECISION = 49  # bits to which integer relations among the functions are looked for
+_NEWTON, _CHOICES = 30, 8
+
+
+@dataclass(frozen=True, eq=False)
+class Rational:
+    """An exact image `image` that holds the functions learned: they are E φ(q) + e.
+
+    Args:
+        image: φ, B and u dyadic, in float64 without rounding.
+        E, e: (r, r'), (r,), with r' ≥ r the rank of `image`.
+    """
+
+    image: Representation
+    E: np.ndarray
+    e: np.ndarray
+
+
+def rational_image(image: Representation, bits: int) -> Rational:
+    """The smallest image with dyadic numbers near a given one; `bits` binary places for what may be chosen.
+
+    Raises:
+        NotExpressible: if the image's family has no such member that can be found.
+    """
+    _, first, classes = np.unique(image.phi.round(8), axis=0, return_index=True, return_inverse=True)
+    classes = classes.ravel()  # functions alike on two states stay alike after any letter
+    delta = classes[image.delta[:, first]]
+    candidates = (_integer_functions(phi, bits) for phi in _near_rational(delta, image.phi[first], bits))
+    functions = min(candidates, key=lambda functions: functions.shape[1])
+    scale = 2.0 ** np.round(np.log2(np.sqrt((functions**2).mean(0))))
+    values = (functions / scale)[classes]
+    wide = np.hstack([values, np.ones((len(values), 1))])
+    maps = np.stack([np.linalg.lstsq(wide, values[row], rcond=None)[0].T for row in image.delta])
+    unit = np.append(scale, 1.0)
+    maps = np.round(maps * scale[:, None] / unit) / scale[:, None] * unit  # integers in the scale of the functions
+    exact = np.array_equal(values[image.delta], wide @ maps.swapaxes(1, 2))
+    if not exact:
+        raise NotExpressible(
+            f"no rational image of the machine was found near the {image.rank} functions of a block: of "
+            f"{functions.shape[1]} integer functions some letter makes others"
+        )
+    back = np.linalg.lstsq(wide, image.phi, rcond=None)[0].T
+    found = Representation(values, maps[:, :, :-1], maps[:, :, -1], image.delta)
+    return Rational(found, back[:, :-1], back[:, -1])
+
+
+def _near_rational(delta: np.ndarray, phi: np.ndarray, bits: int) -> Iterator[np.ndarray]:
+    """Members of φ's family of images at which as many coordinates as the family has dimensions are dyadic.
+
+    In the chart of r + 1 states that stand affinely independent, every other state has barycentric coordinates. The
+    rest of them follow by algebra from those chosen, and may still be irrational: so there are several choices.
+    """
+    n = len(phi)
+    pivots = _independent_rows(np.hstack([phi, np.ones((n, 1))]))
+    others = np.setdiff1d(np.arange(n), pivots)
+    basis, rest = orthonormal(phi)
+    J, _ = leaving_equations(delta, basis, rest)
+    _, sizes, right = np.linalg.svd(J)
+    free = right[int((sizes > 1e-8).sum()) :]  # (d, (n - r - 1)·r)
+    if not len(free):
+        yield phi
+        return
+    speeds = _chart(basis, rest, pivots, others)[1] @ free.T
+    for _ in range(_CHOICES):
+        chosen = _independent_rows(speeds)
+        if len(chosen) < len(free):
+            return
+        yield _solve_chart(delta, basis, rest, (pivots, others), chosen, bits)
+        speeds[chosen[0]] = 0
+
+
+def _solve_chart(
+    delta: np.ndarray,
+    basis: np.ndarray,
+    rest: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray],
+    order: np.ndarray,
+    bits: int,
+) -> np.ndarray:
+    """The image near span(1, basis) whose coordinates `order` in the chart are rounded to `bits` places."""
+    r = basis.shape[1]
+    J, leaving = leaving_equations(delta, basis, rest)
+    chart, moves = _chart(basis, rest, *places)
+    goal = np.round(chart.ravel()[order] * 2.0**bits) / 2.0**bits
+    for _ in range(_NEWTON):
+        missed = np.concatenate([-leaving.ravel(), goal - chart.ravel()[order]])
+        if np.abs(missed).max() < 1e-14:
+            break
+        step = np.linalg.lstsq(np.concatenate([J, moves[order]]), missed, rcond=1e-10)[0]
+        basis, rest = orthonormal(basis + rest @ step.reshape(-1, r))
+        J, leaving = leaving_equations(delta, basis, rest)
+        chart, moves = _chart(basis, rest, *places)
+    return basis
+
+
+def _chart(
+    basis: np.ndarray, rest: np.ndarray, pivots: np.ndarray, others: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Barycentric coordinates of other states, and how they change with Y in basis + rest @ Y.
+
+    Returns:
+        (n − r − 1, r + 1) and ((n − r − 1)·(r + 1), (n − r − 1)·r).
+    """
+    n, r = basis.shape
+    wide = np.hstack([basis, np.ones((n, 1))])
+    inverse = np.linalg.inv(wide[pivots])
+    chart = wide[others] @ inverse
+    shifts = rest[others] - chart @ rest[pivots]  # (n-r-1, n-r-1)
+    return chart, np.kron(shifts, inverse[:r].T)
+
+
+def _independent_rows(rows: np.ndarray) -> np.ndarray:
+    """Rows that span what all rows span, each the farthest from the span of those before it."""
+    left, chosen = rows.astype(float).copy(), []
+    for _ in range(min(rows.shape)):
+        sizes = np.linalg.norm(left, axis=1)
+        i = int(sizes.argmax())
+        if sizes[i] < 1e-9:
+            break
+        chosen.append(i)
+        left -= np.outer(left @ left[i], left[i]) / sizes[i] ** 2
+    return np.array(chosen)
+
+
+def _integer_functions(phi: np.ndarray, bits: int) -> np.ndarray:
+    """A basis of all integer functions, 0 on the first state, in the smallest rational space that holds φ: (n, r')."""
+    n = len(phi)
+    wide = np.hstack([phi, np.ones((n, 1))])
+    scaled = np.round(np.linalg.qr(wide)[0] * 2.0**_PRECISION).astype(np.int64)
+    reduced = _table(fmpz_mat(np.hstack([np.eye(n, dtype=np.int64), scaled]).tolist()).lll())
+    by_chance = 2.0 ** (_PRECISION * wide.shape[1] / n)  # about the least size of relations that hold by chance
+    largest = min(2.0 ** (2 * bits + 6), by_chance / 8)
+    relations = [row[:n] for row in reduced if _is_relation(row, n, largest)]
+    at_first = [1] + [0] * (n - 1)
+    return np.array(_kernel([*relations, at_first], n), dtype=np.float64).T
+
+
+def _is_relation(row: list[int], n: int, largest: float) -> bool:
+    size = sum(abs(z) for z in row[:n])
+    return size < largest and max(abs(z) for z in row[n:]) <= 2 * size
+
+
+def _kernel(rows: list[list[int]], n: int) -> list[list[int]]:
+    """A reduced basis of the integer vectors at right angles to all rows."""
+    heavy = 1 << 60
+    wide = [[int(i == j) for j in range(n)] + [heavy * row[i] for row in rows] for i in range(n)]
+    reduced = _table(fmpz_mat(wide).lll())
+    return [row[:n] for row in reduced if not any(row[n:])]
+
+
+def _table(matrix: fmpz_mat) -> list[list[int]]:
+    return [[int(entry) for entry in row] for row in matrix.tolist()]

@@ -1,0 +1,206 @@
+"""The steps of a repair, from what a model does to a model that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.repairing import columns as column_rule
+from fsa2lrnn.repairing.deadbeat import DeadBeat, dead_beat, forget
+from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
+from fsa2lrnn.repairing.observed import Observed, is_right, observe
+from fsa2lrnn.repairing.probe import Block, Probe, fit, least_change, told_share
+from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
+from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
+from fsa2lrnn.repairing.states import States
+
+_CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
+_PAIRS = 100_000  # of states, that a proof of a dyadic model may take
+_AXES = (("A", 1), ("v", 1), ("x0", 0))
+
+
+class Attempt(NamedTuple):
+    """What is asked of a block.
+
+    Args:
+        told: the share of a function's variance that it must tell, if it is to carry the function.
+        stiffness: the weight of L6's equations against what was observed, when the read-out of an image is fitted.
+        marks_start: whether a block that carries nothing is to remember, if it is to forget the rest, that no letter
+            was read yet: what it holds after the first letter may matter.
+    """
+
+    told: float
+    stiffness: float
+    marks_start: bool = False
+
+
+class Work:
+    """A repair under way: the images found, their read-outs, and the tables in float64."""
+
+    def __init__(
+        self,
+        model: LRNN,
+        machine: MooreMachine,
+        tables: SwitchedAffine,
+        states: States,
+        observed: Observed,
+        attempt: Attempt,
+        mode: Mode,
+    ) -> None:
+        self._model, self._machine, self._states, self._observed = model, machine, states, observed
+        self._tables = tables
+        self._mode: Mode = mode
+        A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
+        self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
+        found = {
+            h: learned_representation(observed.head(h), block.x0, states, attempt.told)
+            for h, block in enumerate(self._learned)
+        }
+        self.images = {h: image for h, image in found.items() if image is not None}
+        if mode == "least":  # the others forget what they do not carry
+            for h, image in self.images.items():
+                block = self._learned[h]
+                self.images[h] = with_constant(image, observed.head(h), block.A, block.v)
+        elif attempt.marks_start:
+            self.images |= {h: mark_of_start(states) for h in found.keys() - self.images.keys()}
+        self._probes = {
+            h: fit(self._learned[h], image, observed.head(h), attempt.stiffness) for h, image in self.images.items()
+        }
+
+    def finish(self, columns: Columns) -> Repaired:
+        if self._mode == "dyadic":
+            return self._dyadic()
+        blocks = self._least(columns)
+        if self._mode == "deadbeat":
+            blocks = [beat if isinstance(beat, Block) else beat.block for beat in self._beats(blocks)]
+        model = self._build(blocks, columns)
+        self._check(model)
+        return self._report(model, columns, {h: (self.images[h], self._probes[h]) for h in self.images})
+
+    def _least(self, columns: Columns) -> list[Block]:
+        blocks = []
+        for h, block in enumerate(self._learned):
+            if h not in self.images:
+                A = block.A if columns == "keep" else column_rule.clip_columns(block.A, self._p)
+                blocks.append(replace(block, A=A))
+                continue
+            image, seen = self.images[h], self._observed.head(h)
+            if columns == "p<=1":
+                A, self._probes[h] = column_rule.project(block, image, self._probes[h], seen, self._p)
+                block = replace(block, A=A)
+            blocks.append(least_change(block, image, self._probes[h]))
+        return blocks
+
+    def _beats(self, blocks: list[Block]) -> list[DeadBeat | Block]:
+        """The blocks dead-beat, those that carry nothing as plain tables."""
+        observed = observe(self._assemble(blocks), self._states)
+        return [
+            dead_beat(block, self.images[h], self._probes[h], observed.head(h))
+            if h in self.images
+            else forget(block, observed.head(h))
+            for h, block in enumerate(blocks)
+        ]
+
+    def _dyadic(self) -> Repaired:
+        beats = self._beats(self._least("keep"))
+        digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
+        reason, refusals = "every one needs more digits", []
+        for amplitude, places in product(AMPLITUDES, PLACES):
+            try:
+                rounded = {
+                    h: round_block(beat, self.images[h], places, amplitude)
+                    for h, beat in enumerate(beats)
+                    if isinstance(beat, DeadBeat)
+                }
+            except NotExpressible as error:
+                refusals.append(error)
+                continue
+            if max(block.bits for block in rounded.values()) > digits:
+                continue
+            blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
+            model = self._build(blocks, "keep")
+            verdict = prove_equivalent(model, self._machine, _PAIRS, empty_word=False)
+            if isinstance(verdict, Proved):
+                carried = {h: (block.image, block.beat.probe) for h, block in rounded.items()}
+                return self._report(model, "keep", carried, places)
+            reason = f"with {places} the verdict is {verdict}"
+        if len(refusals) == len(AMPLITUDES) * len(PLACES):
+            raise refusals[0]
+        raise NotExact(
+            f"no dyadic model that {self._model.dtype} holds in {digits} digits gives the machine's outputs: "
+            f"{reason}; try a wider dtype, or mode='least'"
+        )
+
+    @property
+    def _p(self) -> float:
+        return self._model.config.p
+
+    def _assemble(self, blocks: list[Block]) -> SwitchedAffine:
+        A, v, x0 = (np.stack([getattr(block, name) for block in blocks], axis) for name, axis in _AXES)
+        return replace(self._tables, A=torch.from_numpy(A), v=torch.from_numpy(v), x0=torch.from_numpy(x0))
+
+    def _build(self, blocks: list[Block], columns: Columns) -> LRNN:
+        tables = self._assemble(blocks).to(self._model.dtype)
+        return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
+
+    def _check(self, model: LRNN) -> None:
+        """Run the model, in its own dtype, on words longer than it was observed on. Raises `NotExact` on a mistake."""
+        tables, rng = switched(model), np.random.default_rng(1)
+        for is_live in (False, True):
+            tokens = self._states.draw(rng, *_CHECKED, is_live)
+            right = is_right(tables, self._states, tables.run(torch.from_numpy(tokens)), self._states.run(tokens))
+            if not right.all():
+                raise NotExact(
+                    f"the repaired model is wrong at {np.count_nonzero(~right):,} of {right.size:,} positions, first "
+                    f"after {int((~right).any(0).argmax()) + 1} letters: what its blocks carry, ranks "
+                    f"{[image.rank for image in self.images.values()]}, does not decide the output; train it further"
+                )
+
+    def _report(
+        self,
+        model: LRNN,
+        columns: Columns,
+        carried: Mapping[int, tuple[Representation, Probe]],
+        places: Places | None = None,
+    ) -> Repaired:
+        after = switched(model).to(torch.float64)
+        A, v, x0 = (t.numpy() for t in (after.A, after.v, after.x0))
+        heads = tuple(
+            Head(
+                h,
+                image,
+                told_share(self._probes[h], self.images[h], self._observed.head(h)),
+                self._probes[h].residual(self._learned[h], self.images[h]),
+                probe.residual(Block(A[:, h], v[:, h], x0[h]), image),
+                _relative(A[:, h], self._learned[h].A),
+            )
+            for h, (image, probe) in carried.items()
+        )
+        before = self._tables
+        return Repaired(
+            model,
+            self._mode,
+            columns,
+            heads,
+            self._states.numbers,
+            Change(*(_relative(new, getattr(before, name).numpy()) for name, new in (("A", A), ("v", v), ("x0", x0)))),
+            self._p,
+            column_rule.column_norm(before.A.numpy(), self._p),
+            column_rule.column_norm(A, self._p),
+            places,
+        )
+
+
+def _relative(after: np.ndarray, before: np.ndarray) -> float:
+    """‖after − before‖ / ‖before‖, absolute where nothing was there before."""
+    return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))

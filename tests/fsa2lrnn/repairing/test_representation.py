@@ -1,0 +1,176 @@
+"""Exact images are found where they were planted, and nothing is found where there is none."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsa2lrnn import compile_machine
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.judge.goal import target
+from fsa2lrnn.repairing.observed import Seen
+from fsa2lrnn.repairing.representation import (
+    Representation,
+    canonical_functions,
+    learned_representation,
+    leaving_equations,
+    mark_of_start,
+    nearest_invariant,
+    orthonormal,
+    with_constant,
+)
+from fsa2lrnn.repairing.states import States
+from fsa2lrnn.testing.strategies import machines
+
+
+def fourier(n, k):
+    angles = 2 * np.pi * k * np.arange(n) / n
+    return np.stack([np.cos(angles), np.sin(angles)], axis=1)
+
+
+def cycle(n):
+    return (np.arange(n) + 1)[None] % n
+
+
+def look(functions, states, noise, seed=0):
+    """States of a block that holds the functions, mixed into six numbers, with noise."""
+    rng = np.random.default_rng(seed)
+    state = np.arange(6_000) % states.initial
+    mix = rng.standard_normal((functions.shape[1], 6))
+    x = functions[state] @ mix + noise * rng.standard_normal((len(state), 6))
+    return Seen(x, state, np.full(len(state), 1 / len(state))), functions[-1] @ mix
+
+
+def states_of(machine):
+    return States.of(target(compile_machine(machine), machine))
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_rotation_is_straightened(k):
+    disturbed = fourier(5, k) + 0.05 * np.random.default_rng(0).standard_normal((5, 2))
+    phi, angle, leaving = nearest_invariant(cycle(5), disturbed)
+    assert leaving < 1e-13
+    assert 0.001 < angle < 0.2
+    exact = np.linalg.qr(fourier(5, k))[0]
+    assert np.allclose(phi @ phi.T, exact @ exact.T)
+
+
+def test_one_function_of_a_cycle_of_five_is_never_carried_alone():
+    for seed in range(5):
+        f = np.random.default_rng(seed).standard_normal((5, 1))
+        _, angle, leaving = nearest_invariant(cycle(5), f - f.mean())
+        assert leaving > 1e-6 or angle > 0.3
+
+
+@given(machines(max_states=6), st.integers(0, 2**32 - 1))
+def test_what_was_planted_is_found_nearby(machine, seed):
+    """The least carried space that holds a function, disturbed a little, is near a carried space of the same size."""
+    delta = machine.delta
+    rng = np.random.default_rng(seed)
+    f = rng.integers(-3, 4, (delta.shape[1], 1)).astype(float)
+    planted = orthonormal_closure(delta, f)
+    if not 0 < planted.shape[1] < delta.shape[1] - 1:
+        return
+    _, angle, leaving = nearest_invariant(delta, planted + 1e-6 * rng.standard_normal(planted.shape))
+    assert leaving < 1e-11
+    assert angle < 1e-3
+
+
+def orthonormal_closure(delta, f):
+    ones = np.ones((len(f), 1))
+    while True:
+        wider = np.hstack([ones, f, *f[delta]])
+        left, sizes, _ = np.linalg.svd(wider - wider.mean(0), full_matrices=False)
+        found = left[:, sizes > 1e-9]
+        if found.shape[1] == f.shape[1]:
+            return found
+        f = found
+
+
+def test_the_linear_equations_are_the_derivative():
+    rng = np.random.default_rng(0)
+    delta = rng.integers(0, 6, (2, 6))
+    phi, rest = orthonormal(rng.standard_normal((6, 2)))
+    J, leaving = leaving_equations(delta, phi, rest)
+    Y = rng.standard_normal((rest.shape[1], 2))
+
+    def left(t):  # T_a φ − φ Bᵀ − 1 uᵀ for the best B and u, seen from `rest` turned along with φ
+        moved = phi + t * rest @ Y
+        turned = rest - t * phi @ Y.T
+        return turned.T @ moved[delta]
+
+    slope = (left(1e-6) - left(-1e-6)) / 2e-6
+    assert np.allclose(slope.ravel(), J @ Y.ravel(), atol=1e-8)
+    assert np.allclose(left(0), leaving)
+
+
+def test_canonical_functions_tell_what_a_block_holds_and_how_well():
+    states = states_of(zoo.sum_mod(5))
+    functions = np.vstack([fourier(5, 2), fourier(5, 2)[:1]])
+    seen, _ = look(functions, states, 0.01)
+    found, told = canonical_functions(seen)
+    assert (told[:2] > 0.99).all()
+    assert (told[2:] < 0.05).all()
+    exact = np.linalg.qr(fourier(5, 2))[0]
+    assert np.allclose(found[:, :2] @ found[:, :2].T, exact @ exact.T, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("machine", "functions", "rank", "classes"),
+    [
+        (zoo.sum_mod(5), fourier(5, 1), 2, 5),
+        (zoo.sum_mod(6), fourier(6, 3)[:, :1], 1, 2),
+        (zoo.sum_mod(6), np.hstack([fourier(6, 1), fourier(6, 3)[:, :1]]), 3, 6),
+    ],
+)
+def test_images_of_cycles(machine, functions, rank, classes):
+    states = states_of(machine)
+    order = np.argsort([machine.outputs.index(output) for output in machine.outputs])
+    functions = functions[order[states.numbers]]
+    found = learned_representation(*look(functions, states, 0.02), states, 0.8)
+    assert (found.rank, found.classes) == (rank, classes)
+    assert np.allclose(found.phi[-1], found.phi[list(states.numbers[:-1]).index(states.numbers[-1])])
+
+
+def test_a_register_gets_a_function_for_the_initial_state():
+    machine = zoo.even_pair(3)
+    states = states_of(machine)
+    first = {q: machine.alphabet[word[0]] for q, word in enumerate(states.access_words())}
+    values = np.array([[{0: -1.0, 1: 0.3, 2: 1.1}[int(first[q])]] for q in range(states.initial)] + [[0.0]])
+    found = learned_representation(*look(values, states, 0.02), states, 0.8)
+    assert (found.rank, found.classes) == (2, 3)
+    assert (found.phi[:-1, 1] == 0).all()
+    assert found.phi[-1, 1] == 1
+
+
+def test_noise_alone_holds_nothing():
+    states = states_of(zoo.sum_mod(5))
+    assert learned_representation(*look(np.zeros((6, 1)), states, 1.0), states, 0.5) is None
+
+
+def test_an_image_that_misses_is_refused():
+    states = states_of(zoo.sum_mod(5))
+    phi = fourier(5, 1)[[*states.numbers[:-1], 0]]
+    found = learned_representation(*look(phi, states, 0.02), states, 0.8)
+    with pytest.raises(NotExact, match="no affine image"):
+        replace(found, B=found.B + 1e-6)
+    assert isinstance(replace(found, phi=found.phi), Representation)
+
+
+def test_the_initial_state_can_always_be_marked():
+    mark = mark_of_start(states_of(zoo.tomita(4)))
+    assert mark.phi[:, 0].tolist() == [0, 0, 0, 0, 1]
+    assert not mark.is_linear
+
+
+def test_a_constant_form_is_found_where_a_block_keeps_one(disturbed, work):
+    machine = zoo.tomita(4)
+    block, image, seen = work(disturbed(machine), machine)[0]
+    wider = with_constant(image, seen, block.A, block.v)
+    assert wider.is_linear
+    assert wider.rank == image.rank + 1
+    assert not wider.u.any()
+    assert with_constant(image, seen, 0.5 * block.A, block.v) is image
