@@ -216,7 +216,7 @@ _LEARNED_NOTE = """
 "Extracted": the machine found without knowing it is the true one. "Repair": the least change of the tables that makes
 them carry the machine, relative (Frobenius); a dyadic repair never rounds, so that its reachable states close bit for
 bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model by model in
-[experiments/README.md](experiments/README.md)).
+`experiments/README.md`).
 """
 
 

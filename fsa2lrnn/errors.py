@@ -33,5 +33,9 @@ class BudgetExceeded(Fsa2LrnnError, RuntimeError):
     """A stated limit on memory, states or time was reached before an answer."""
 
 
+class MissingPackage(Fsa2LrnnError, ImportError):
+    """An optional package that is needed and not installed; the message holds the line that installs it."""
+
+
 class CheckpointError(Fsa2LrnnError, ValueError):
     """A weights file that is damaged, foreign, incomplete or newer than this version."""

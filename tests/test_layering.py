@@ -14,6 +14,7 @@ PACKAGES = ("fsa2lrnn", "verify", "experiments")
 MAY_IMPORT = {
     "fsa2lrnn": set(),  # the door: its imports are loaded at first use
     "fsa2lrnn.errors": set(),
+    "fsa2lrnn.extras": {"errors"},
     "fsa2lrnn.files": set(),
     "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.rows": set(),
@@ -26,17 +27,17 @@ MAY_IMPORT = {
     "fsa2lrnn.recurrence": {"errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
     "fsa2lrnn.families": {"automata", "compile", "errors", "recurrence", "symbols", "lower", "lrnn"},
-    "fsa2lrnn.lrnn": {"errors", "files", "graph_kernels", "leaps", "symbols"},
+    "fsa2lrnn.lrnn": {"errors", "extras", "files", "graph_kernels", "leaps", "symbols"},
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
-    "fsa2lrnn.extraction": {"automata", "errors", "lrnn", "symbols"},
+    "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {"automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols"},
-    "fsa2lrnn.judge": {"automata", "errors", "extraction", "files", "lrnn", "recurrence", "symbols"},
-    "fsa2lrnn.testing": {"automata", "errors", "lrnn", "recurrence", "symbols"},
-    "fsa2lrnn.training": {"automata", "compile", "errors", "files", "lower", "lrnn", "recurrence"},
-    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "judge", "lower", "lrnn"},
+    "fsa2lrnn.judge": {"automata", "errors", "extraction", "extras", "files", "lrnn", "recurrence", "symbols"},
+    "fsa2lrnn.testing": {"automata", "errors", "extras", "lrnn", "recurrence", "symbols"},
+    "fsa2lrnn.training": {"automata", "compile", "errors", "extras", "files", "lower", "lrnn", "recurrence"},
+    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn"},
     "fsa2lrnn.report": {
-        "automata", "errors", "extraction", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing", "training",
-        "versions",
+        "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
+        "training", "versions",
     },
     "fsa2lrnn.cli": {"fsa2lrnn"},
     "fsa2lrnn.__main__": {"cli"},
@@ -44,7 +45,7 @@ MAY_IMPORT = {
     "experiments": {"fsa2lrnn"},
 }  # fmt: skip
 TORCH_FREE = (
-    "errors", "files", "graph_kernels", "rows", "symbols", "automata", "decomposition", "gates", "recurrence",
+    "errors", "extras", "files", "graph_kernels", "rows", "symbols", "automata", "decomposition", "gates", "recurrence",
     "compile", "families",
 )  # fmt: skip
 

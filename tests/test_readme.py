@@ -64,13 +64,24 @@ def test_the_tree_is_the_real_one():
 
 def test_every_dependency_has_its_reason():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    wanted = {re.split(r"[<>=]", name)[0] for name in project["dependencies"]}
     section = README.split("## Dependencies")[1].split("##")[0]
-    given = {
-        name.strip()
-        for row in re.findall(r"^\| ([a-z][a-z, -]*) \| ", section, re.MULTILINE)
-        for name in row.split(",")
-    } - {"package"}
-    assert given == wanted
-    for name in project["optional-dependencies"]["dev"]:
-        assert re.split(r"[<>=]", name)[0] in section
+    rows = re.findall(r"^\| ([a-z][a-z, -]*) \| ", section, re.MULTILINE)
+    assert set(", ".join(rows).split(", ")) - {"package", "extra"} == names(project["dependencies"])
+    extras = dict(re.findall(r"^\| `([a-z]+)` \| ([a-z, -]*) \| ", section, re.MULTILINE))
+    wanted = project["optional-dependencies"]
+    assert {extra: set(row.split(", ")) for extra, row in extras.items()} == {
+        extra: names(wanted[extra]) for extra in wanted.keys() - {"dev"}
+    }
+    every, *others = wanted["dev"]
+    assert every == f"fsa2lrnn[{','.join(sorted(extras))}]"
+    assert all(name in section for name in names(others))
+
+
+def names(requirements):
+    return {re.split(r"[<>=;\[]", text)[0] for text in requirements}
+
+
+def test_links_lead_somewhere_wherever_it_is_read():
+    """On a package index the README stands alone, and a path of the repository would lead nowhere."""
+    targets = re.findall(r"\]\(([^)]*)\)|\bsrc=\"([^\"]*)\"", README)
+    assert all(target.startswith(("https://", "#")) for found in targets for target in found if target)

@@ -25,6 +25,7 @@ from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import congruence_coordinates
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extraction import extract
+from fsa2lrnn.extras import require
 from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
@@ -55,6 +56,8 @@ class Rooms:
 
 def main(out: Path | None, as_json: bool) -> None:
     """Run the demonstration and say what each step shows; `out` is for the learned model, None for none."""
+    if out is not None:
+        require("cvxpy", "repair", "the second half, on a learned model,", "--no-learned")
     machine = zoo.mod_arith(MODULUS)
     model = compile_machine(machine)
     verdicts = {

@@ -34,6 +34,8 @@ def compare(
     from fsa2lrnn.training import compare as comparison
 
     machine, models = MooreMachine.from_source(source), _load_all(paths)
+    if plot is not None:
+        comparison.matplotlib()  # before minutes of work
     document = comparison.compare(source, models, **evaluated)
     document["judged"] = {}
     for name, model in models.items():

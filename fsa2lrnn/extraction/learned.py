@@ -17,6 +17,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.asking import Asked
 from fsa2lrnn.extraction.counting import NOT_COUNTED, Mask, paths, smallest_after_first
 from fsa2lrnn.extraction.suffixes import classes_of
+from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.model import LRNN, decode
 
 METHODS = ("suffixes", "lstar")
@@ -100,6 +101,7 @@ def extract_learned(
             logits that count are NaN.
         InvalidMachine: if `counts` is over other letters.
         UnsupportedFormat: for an unknown method, or if None is an output of the model and `counts` is given.
+        MissingPackage: for "lstar" without AALpy.
 
     >>> from fsa2lrnn import compile_machine
     >>> from fsa2lrnn.automata import zoo
@@ -117,7 +119,8 @@ def extract_learned(
         machine = _finished(model, found.machine, counts, empty_word)
         evidence = found[1:]
     else:
-        from fsa2lrnn.extraction.lstar import learn  # AALpy is loaded where it is asked for
+        require("aalpy", "learn", 'method="lstar"', 'method="suffixes"')
+        from fsa2lrnn.extraction.lstar import learn
 
         learned = learn(asked, horizon, max_classes, seed)
         machine = _finished(model, learned.machine, counts, empty_word)

@@ -18,6 +18,7 @@ from fsa2lrnn.judge.goal import target
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.repairing.columns import cvxpy
 from fsa2lrnn.repairing.observed import observe
 from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
 from fsa2lrnn.repairing.states import States
@@ -49,6 +50,7 @@ def repair(model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: 
         UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
         NotExpressible: if no block carries an image of the machine, or none can be had as asked.
         NotExact: if the repaired model still makes mistakes.
+        MissingPackage: for "p<=1" without cvxpy.
 
     >>> from fsa2lrnn.automata import zoo
     >>> repaired = repair(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3))
@@ -97,3 +99,5 @@ def _check_options(columns: Columns, mode: Mode) -> None:
             f"columns='p<=1' goes with mode='least': the tables of a {mode} model follow from what it carries and "
             "leave no room to bound their columns"
         )
+    if columns == "p<=1":
+        cvxpy()  # before anything is computed

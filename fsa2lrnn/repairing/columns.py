@@ -8,11 +8,13 @@ present U and A, and the problem is solved in both, as often as it takes.
 from __future__ import annotations
 
 import warnings
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extras import require
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.probe import Block, Probe
 from fsa2lrnn.repairing.representation import Representation
@@ -38,6 +40,11 @@ def clip_columns(A: np.ndarray, p: float) -> np.ndarray:
     return A / np.maximum(1.0, norms / (1 - _ROOM))
 
 
+def cvxpy() -> ModuleType:
+    """The package that solves these problems. Raises `MissingPackage`."""
+    return require("cvxpy", "repair", 'columns="p<=1"', 'columns="keep"')
+
+
 def project(block: Block, image: Representation, probe: Probe, seen: Seen, p: float) -> tuple[np.ndarray, Probe]:
     """Tables A (|Σ|, b, b) near those learned, with U A_a = B_a U and columns within a p-norm of 1, and their probe.
 
@@ -45,6 +52,7 @@ def project(block: Block, image: Representation, probe: Probe, seen: Seen, p: fl
 
     Raises:
         NotExpressible: naming the least norm that the last U tried allows.
+        MissingPackage: without cvxpy.
     """
     problem = _Problem(block, image, probe, seen, p)
     U, A = probe.U, block.A
@@ -65,6 +73,7 @@ class _Problem:
     """The columns of all letters side by side, (b, |Σ|·b)."""
 
     def __init__(self, block: Block, image: Representation, probe: Probe, seen: Seen, p: float) -> None:
+        self._cp = cvxpy()
         self._learned, self._B, self._U, self._p = block.A, image.B, probe.U, p
         self._is_centred = bool(np.abs(block.A.sum(-2)).max() < 1e-5)
         centred = (seen.x - seen.mean) * np.sqrt(seen.weights)[:, None]
@@ -73,13 +82,12 @@ class _Problem:
 
     def solve(self, U: np.ndarray) -> np.ndarray | None:
         """The nearest tables for this U, to machine precision; None where there are none."""
-        import cvxpy as cp
-
+        cp = self._cp
         X = self._tables()
         wanted = _side_by_side(self._B @ U)
         bounds = [*self._centred(X), self._sizes(X) <= (1 - _ROOM) ** self._p]
         change = cp.sum_squares(X - _side_by_side(self._learned))
-        if not _optimise(cp.Problem(cp.Minimize(change), [U @ X - wanted == 0, *bounds])):
+        if not self._optimise(cp.Problem(cp.Minimize(change), [U @ X - wanted == 0, *bounds])):
             return None
         A = self._apart(X)
         rows = np.vstack([U, np.ones(U.shape[1])]) if self._is_centred else U
@@ -91,8 +99,7 @@ class _Problem:
 
     def move(self, U: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The next U and tables of the joint problem."""
-        import cvxpy as cp
-
+        cp = self._cp
         X, D, size = self._tables(), cp.Variable(U.shape), cp.Variable()
         carried = [D @ A[a] - self._B[a] @ D for a in range(len(A))]
         equation = U @ X + cp.hstack(carried) == _side_by_side(self._B @ U)
@@ -100,51 +107,41 @@ class _Problem:
         misread = cp.sum_squares((U + D - self._U) @ self._spread)
         excess = cp.pos(size - (1 - 3 * _ROOM) ** self._p)
         goal = cp.Minimize(change + _FAITH * misread + _FORCE * excess)
-        if not _optimise(cp.Problem(goal, [equation, *self._centred(X), self._sizes(X) <= size])):
+        if not self._optimise(cp.Problem(goal, [equation, *self._centred(X), self._sizes(X) <= size])):
             return U, A
         return U + np.asarray(D.value), self._apart(X)
 
     def least_norm(self, U: np.ndarray) -> float:
         """The least p-norm that the longest column can have with this U, infinite where none was found."""
-        import cvxpy as cp
-
+        cp = self._cp
         X, size = self._tables(), cp.Variable()
         equation = U @ X - _side_by_side(self._B @ U) == 0
-        is_solved = _optimise(cp.Problem(cp.Minimize(size), [equation, *self._centred(X), self._sizes(X) <= size]))
+        is_solved = self._optimise(cp.Problem(cp.Minimize(size), [equation, *self._centred(X), self._sizes(X) <= size]))
         return float(np.asarray(size.value)) ** (1 / self._p) if is_solved else np.inf
 
     def _tables(self) -> Any:
-        import cvxpy as cp
-
         n_letters, b, _ = self._learned.shape
-        return cp.Variable((b, n_letters * b))
+        return self._cp.Variable((b, n_letters * b))
 
     def _centred(self, X: Any) -> list[Any]:
-        import cvxpy as cp
-
-        return [cp.sum(X, axis=0) == 0] if self._is_centred else []
+        return [self._cp.sum(X, axis=0) == 0] if self._is_centred else []
 
     def _sizes(self, X: Any) -> Any:
         """‖·‖_p^p of every column."""
-        import cvxpy as cp
-
-        return cp.sum(cp.power(cp.abs(X), self._p), axis=0)
+        return self._cp.sum(self._cp.power(self._cp.abs(X), self._p), axis=0)
 
     def _apart(self, X: Any) -> np.ndarray:
         return np.stack(np.split(X.value, len(self._learned), axis=1))
 
+    def _optimise(self, problem: Any) -> bool:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # of inaccurate solutions, which the status tells as well
+                problem.solve(solver=self._cp.CLARABEL)
+        except self._cp.SolverError:
+            return False
+        return problem.status == self._cp.OPTIMAL
+
 
 def _side_by_side(tables: np.ndarray) -> np.ndarray:
     return np.concatenate(list(tables), axis=1)
-
-
-def _optimise(problem: Any) -> bool:
-    import cvxpy as cp
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # of inaccurate solutions, which the status tells as well
-            problem.solve(solver=cp.CLARABEL)
-    except cp.SolverError:
-        return False
-    return problem.status == cp.OPTIMAL

@@ -19,6 +19,7 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.extraction import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
+from fsa2lrnn.extras import require
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import certify
@@ -135,7 +136,9 @@ def judge(
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
         UnsupportedFormat: if they have no output in common.
+        MissingPackage: without cvxpy, which certificates and bounded columns need.
     """
+    require("cvxpy", "repair", "a judgement with its repairs")  # before anything is computed
     took: dict[str, float] = {}
 
     @contextmanager
@@ -168,7 +171,11 @@ def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, secon
     """One repair, run on `LETTERS` letters, and certified or proved.
 
     A dyadic repair that the model's dtype has too few digits for is made in float64.
+
+    Raises `MissingPackage` without cvxpy, unless the repair is dyadic.
     """
+    if mode != "dyadic":
+        require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
     try:
         try:
             repaired = repair(model, machine, columns, mode)

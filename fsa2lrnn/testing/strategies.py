@@ -12,16 +12,22 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn, SearchStrategy
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
+
+if TYPE_CHECKING:
+    from hypothesis import strategies as st
+    from hypothesis.strategies import DrawFn, SearchStrategy
+else:
+    st = require("hypothesis.strategies", "test", "fsa2lrnn.testing.strategies")
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _ROOM = 1 + 2.0**-48  # what a column is divided by beyond its norm, so that rounding can't lift it above 1

@@ -1,4 +1,4 @@
-"""Learned and constructed models of one machine side by side: `python -m fsa2lrnn.training.compare SOURCE MODEL…`.
+"""Learned and constructed models of one machine side by side.
 
 All models read the same fresh words, so that they differ in nothing but themselves. The machine compiled into exact
 weights stands among them as "constructed".
@@ -6,24 +6,19 @@ weights stands among them as "constructed".
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import matplotlib as mpl
-from matplotlib.figure import Figure
-from rich.console import Console
 from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.files import write_atomically
+from fsa2lrnn.extras import require
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import SAMPLERS, make_sampler, words
+from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, evaluate
 
 CONSTRUCTED = "constructed"
@@ -71,8 +66,19 @@ def table(document: dict[str, Any]) -> Table:
     return shown
 
 
+def matplotlib() -> ModuleType:
+    """The package that draws. Raises `MissingPackage`."""
+    return require("matplotlib", "plot", "a plot of accuracy over length")
+
+
 def plot(document: dict[str, Any], path: Path) -> None:
-    """Accuracy over length with 95 % intervals, a line a model, in the format of the path's ending."""
+    """Accuracy over length with 95 % intervals, a line a model, in the format of the path's ending.
+
+    Raises `MissingPackage` without matplotlib.
+    """
+    mpl = matplotlib()
+    from matplotlib.figure import Figure
+
     # Text stays text in SVG, and the same numbers give the same file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"]}):
         figure = Figure(figsize=(9, 3.5), layout="constrained")
@@ -92,29 +98,3 @@ def plot(document: dict[str, Any], path: Path) -> None:
         figure.axes[0].legend()
         figure.suptitle(document["source"])
         figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-
-
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Compare models on disk with the constructed one; print the table, and write what is asked for."""
-    parser = argparse.ArgumentParser(description="Learned and constructed models of one machine, side by side")
-    parser.add_argument("source", help='a machine, "task:sum_mod(5)"')
-    parser.add_argument("models", nargs="*", type=Path, help="models of it (.safetensors)")
-    parser.add_argument("--sampler", choices=SAMPLERS, default="task")
-    parser.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    parser.add_argument("--words", type=int, default=WORDS, help="words a length")
-    parser.add_argument("--letters", type=int, default=LETTERS, help="letters a length at most: fewer words where long")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--json", type=Path, help="write the numbers here")
-    parser.add_argument("--plot", type=Path, help="draw them here (.svg, .png, .pdf)")
-    given = parser.parse_args(arguments)
-    models = {str(path): load(path) for path in given.models}
-    document = compare(given.source, models, given.sampler, given.lengths, given.words, given.letters, given.seed)
-    if given.json is not None:
-        write_atomically(given.json, (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
-    if given.plot is not None:
-        plot(document, given.plot)
-    Console().print(table(document))
-
-
-if __name__ == "__main__":
-    main()

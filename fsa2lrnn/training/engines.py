@@ -13,6 +13,7 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extras import require
 from fsa2lrnn.training.seeds import Plan, run_seed
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
@@ -75,7 +76,8 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
         cpus: cores to use of this machine, None for all; a cluster knows its own.
 
     Raises:
-        UnsupportedFormat: if Ray is not installed, or a run asks for more than this machine has.
+        MissingPackage: if Ray is not installed.
+        UnsupportedFormat: if a run asks for more than this machine has.
         ConnectionError: if no cluster answers at the address, or not to us.
     """
     ray = _ray()
@@ -104,13 +106,7 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
 
 def _ray() -> ModuleType:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers of every start
-    try:
-        import ray
-    except ImportError as error:
-        raise UnsupportedFormat(
-            'Ray is not installed: pip install "fsa2lrnn[sweep]", or take --engine serial'
-        ) from error
-    return ray
+    return require("ray", "sweep", "a sweep on Ray", "take --engine serial")
 
 
 def _check_reachable(address: str) -> None:

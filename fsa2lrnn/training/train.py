@@ -25,6 +25,7 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import IGNORE, Batch, Words, make_sampler, words
@@ -76,7 +77,8 @@ def train(
 
     Raises:
         Diverged: naming the step, and the norms that grew; the last checkpoint stays.
-        UnsupportedFormat: if the settings don't fit the machine, the folder or what is installed.
+        UnsupportedFormat: if the settings don't fit the machine or the folder.
+        MissingPackage: if `tensorboard` is asked for and not installed.
         CheckpointError: if the folder's checkpoint can't be read.
     """
     folder = Path(folder)
@@ -352,11 +354,10 @@ def use_threads(n: int) -> Iterator[None]:
 
 
 def record_writer(folder: Path) -> Callable[[dict[str, Any]], None]:
-    """Writes records for TensorBoard. Raises `UnsupportedFormat` if it is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise UnsupportedFormat("TensorBoard is not installed: pip install tensorboard") from error
+    """Writes records for TensorBoard. Raises `MissingPackage` if it is not installed."""
+    require("tensorboard", None, "tensorboard=True")
+    from torch.utils.tensorboard import SummaryWriter
+
     writer = SummaryWriter(str(folder))
 
     def write(record: dict[str, Any]) -> None:

@@ -55,6 +55,7 @@ def certify(
     Raises:
         InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, if numbers
             are none or too large or of a dtype whose rounding is not bounded, and for options that make no sense.
+        MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000

@@ -13,13 +13,13 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import ModuleType
 from typing import Any, cast
 
-import cvxpy as cp
 import networkx as nx
 import numpy as np
-from cvxpy.error import SolverError
 
+from fsa2lrnn.extras import require
 from fsa2lrnn.judge.check.nodes import Nodes, nodes
 from fsa2lrnn.judge.goal import Target
 
@@ -238,6 +238,7 @@ def _extremal_norms(
     maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float
 ) -> dict[int, np.ndarray] | None:
     """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it; None if it finds nothing."""
+    cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
     live = {q: K.shape[1] for q, K in kernel.items() if K.shape[1]}
     variables: dict[int, Any] = {q: cp.Variable((d, d), symmetric=True) for q, d in live.items()}
     square, longest = cp.Parameter(nonneg=True), cp.Variable()
@@ -251,7 +252,7 @@ def _extremal_norms(
     for _ in range(_BISECTIONS):
         middle = float(np.sqrt(low * high))
         square.value = middle * middle
-        if _is_solved(problem) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
+        if _is_solved(cp, problem) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
             best, high = {q: (w.value + w.value.T) / 2 for q, w in variables.items()}, middle
         else:
             low = middle
@@ -260,11 +261,11 @@ def _extremal_norms(
     return {q: best[q] if q in live else np.zeros((0, 0)) for q in kernel}
 
 
-def _is_solved(problem: Any) -> bool:
+def _is_solved(cp: ModuleType, problem: Any) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate solution makes a norm as good as another
         try:
             problem.solve(solver="CLARABEL")
-        except SolverError:
+        except cp.SolverError:
             return False
     return problem.status in ("optimal", "optimal_inaccurate")

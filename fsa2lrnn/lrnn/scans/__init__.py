@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.extras import is_installed
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.scans import gpu
 from fsa2lrnn.lrnn.scans.chunked import chunked
@@ -163,7 +164,7 @@ def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_r
 
 
 def _has_triton(v: Tensor) -> bool:
-    return v.device.type == "cuda" and gpu.is_installed()  # looking for a package takes longer than a short scan
+    return v.device.type == "cuda" and is_installed("triton")  # looking for a package takes longer than a short scan
 
 
 def _under_autocast(tensor: Tensor) -> bool:

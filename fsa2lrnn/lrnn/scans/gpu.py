@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import os
 from functools import cache, reduce
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import torch
@@ -26,6 +25,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extras import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 WIDEST = 64  # blocks that fit in a program's registers
@@ -43,7 +43,8 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     Differentiable once. The three may differ in dtype: the states come in the widest.
 
     Raises:
-        UnsupportedFormat: for a device, dtype or block size that the kernels don't take, or without Triton.
+        UnsupportedFormat: for a device, dtype or block size that the kernels don't take.
+        MissingPackage: without Triton.
     """
     check(A, v, x0)
     return _Scan.apply(A, v, x0)  # type: ignore[no-any-return]
@@ -56,12 +57,10 @@ def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 
 def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
-    """Raises `UnsupportedFormat` unless the kernels can be run on these."""
+    """Raises `UnsupportedFormat` or `MissingPackage` unless the kernels can be run on these."""
     tensors = {"A": A, "v": v, "x0": x0}
-    if not is_installed():
-        raise UnsupportedFormat(
-            'method "triton" needs Triton, which is not installed: pip install triton, or choose "chunked"'
-        )
+    if not is_installed("triton"):
+        raise missing("triton", "gpu", 'method="triton"', 'choose method="chunked"')
     given = ", ".join(f"{name} {str(t.dtype).removeprefix('torch.')} on {t.device}" for name, t in tensors.items())
     if len({t.device for t in tensors.values()}) > 1 or any(t.dtype not in DTYPES for t in tensors.values()):
         raise UnsupportedFormat(
@@ -78,11 +77,6 @@ def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
             f'blocks of size {b}: the Triton scan keeps up to {WIDEST} in registers; choose method="chunked" or '
             '"sequential"'
         )
-
-
-def is_installed() -> bool:
-    """Whether Triton can be imported, found out without importing it."""
-    return find_spec("triton") is not None
 
 
 def is_interpreted() -> bool:

@@ -37,6 +37,7 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(tmp_path):
     assert code == 0
     assert "failing word" in out
     assert "carry the state" in out
+    assert "constructed" in out
     assert picture.read_text().count("<svg") == 1
 
 

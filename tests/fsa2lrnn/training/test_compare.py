@@ -1,17 +1,18 @@
 """The constructed model stands beside the learned ones, on the same words."""
 
 import json
+import sys
 
 import pytest
 import torch
 from matplotlib.figure import Figure
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, save
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.training import compare as comparison
-from fsa2lrnn.training.compare import CONSTRUCTED, compare, main, plot, table
+from fsa2lrnn.training.compare import CONSTRUCTED, compare, plot, table
 
 SOURCE = "task:sum_mod(3)"
 
@@ -70,13 +71,11 @@ def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, mon
     assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["untrained", CONSTRUCTED]
 
 
-def test_the_command(untrained, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    save(untrained, tmp_path / "m.safetensors")
-    out = tmp_path / "c.json"
-    main([SOURCE, str(tmp_path / "m.safetensors"), "--lengths", "4", "30", "--words", "200", "--json", str(out)])
-    assert "constructed" in capsys.readouterr().out
-    assert list(json.loads(out.read_text())["models"]) == [str(tmp_path / "m.safetensors"), CONSTRUCTED]
+def test_matplotlib_is_asked_for(document, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    message = r'a plot .* needs matplotlib, which is not installed: pip install "fsa2lrnn\[plot\]"'
+    with pytest.raises(MissingPackage, match=message):
+        plot(document, tmp_path / "plot.svg")
 
 
 def test_models_of_other_machines_are_refused():

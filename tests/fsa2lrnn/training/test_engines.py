@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import engines
 from fsa2lrnn.training.engines import Job, attempt, on_ray, serial
@@ -159,6 +159,6 @@ def wait_for(address):
 
 def test_ray_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
-    message = r'not installed: pip install "fsa2lrnn\[sweep\]", or take --engine serial'
-    with pytest.raises(UnsupportedFormat, match=message), on_ray(Stop()):
+    message = r'a sweep on Ray needs ray, .*: pip install "fsa2lrnn\[sweep\]", or take --engine serial'
+    with pytest.raises(MissingPackage, match=message), on_ray(Stop()):
         pass

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL, read_records
@@ -248,9 +248,10 @@ def test_settings_that_do_not_fit(tmp_path, changes, message):
 
 
 def test_tensorboard_is_asked_for_before_training(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(UnsupportedFormat, match="TensorBoard is not installed: pip install tensorboard"):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    with pytest.raises(MissingPackage, match="needs tensorboard, which is not installed: pip install tensorboard"):
         train(TINY, tmp_path / "run", tensorboard=True)
+    monkeypatch.setitem(sys.modules, "tensorboard", types.ModuleType("tensorboard"))
     written = []
     writer = types.SimpleNamespace(add_scalar=lambda *scalar: written.append(scalar), flush=lambda: None)
     module = types.SimpleNamespace(SummaryWriter=lambda _: writer)

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lrnn.scans import gpu, method_on, scan, scan_tokens, token_method_on
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -208,8 +208,9 @@ def test_what_the_kernels_do_not_take_is_named(monkeypatch):
     b = gpu.WIDEST + 1
     with pytest.raises(UnsupportedFormat, match=r'blocks of size 65: .* up to 64 .*choose method="chunked"'):
         scan(A.new_zeros(1, 1, 1, b, b), v.new_zeros(1, 1, 1, b), x0.new_zeros(1, 1, b), "triton")
-    monkeypatch.setattr(gpu, "find_spec", lambda _: None)
-    with pytest.raises(UnsupportedFormat, match="Triton, which is not installed: pip install triton, or choose"):
+    monkeypatch.setattr(gpu, "is_installed", lambda _: False)
+    message = r'method="triton" needs triton, .*: pip install "fsa2lrnn\[gpu\]", or choose method="chunked"'
+    with pytest.raises(MissingPackage, match=message):
         scan(A, v, x0, "triton")
 
 

@@ -1,0 +1,56 @@
+"""Packages that not every installation has: imported where they are needed, or refused with what installs them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+
+from fsa2lrnn.errors import MissingPackage
+
+
+def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
+    """Import a module of an optional package.
+
+    Args:
+        module: its dotted name, "cvxpy" or "hypothesis.strategies".
+        extra: the extra of this project that brings the package, None where none does.
+        purpose: what needs it, as the subject of the message.
+        instead: what does without it, if anything does.
+
+    Raises:
+        MissingPackage: if the package is not installed. What goes wrong inside one that is installed passes through.
+
+    >>> require("json", "test", "this example").loads("[1]")
+    [1]
+    >>> require("abacus_1", "sweep", "this example", "count by hand")
+    Traceback (most recent call last):
+    ...
+    fsa2lrnn.errors.MissingPackage: this example needs abacus_1, which is not installed: pip install "fsa2lrnn[sweep]", or count by hand
+    """  # noqa: E501
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != (package := module.partition(".")[0]):
+            raise
+        raise missing(package, extra, purpose, instead) from error
+
+
+def missing(package: str, extra: str | None, purpose: str, instead: str = "") -> MissingPackage:
+    """The error to raise where a package is missed; arguments as those of `require`."""
+    line = f'pip install "fsa2lrnn[{extra}]"' if extra else f"pip install {package}"
+    return MissingPackage(
+        f"{purpose} needs {package}, which is not installed: {line}{f', or {instead}' if instead else ''}"
+    )
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported, found out without importing it.
+
+    >>> is_installed("torch"), is_installed("abacus_1")
+    (True, False)
+    """
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # sys.modules holds None in its place
+        return False
