@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
@@ -9,12 +10,19 @@ READY := $(VENV)/.ready
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
 
-$(READY): pyproject.toml constraints.txt
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+# What the demo needs is a third of what development does.
+$(DEMO): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[repair]'
 	@touch $@
 
-demo: $(READY)   ## the main job: compile ModArith(5), prove it, use it
+$(READY): $(DEMO)
+	$(INSTALL) -e '.[dev]'
+	@touch $@
+
+demo: $(DEMO)    ## the main job: compile ModArith(5), prove it, use it
 	$(BIN)/fsa2lrnn demo
 
 test: $(READY)   ## style and tests, a few minutes on two cores

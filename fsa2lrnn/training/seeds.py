@@ -10,13 +10,16 @@ import json
 import os
 import queue
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import torch
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
@@ -28,6 +31,7 @@ from fsa2lrnn.training.train import Diverged, Outcome, Progress, Stop, train, us
 
 RESULT = "result.json"
 _JUDGING_SEED = 1 << 40  # apart from all seeds of training
+_POLL_SECONDS = 0.2
 
 
 class SeedFailed(Fsa2LrnnError, RuntimeError):
@@ -67,7 +71,7 @@ def run_seeds(
     """Train and judge one run a seed, in `folder`/seed-N; results in the order of `seeds`.
 
     A run that diverges has an "error" in its result, one that SIGINT or SIGTERM cut short has "end": "interrupted";
-    called again, it goes on.
+    called again, it goes on. Processes are spawned: a script calls this under `if __name__ == "__main__":`.
 
     Raises:
         SeedFailed: naming the runs that could not start or were killed, after the others have finished.
@@ -129,14 +133,11 @@ def _say_nothing(_: Progress | Judged) -> None:
 def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | Judged] = queue.SimpleQueue()
-    children = _Children(plan, events.put)
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:
-        futures = [pool.submit(children.run, *job) for job in jobs]
+        futures = [pool.submit(_in_a_process, *job, plan, events.put, stop) for job in jobs]
         while not all(future.done() for future in futures) or not events.empty():
-            if stop.asked:
-                children.stop()
             try:
-                report(events.get(timeout=0.2))
+                report(events.get(timeout=_POLL_SECONDS))
             except queue.Empty:
                 continue
     answers = [future.result() for future in futures]
@@ -145,75 +146,62 @@ def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report)
     return answers
 
 
-class _Children:
-    """Processes that run a seed each and speak in lines of JSON."""
+def _in_a_process(settings: Settings, folder: Path, plan: Plan, put: Report, stop: Stop) -> dict[str, Any]:
+    """Train and judge one run in another process, pass on what it reports, return its result or {"failed": why}.
 
-    def __init__(self, plan: Plan, put: Report) -> None:
-        self.plan, self.put = plan, put
-        self.stopped = False
-        self.running: list[subprocess.Popen[str]] = []
+    Every run has a pool of its own: where a process dies, its pool ends all others.
+    """
+    interrupted: dict[str, Any] = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
+    if stop.asked:
+        return {**interrupted, "step": 0}
+    spawned = get_context("spawn")
+    receiver, sender = spawned.Pipe(duplex=False)
+    with receiver, ProcessPoolExecutor(1, spawned, _begin, (sender, settings.threads)) as pool:
+        future = pool.submit(_attempt, settings, folder, plan)
+        _listen(receiver, sender, future, put, stop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            return interrupted
+        except BrokenProcessPool:
+            if stop.asked:
+                return interrupted
+            return {"failed": f"seed {settings.seed}: its process died and left no result: call again"}
+        except Fsa2LrnnError as error:
+            return {"failed": f"seed {settings.seed}: {error}"}
 
-    def run(self, settings: Settings, folder: Path) -> dict[str, Any]:
-        """Start one, pass on what it reports, return its result or {"failed": why}."""
-        if self.stopped:
-            return {"seed": settings.seed, "folder": str(folder), "end": "interrupted", "step": 0}
-        job = {"settings": settings.to_json(), "folder": str(folder), "plan": asdict(self.plan)}
-        pipe, threads = subprocess.PIPE, str(settings.threads)
-        environment = {**os.environ, "OMP_NUM_THREADS": threads, "NUMBA_NUM_THREADS": threads}
-        command = [sys.executable, "-m", "fsa2lrnn.training.seeds"]
-        # In a session of its own, so that Ctrl-C reaches it once, through `stop`.
-        with subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, env=environment, text=True, start_new_session=True
-        ) as child:
-            self.running.append(child)
-            if self.stopped:
-                child.send_signal(signal.SIGINT)
-            answer = self._listen(child, json.dumps(job))
-        if answer is None and self.stopped:
-            return {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
-        if answer is None:
-            return {"failed": f"seed {settings.seed} ended without a result (exit code {child.returncode}): call again"}
-        return answer
 
-    def stop(self) -> None:
-        """Ask all to save and end; once."""
-        if not self.stopped:
-            self.stopped = True
-            for child in self.running:
-                child.send_signal(signal.SIGINT)
-
-    def _listen(self, child: subprocess.Popen[str], job: str) -> dict[str, Any] | None:
-        if child.stdin is None or child.stdout is None:
-            return None
-        with child.stdin as pipe:
-            pipe.write(job)
-        answer = None
-        for line in child.stdout:
-            kind, value = json.loads(line)
-            if kind == "progress":
-                self.put(Progress(*value))
-            elif kind == "judged":
-                self.put(Judged(value[0], Accuracy(**value[1])))
+def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: Report, stop: Stop) -> None:
+    """Pass on events until a process has ended or died; a stop that is asked for reaches it as SIGINT, once."""
+    process = None
+    is_told = False
+    while not future.done() or receiver.poll():
+        if stop.asked and process is not None and not is_told:
+            os.kill(process, signal.SIGINT)
+            is_told = True
+        if receiver.poll(_POLL_SECONDS):
+            try:
+                event = receiver.recv()
+            except EOFError:
+                return
+            if isinstance(event, int):
+                process = event
+                sender.close()  # the other process holds the only end now, which closes if it dies
             else:
-                answer = value
-        return answer
+                put(event)
 
 
-def main() -> None:
-    """A child's life: a job on standard input, lines [kind, value] on standard output."""
-    job = json.load(sys.stdin)
-    settings, plan = Settings.from_json(job["settings"]), Plan(**job["plan"])
-    try:
-        answer = run_seed(settings, Path(job["folder"]), plan, _tell)
-    except Fsa2LrnnError as error:
-        answer = {"failed": f"seed {settings.seed}: {error}"}
-    print(json.dumps(["answer", answer]), flush=True)
+_tell: Report = _say_nothing  # in a process that runs one seed: sends what it reports to the one that began it
 
 
-def _tell(event: Progress | Judged) -> None:
-    value = list(event) if isinstance(event, Progress) else [event.seed, asdict(event.accuracy)]
-    print(json.dumps(["progress" if isinstance(event, Progress) else "judged", value]), flush=True)
+def _begin(sender: Connection, threads: int) -> None:
+    """How such a process starts: in a session of its own, so that Ctrl-C reaches it once, as `_listen` sends it."""
+    global _tell
+    os.setsid()
+    torch.set_num_threads(threads)
+    sender.send(os.getpid())
+    _tell = sender.send
 
 
-if __name__ == "__main__":
-    main()
+def _attempt(settings: Settings, folder: Path, plan: Plan) -> dict[str, Any]:
+    return run_seed(settings, folder, plan, _tell)

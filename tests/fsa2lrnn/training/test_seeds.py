@@ -1,10 +1,9 @@
 """Runs side by side end as runs by themselves do."""
 
-import io
 import json
 import os
 import signal
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,9 +11,9 @@ import torch
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import run_folder, seeds
-from fsa2lrnn.training.seeds import Judged, Plan, SeedFailed, main, run_seed, run_seeds
+from fsa2lrnn.training.seeds import Judged, Plan, SeedFailed, run_seed, run_seeds
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Progress
+from fsa2lrnn.training.train import Progress, Stop
 
 TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
@@ -32,7 +31,7 @@ def test_seeds_side_by_side(tmp_path):
         assert result["paper_protocol"]["looks"] == 2
         seed = result["seed"]
         alone = run_seed(replace(TINY, seed=seed), tmp_path / f"alone-{seed}", PLAN, lambda _: None)
-        assert json.loads(json.dumps(alone["last_checkpoint"])) == result["last_checkpoint"]
+        assert alone["last_checkpoint"] == result["last_checkpoint"]
         a, b = (load(run["model"]).state_dict() for run in (alone, result))
         assert all(torch.equal(a[name], b[name]) for name in a)
         assert json.loads((tmp_path / "both" / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
@@ -74,31 +73,36 @@ def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, mon
     assert [settings.seed for settings, _ in called[way]] == list(dict.fromkeys(numbers))
 
 
-def test_a_seed_that_cannot_start_says_why(tmp_path, monkeypatch, capsys):
-    run_folder.prepare(tmp_path, replace(TINY, batch=7), resume=True)
-    job = {"settings": TINY.to_json(), "folder": str(tmp_path), "plan": asdict(PLAN)}
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps(job)))
-    main()
-    kind, answer = json.loads(capsys.readouterr().out)
-    assert kind == "answer"
-    assert "seed 0: " in answer["failed"]
-    assert "batch = 7 there and 4 here" in answer["failed"]
+class Deadly:
+    """A folder that ends the process which it is handed to."""
+
+    def __reduce__(self):
+        return os._exit, (3,)
+
+    def __str__(self):
+        return "deadly"
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("exit 3", r"seed 0 ended without a result \(exit code 3\): call again; seed 1 ended"),
-        ("""echo '["answer", {"failed": "seed N: no luck"}]'""", "seed N: no luck; seed N: no luck"),
-    ],
-)
-def test_seeds_that_end_without_a_result(tmp_path, monkeypatch, script, message):
-    shell = tmp_path / "python"
-    shell.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n")
-    shell.chmod(0o700)
-    monkeypatch.setattr("sys.executable", str(shell))
-    with pytest.raises(SeedFailed, match=message):
-        run_seeds(TINY, (0, 1), tmp_path, PLAN)
+def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tmp_path):
+    run_folder.prepare(tmp_path / "0", replace(TINY, batch=7), resume=True)
+    jobs = [(TINY.with_seed(0), tmp_path / "0"), (TINY.with_seed(1), Deadly()), (TINY.with_seed(2), tmp_path / "2")]
+    events = []
+    with pytest.raises(SeedFailed) as caught:
+        seeds._side_by_side(jobs, PLAN, events.append)
+    why, died = str(caught.value).split("; seed 1: ")
+    assert why.startswith("seed 0: ")
+    assert "batch = 7 there and 4 here" in why
+    assert died == "its process died and left no result: call again"
+    assert {event.seed for event in events} == {2}
+    assert json.loads((tmp_path / "2" / "result.json").read_text())["end"] == "steps"
+
+
+def test_no_seed_is_begun_after_a_stop(tmp_path):
+    stop = Stop()
+    stop.asked = True
+    answer = seeds._in_a_process(TINY, tmp_path / "seed-0", PLAN, lambda _: None, stop)
+    assert (answer["end"], answer["step"]) == ("interrupted", 0)
+    assert not (tmp_path / "seed-0").exists()
 
 
 def test_ctrl_c_reaches_every_seed(tmp_path):
