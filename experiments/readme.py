@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import results_io, tables
+from experiments import results_io, script, tables
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
@@ -172,10 +172,10 @@ def regenerated(text: str) -> str:
 
 
 def main() -> None:
-    """Rewrite the files in place."""
+    """Write the tables of results in README.md and experiments/README.md anew, in place."""
     for path in FILES:
         write_atomically(path, regenerated(path.read_text(encoding="utf-8")).encode())
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.benchmarks.scans import inputs
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.training.settings import PRECISIONS, Settings, preset
@@ -44,7 +44,7 @@ Shape = tuple[int, int, int, int]
 
 
 def main() -> None:
-    """Measure, write results/bench_gpu.json, print the tables."""
+    """Measure scans and training steps on a GPU, write results/bench_gpu.json, print the tables."""
     if not torch.cuda.is_available():
         raise SystemExit(
             "experiments.benchmarks.gpu measures a GPU, and torch sees no CUDA device here: run it where one is"
@@ -189,4 +189,4 @@ def tables(document: dict[str, Any]) -> list[Table]:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -13,13 +13,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from typing import TypeVar
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from experiments import results_io
+from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise
 
 T = TypeVar("T")
@@ -148,15 +150,8 @@ def peak_mebibytes() -> float:
 
 def main() -> None:
     """Run every job in a process of its own; write results/bench_machines.json and print the table."""
-    if len(sys.argv) > 1:
-        print(json.dumps(JOBS[sys.argv[1]]()))
-        return
-    results = {}
-    for name in JOBS:
-        process = subprocess.run(
-            [sys.executable, "-m", "experiments.benchmarks.machines", name], capture_output=True, text=True, check=True
-        )
-        results[name] = json.loads(process.stdout)
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        results = {name: pool.submit(job).result() for name, job in JOBS.items()}
     path = results_io.write("bench_machines", results, "python -m experiments.benchmarks.machines")
     table = Table("job", "seconds", "besides")
     for name, result in results.items():
@@ -170,4 +165,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

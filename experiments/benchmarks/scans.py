@@ -17,7 +17,7 @@ from rich.progress import track
 from rich.table import Table
 from torch import Tensor
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
 from fsa2lrnn.lrnn.scans import METHODS, scan, scan_tokens
 
@@ -43,7 +43,7 @@ _LONGEST_QUADRATIC = 500  # letters up to which the authors' Sequential is run: 
 
 
 def main() -> None:
-    """Measure, write results/bench_scans.json and results/bench_scan_lengths.json, print the tables."""
+    """Measure the scans on the CPU, write results/bench_scans.json and bench_scan_lengths.json, print the tables."""
     torch.set_num_threads(THREADS)
     rows = [measure(*shape) for shape in track(SHAPES, description="scans", transient=True)]
     lengths = [measure_length(length) for length in LENGTHS]
@@ -145,4 +145,4 @@ def interleaved(actions: dict[str, Callable[[], None]], turns: int) -> dict[str,
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

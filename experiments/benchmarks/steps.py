@@ -7,20 +7,20 @@ In the same turns, the matrix products that the deep layers' gates cannot do wit
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
 from experiments.benchmarks.scans import interleaved
 from fsa2lrnn.lrnn.connection import connect
@@ -39,11 +39,10 @@ Forward = Callable[[LRNN, Tensor], Tensor]
 Scan = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def main() -> None:
-    """Measure, write results/bench_steps.json, print the table."""
-    parser = argparse.ArgumentParser(description="Training steps, ours and the authors'")
-    parser.add_argument("--threads", type=int, nargs="+", default=THREADS)
-    threads = parser.parse_args().threads
+def main(
+    threads: Annotated[list[int], typer.Option(min=1, help="threads of torch; repeatable")] = THREADS,
+) -> None:
+    """Measure whole training steps on the CPU, write results/bench_steps.json, print the table."""
     cases = [(preset("released", task), n) for task in TASKS for n in threads]
     rows = [measure(*case) for case in track(cases, description="steps", transient=True)]
     path = results_io.write("bench_steps", rows, "python -m experiments.benchmarks.steps")
@@ -172,4 +171,4 @@ def matrix_products(layers: list[nn.Module], n_inputs: int) -> Callable[[], None
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

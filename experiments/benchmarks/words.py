@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from experiments import results_io
+from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.graph_kernels import walk, walk_words
 from fsa2lrnn.leaps import Leaps
@@ -38,7 +38,7 @@ def counter(n: int) -> MooreMachine:
 
 
 def main() -> None:
-    """Measure, write results/bench_words.json, print the table."""
+    """Measure long words on compiled machines, write results/bench_words.json, print the table."""
     machines: dict[str, tuple[MooreMachine, str | None]] = {
         f"a's counted modulo {n}": (counter(n), COUNTING[n]) for n in COUNTING
     }
@@ -110,4 +110,4 @@ def _rates(actions: dict[str, tuple[int, Callable[[], object]]]) -> dict[str, fl
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

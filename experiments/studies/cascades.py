@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from experiments import results_io
+from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
@@ -80,7 +80,7 @@ NOTES = {
 
 
 def main() -> None:
-    """Decompose, compile, prove and compare; write results/cascade_table.json, print the table."""
+    """Decompose, compile, prove and compare machines; write results/cascade_table.json, print the table."""
     references = [reference_row(r) for r in track(REFERENCES, description="references", transient=True)]
     machines = [row(source) for source in track(MACHINES, description="machines", transient=True)]
     drawn = [row(source) for source in track(RANDOM, description="random machines", transient=True)]
@@ -265,4 +265,4 @@ def _cells(line: dict) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Column, Table
 
-from experiments import results_io
+from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.families import Impossibility, Witness, represent
 from fsa2lrnn.families.identities import FORCED
@@ -41,7 +41,7 @@ WORDS, LONGEST = 50, 500  # random words on which a layer with rotations is comp
 
 
 def main() -> None:
-    """Decide, check and run; write results/families_table.json, print the table."""
+    """Decide which family represents which machine, check, write results/families_table.json, print the table."""
     sources = (*TRIED, *SERIES)
     rows = [row(source) for source in track(sources, description="machines", transient=True)]
     drawn = summary(list(track(RANDOM, description="random machines", transient=True)))
@@ -127,4 +127,4 @@ def _cell(found: dict) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

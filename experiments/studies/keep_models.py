@@ -7,16 +7,16 @@ several hundred: its gates compute nothing else. One of several layers is kept a
 
 from __future__ import annotations
 
-import argparse
 import json
-from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
+from experiments import script
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
@@ -82,18 +82,17 @@ def _command(settings: Settings) -> str:
     return f'fsa2lrnn train "{settings.task}" --out FOLDER --seeds {settings.seed}{steps}{sets}'
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Keep every ended run of the folders; print what was kept."""
-    parser = argparse.ArgumentParser(description="Keep trained models small, with how they came about")
-    parser.add_argument("folders", nargs="+", type=Path, help="what `fsa2lrnn train --out` was given")
-    parser.add_argument("--to", type=Path, default=MODELS, help="where a folder of the same name is made")
-    given = parser.parse_args(arguments)
+def main(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --out` was given")],
+    to: Annotated[Path, typer.Option(help="where a folder of the same name is made")] = MODELS,
+) -> None:
+    """Keep every ended run of the folders small, with how it came about; print what was kept."""
     shown = Table("model", "task", "step", "best on the way", "kept as", "KB")
-    for folder in given.folders:
+    for folder in folders:
         for run in sorted(folder.glob("seed-*"), key=lambda path: int(path.name.partition("-")[2])):
-            to = given.to / folder.name / run.name
-            facts = keep(run, to)
-            size = to.with_suffix(".safetensors").stat().st_size / 1000
+            kept = to / folder.name / run.name
+            facts = keep(run, kept)
+            size = kept.with_suffix(".safetensors").stat().st_size / 1000
             best = f"{facts['paper_protocol']['accuracy']:.3f}"
             name = f"{folder.name}/{run.name}"
             shown.add_row(name, facts["task"], f"{facts['step']:,}", best, facts["kept_as"], f"{size:.1f}")
@@ -101,4 +100,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

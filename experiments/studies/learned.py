@@ -7,23 +7,23 @@ that a second call goes on where the first stopped; a model whose weights have c
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Annotated, Any
 
 import torch
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.report.judgement import REPAIRS, judge
 
@@ -32,22 +32,25 @@ ACCURATE = 0.95  # at length 500, from which a model counts as one that has lear
 SHORT = 100  # letters
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Judge what has not been judged yet, write results/learned.json, print the table."""
-    parser = argparse.ArgumentParser(description="Judge every kept model")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("names", nargs="*", default=[], help="these anew, sum5/seed-0; unless given, all that are due")
-    which.add_argument("--fresh", action="store_true", help="judge all anew")
-    parser.add_argument("--processes", type=int, default=1, help="models judged at once, on a thread each")
-    given = parser.parse_args(arguments)
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME…", help="these anew, sum5/seed-0; by default all that are due")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="judge all anew")] = False,
+    processes: Annotated[int, typer.Option(min=1, help="models judged at once, on a thread each")] = 1,
+) -> None:
+    """Judge the kept models that have not been judged yet, write results/learned.json, print the table."""
     paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
-    if unknown := [name for name in given.names if name not in paths]:
-        parser.error(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
-    rows = {} if given.fresh else {name: row for name, row in known().items() if name in paths}
+    names = names or []
+    if unknown := [name for name in names if name not in paths]:
+        raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
+    if names and fresh:
+        raise UnsupportedFormat(f"--fresh judges all anew: leave {', '.join(names)} out, or --fresh")
+    rows = {} if fresh else {name: row for name, row in known().items() if name in paths}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
-    due = given.names or [name for name in paths if rows.get(name, {}).get("file_sha256") != digests[name]]
+    due = names or [name for name in paths if rows.get(name, {}).get("file_sha256") != digests[name]]
     spawned = get_context("spawn")
-    with ProcessPoolExecutor(given.processes, spawned, torch.set_num_threads, (1,)) as pool:
+    with ProcessPoolExecutor(processes, spawned, torch.set_num_threads, (1,)) as pool:
         futures = {pool.submit(judged, paths[name]): name for name in due}
         for future in as_completed(futures):
             name = futures[future]
@@ -131,4 +134,4 @@ def _mended(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -7,12 +7,13 @@ experiments/sweeps/NAME.toml --out FOLDER`. The cells go to results/sweep_NAME.j
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
 from rich.console import Console
 
-from experiments import results_io
+from experiments import results_io, script
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.grid import Sweep, read
 from fsa2lrnn.training.sweep import SUMMARY, table
@@ -20,13 +21,13 @@ from fsa2lrnn.training.sweep import SUMMARY, table
 SWEEPS = Path(__file__).parent.parent / "sweeps"
 
 
-def main() -> None:
-    """Read the folder, write the results, print the table."""
-    if len(sys.argv) != 3:
-        raise SystemExit("give a sweep and its folder: python -m experiments.studies.sweeps families runs/families")
-    name, folder = sys.argv[1:]
+def main(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="of experiments/sweeps/NAME.toml")],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="where it ran")],
+) -> None:
+    """Read the summary of a sweep, write results/sweep_NAME.json, print the table."""
     values = read(SWEEPS / f"{name}.toml")
-    cells = json.loads((Path(folder) / SUMMARY).read_text(encoding="utf-8"))
+    cells = json.loads((folder / SUMMARY).read_text(encoding="utf-8"))
     sweep = Sweep.from_dict(values)
     wanted = list(dict.fromkeys((trial.task, trial.network, trial.setting) for trial in sweep.trials))
     if [(cell["task"], cell["network"], cell["setting"]) for cell in cells] != wanted:
@@ -37,4 +38,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

@@ -7,21 +7,21 @@ ended, the accuracy that the paper's protocol gives, and the last checkpoint's o
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.table import Table
 
-from experiments import results_io
+from experiments import results_io, script
 
 
-def main() -> None:
-    """Read the folders, write results/training.json, print the table."""
-    if len(sys.argv) < 2:
-        raise SystemExit("give the folders of the runs: python -m experiments.studies.training runs/sum5 runs/even5")
-    tasks = [gathered(json.loads((Path(folder) / "result.json").read_text("utf-8"))) for folder in sys.argv[1:]]
+def main(
+    folders: Annotated[list[Path], typer.Argument(metavar="FOLDER…", help="what `fsa2lrnn train --out` was given")],
+) -> None:
+    """Gather what runs wrote in their folders, write results/training.json, print the table."""
+    tasks = [gathered(json.loads((folder / "result.json").read_text("utf-8"))) for folder in folders]
     path = results_io.write("training", tasks, "python -m experiments.studies.training FOLDER…")
     table = Table("task", "seed", "steps", "best on the way, at 500", "length", "last output right", "whole word right")
     for task in tasks:
@@ -45,4 +45,4 @@ def gathered(document: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    script.run(main)

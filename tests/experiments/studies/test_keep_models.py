@@ -55,7 +55,7 @@ def test_the_command_of_released_settings_is_short(runs, tmp_path, monkeypatch):
 
 def test_several_layers_are_kept_as_they_are(runs, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    main([str(runs / "two"), str(runs / "one"), "--to", str(tmp_path)])
+    main([runs / "two", runs / "one"], tmp_path)
     shown = capsys.readouterr().out
     assert [line.split()[1] for line in shown.splitlines() if "seed-" in line] == [
         "two/seed-0",

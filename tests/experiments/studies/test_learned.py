@@ -8,6 +8,7 @@ from experiments import results_io
 from experiments.studies import learned as learned_table
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import main, summary, table
+from fsa2lrnn.errors import UnsupportedFormat
 
 COMMITTED = results_io.read("learned")["results"]
 
@@ -57,26 +58,26 @@ def rows(folder):
 
 
 def test_a_row_is_judged_once(folder, judged):
-    main([])
-    main([])
+    main()
+    main()
     assert judged == ["seed-0", "seed-1"]
     (folder / "t5" / "seed-0.safetensors").write_bytes(b"other weights")
-    main([])
+    main()
     assert judged[2:] == ["seed-0"]
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
 
 
 def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
-    main([])
+    main()
     main(["t5/seed-1"])
     assert judged == ["seed-0", "seed-1", "seed-1"]
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
-    main(["--fresh"])
+    main(fresh=True)
     assert judged[3:] == ["seed-0", "seed-1"]
 
 
 def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):
-    main([])
+    main()
     (folder / "t5" / "seed-0.safetensors").unlink()
     main(["t5/seed-1"])
     assert rows(folder) == ["t5/seed-1"]
@@ -84,12 +85,11 @@ def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged
 
 
 @pytest.mark.usefixtures("judged")
-def test_names_that_are_no_models_are_refused(folder, capsys):
-    with pytest.raises(SystemExit, match="2"):
+def test_names_that_are_no_models_are_refused(folder):
+    with pytest.raises(UnsupportedFormat, match="no model t5/seed-9: there are t5/seed-0, t5/seed-1"):
         main(["t5/seed-9"])
-    assert "no model t5/seed-9: there are t5/seed-0, t5/seed-1" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        main(["--fresh", "t5/seed-0"])
+    with pytest.raises(UnsupportedFormat, match="--fresh judges all anew: leave t5/seed-0 out, or --fresh"):
+        main(["t5/seed-0"], fresh=True)
     assert not (folder / "learned.json").exists()
 
 

@@ -1,11 +1,11 @@
 """Only the cells that a sweep asks for become its results."""
 
 import json
-import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.studies import sweeps as sweep_table
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.grid import Sweep, read
@@ -26,8 +26,7 @@ def gather(tmp_path, monkeypatch):
 
     def run(cells):
         (tmp_path / SUMMARY).write_text(json.dumps(cells))
-        monkeypatch.setattr(sys, "argv", ["sweep_table", "mine", str(tmp_path)])
-        sweep_table.main()
+        sweep_table.main("mine", tmp_path)
         return results_io.read("sweep_mine")
 
     return run
@@ -48,10 +47,10 @@ def test_cells_of_another_sweep_are_refused(gather, cells):
         gather(cells)
 
 
-def test_a_sweep_and_a_folder_are_asked_for(monkeypatch):
-    monkeypatch.setattr(sys, "argv", ["sweep_table", "families"])
-    with pytest.raises(SystemExit, match="give a sweep and its folder"):
-        sweep_table.main()
+def test_a_sweep_and_a_folder_are_asked_for():
+    asked = CliRunner().invoke(script.app(sweep_table.main), ["families"])
+    assert asked.exit_code == 2
+    assert "Missing argument 'FOLDER'" in asked.output
 
 
 def test_the_committed_results_are_those_of_the_committed_sweep():

@@ -1,6 +1,7 @@
 import pytest
+from typer.testing import CliRunner
 
-from experiments import results_io
+from experiments import results_io, script
 from experiments.studies import training as training_table
 
 
@@ -17,10 +18,10 @@ def test_places_of_files_are_left_out_and_the_command_is_said():
     assert [list(seed) for seed in found["seeds"]] == [["seed", "step", "last_checkpoint"]] * 2
 
 
-def test_folders_are_asked_for(monkeypatch):
-    monkeypatch.setattr("sys.argv", ["training_table"])
-    with pytest.raises(SystemExit, match="give the folders of the runs"):
-        training_table.main()
+def test_folders_are_asked_for():
+    asked = CliRunner().invoke(script.app(training_table.main), [])
+    assert asked.exit_code == 2
+    assert "Missing argument 'FOLDER…'" in asked.output
 
 
 def test_the_committed_results_are_whole():
