@@ -13,6 +13,7 @@ from typing import IO, Any
 import numpy as np
 
 from fsa2lrnn.errors import InvalidMachine, InvalidWord, UnsupportedFormat
+from fsa2lrnn.reading import shown
 
 Word = Iterable[Hashable] | str
 Alphabet = tuple[Hashable, ...]
@@ -184,14 +185,16 @@ def to_json(symbol: Hashable) -> Any:
 
 
 def from_json(value: Any) -> Hashable:
-    """Inverse of `to_json`; raises `UnsupportedFormat` on JSON that it did not write."""
-    if value is None or isinstance(value, str | int | float):
+    """Inverse of `to_json`; raises `UnsupportedFormat` on JSON that it did not write, and on what is no number."""
+    if value is None or (isinstance(value, str | int | float) and value == value):
         return value
     if isinstance(value, dict) and len(value) == 1:
         (tag, items), *_ = value.items()
         if tag in ("tuple", "frozenset") and isinstance(items, list):
             return (tuple if tag == "tuple" else frozenset)(from_json(item) for item in items)
-    raise UnsupportedFormat(f"{value!r} is not a symbol: expected a string, number, boolean, null or a tagged tuple")
+    raise UnsupportedFormat(
+        f"{shown(value)} is not a symbol: expected a string, number, boolean, null or a tagged tuple"
+    )
 
 
 def show(symbol: Hashable) -> str:

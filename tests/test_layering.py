@@ -17,23 +17,24 @@ MAY_IMPORT = {
     "fsa2lrnn.extras": {"errors"},
     "fsa2lrnn.files": set(),
     "fsa2lrnn.graph_kernels": set(),
+    "fsa2lrnn.reading": {"errors"},
     "fsa2lrnn.rows": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
-    "fsa2lrnn.symbols": {"errors"},
+    "fsa2lrnn.symbols": {"errors", "reading"},
     "fsa2lrnn.leaps": {"graph_kernels"},
-    "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "symbols"},
+    "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "reading", "symbols"},
     "fsa2lrnn.decomposition": {"automata", "errors", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
-    "fsa2lrnn.families": {"automata", "compile", "errors", "recurrence", "symbols", "lower", "lrnn"},
-    "fsa2lrnn.lrnn": {"errors", "extras", "files", "graph_kernels", "leaps", "symbols"},
+    "fsa2lrnn.families": {"automata", "compile", "errors", "recurrence", "symbols"},
+    "fsa2lrnn.lrnn": {"errors", "extras", "files", "graph_kernels", "leaps", "reading", "symbols"},
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
     "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {"automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols"},
-    "fsa2lrnn.judge": {"automata", "errors", "extraction", "extras", "files", "lrnn", "recurrence", "symbols"},
+    "fsa2lrnn.judge": {"automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols"},
     "fsa2lrnn.testing": {"automata", "errors", "extras", "lrnn", "recurrence", "symbols"},
-    "fsa2lrnn.training": {"automata", "compile", "errors", "extras", "files", "lower", "lrnn", "recurrence"},
+    "fsa2lrnn.training": {"automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence"},
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn"},
     "fsa2lrnn.report": {
         "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
@@ -45,8 +46,8 @@ MAY_IMPORT = {
     "experiments": {"fsa2lrnn"},
 }  # fmt: skip
 TORCH_FREE = (
-    "errors", "extras", "files", "graph_kernels", "rows", "symbols", "automata", "decomposition", "gates", "recurrence",
-    "compile", "families",
+    "errors", "extras", "files", "graph_kernels", "reading", "rows", "symbols", "automata", "decomposition", "gates",
+    "recurrence", "compile", "families",
 )  # fmt: skip
 
 

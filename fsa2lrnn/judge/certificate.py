@@ -1,28 +1,29 @@
 """Certificates: up to which length a model is proved right on every word, and the sets that the proof rests on.
 
-One JSON file holds all of it. `fsa2lrnn.judge.check` says what each number means, and judges.
+One JSON file holds all of it. `fsa2lrnn.judge.check` says what each number means, and judges. Every field there is gets
+checked: a field that nothing asks for is refused here, and so is one that only the other method has.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-import zlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from types import NoneType
 from typing import Any, cast
 
 import numpy as np
 
-from fsa2lrnn.automata.formats.json_file import from_json as machine_from_json
+from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.judge.packing import Unpacking, pack
+from fsa2lrnn.reading import check_fields, parse_json, read, shown
 
 FORMAT = "fsa2lrnn-certificate"
 VERSION = 1
 METHODS = ("sets", "enumeration")
+_OF_SETS = ("margins", "slack", "tube")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ class Sets:
     lower: np.ndarray
     upper: np.ndarray
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Tail:
@@ -61,6 +65,9 @@ class Tail:
     radius: np.ndarray
     ball: np.ndarray
     steps: int | None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +95,9 @@ class Tube:
     directions: np.ndarray
     stored: tuple[Sets, ...] = ()
     tail: tuple[Tail, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +130,7 @@ class Certificate:
     tube: Tube | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.method not in METHODS:
             raise UnsupportedFormat(f"method {self.method!r} is not known: one of {', '.join(METHODS)}")
         if (self.method == "sets") != (self.tube is not None):
@@ -130,6 +141,10 @@ class Certificate:
             raise UnsupportedFormat(
                 f"margins of shape {self.margins.shape} and dtype {self.margins.dtype}: they are a row of float64"
             )
+        if self.method == "enumeration" and (len(self.margins) or self.slack):
+            raise UnsupportedFormat("margins and slack are of sets: an enumeration bounds neither, and claims neither")
+        if not self.scans or len(set(self.scans)) < len(self.scans):
+            raise UnsupportedFormat(f"scans = {self.scans}: name at least one, each once")
 
     @property
     def memory(self) -> int:
@@ -142,39 +157,27 @@ class Certificate:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back. Raises `UnsupportedFormat` for symbols that JSON can't hold."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            **_plain(self, leave_out=("machine", "tube", "scans")),
-            "scans": list(self.scans),
-            "machine": json.loads(self.machine.to_json()),
-            "tube": None if self.tube is None else _tube_to_json(self.tube),
-        }
+        value = _plain(self)
+        if self.method == "enumeration":
+            value = {name: part for name, part in value.items() if name not in _OF_SETS}
+        return {"format": FORMAT, "version": VERSION, **value}
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Certificate:
+    def from_json(cls, value: Any) -> Certificate:
         """Inverse of `to_json`. Raises `UnsupportedFormat` for anything else."""
-        if value.get("format") != FORMAT or value.get("version") != VERSION:
+        if not isinstance(value, dict):
+            raise UnsupportedFormat(f"{shown(value)} is no certificate: expected is a JSON object")
+        rest = dict(cast("dict[str, Any]", value))
+        form = rest.pop("format", None), rest.pop("version", None)
+        if form != (FORMAT, VERSION) or type(form[1]) is not int:
             raise UnsupportedFormat(
-                f"format {value.get('format')!r}, version {value.get('version')!r}: this reads {FORMAT!r}, {VERSION}"
+                f"format {shown(form[0])}, version {shown(form[1])}: this reads {FORMAT!r}, {VERSION}"
             )
-        try:
-            tube = value["tube"]
-            return cls(
-                horizon=_typed(value["horizon"], int, NoneType),
-                margins=_array(value["margins"]),
-                method=_typed(value["method"], str),
-                dtype=_typed(value["dtype"], str),
-                scans=tuple(_typed(scan, str) for scan in _typed(value["scans"], list)),
-                slack=float(_typed(value["slack"], int, float)),
-                sha256=_typed(value["sha256"], str),
-                machine=machine_from_json(json.dumps(value["machine"])),
-                tube=None if tube is None else _tube_from_json(tube),
-            )
-        except Fsa2LrnnError:
-            raise
-        except (KeyError, TypeError, ValueError, OverflowError, zlib.error) as error:
-            raise UnsupportedFormat(f"the certificate is damaged ({type(error).__name__}: {error})") from error
+        if rest.get("method") == "enumeration":
+            if extra := [name for name in _OF_SETS if name in rest]:
+                raise UnsupportedFormat(f"{', '.join(extra)}: an enumeration has none, and nothing would check it")
+            rest |= {"margins": pack(np.zeros(0)), "slack": 0}
+        return read(cls, rest, "certificate", {np.ndarray: Unpacking().unpack, MooreMachine: json_file.from_value})
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file, atomically. Raises `OSError` as the file system does."""
@@ -184,67 +187,17 @@ class Certificate:
     def load(cls, path: str | Path) -> Certificate:
         """Read what `save` wrote. Raises `UnsupportedFormat` for a file that is damaged or foreign, else `OSError`."""
         try:
-            value = json.loads(Path(path).read_bytes())
-        except (ValueError, RecursionError) as error:
-            raise UnsupportedFormat(f"{path} is damaged or no JSON file ({error}): certify the model again") from error
-        if not isinstance(value, dict):
-            raise UnsupportedFormat(f"{path} holds no certificate, but a JSON {type(value).__name__}")
-        return cls.from_json(cast("dict[str, Any]", value))
+            return cls.from_json(parse_json(Path(path).read_bytes(), str(path)))
+        except Fsa2LrnnError as error:
+            raise UnsupportedFormat(f"{path} holds no certificate ({error}): certify the model again") from error
 
 
-def _tube_to_json(tube: Tube) -> dict[str, Any]:
-    return {
-        **_plain(tube, leave_out=("stored", "tail")),
-        "stored": [_plain(sets) for sets in tube.stored],
-        "tail": [{**_plain(tail, leave_out=("sets",)), "sets": _plain(tail.sets)} for tail in tube.tail],
-    }
-
-
-def _tube_from_json(value: dict[str, Any]) -> Tube:
-    stored = tuple(_read(Sets, sets) for sets in _typed(value["stored"], list))
-    tail = tuple(_read(Tail, {**ramp, "sets": _read(Sets, ramp["sets"])}) for ramp in _typed(value["tail"], list))
-    return _read(Tube, {**value, "stored": stored, "tail": tail})
-
-
-def _read(kind: type[Any], value: dict[str, Any]) -> Any:
-    """An object of a data class. Raises `KeyError` or `TypeError` for a field that is missing or of another type."""
-    return kind(**{field.name: _decoded(str(field.type), value[field.name]) for field in fields(kind)})
-
-
-def _decoded(kind: str, value: Any) -> Any:
-    if kind == "np.ndarray":
-        return _array(value)
-    if kind in ("int", "int | None"):
-        return _typed(value, int, *([NoneType] if kind == "int | None" else []))
-    return value  # sets and tails, read before
-
-
-def _typed(value: Any, *kinds: type) -> Any:
-    """The value, if it is of one of these types; True is no number."""
-    if type(value) not in kinds:
-        raise TypeError(f"{value!r} in place of {' or '.join(kind.__name__ for kind in kinds)}")
-    return value
-
-
-def _plain(data: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    named = {field.name: getattr(data, field.name) for field in fields(data) if field.name not in leave_out}
-    return {name: _packed(cast("np.ndarray", x)) if isinstance(x, np.ndarray) else x for name, x in named.items()}
-
-
-def _packed(x: np.ndarray) -> dict[str, Any]:
-    """Base64 of the compressed entries, little-endian; float32 where that loses nothing."""
-    fits = x.dtype == np.float64 and bool((np.abs(x) <= np.finfo(np.float32).max).all())
-    narrow = x.astype(np.float32) if fits else x
-    kept = narrow if np.array_equal(narrow, x) else x
-    entries = np.ascontiguousarray(kept.astype(kept.dtype.newbyteorder("<"))).tobytes()
-    data = base64.b64encode(zlib.compress(entries, 9)).decode()
-    return {"dtype": kept.dtype.name, "shape": list(x.shape), "data": data}
-
-
-def _array(value: dict[str, Any]) -> np.ndarray:
-    if value["dtype"] not in ("bool", "int64", "float32", "float64"):
-        raise UnsupportedFormat(f"an array of {value['dtype']!r}: bool, int64, float32 or float64 are read")
-    kind = np.dtype(value["dtype"]).newbyteorder("<")
-    flat = np.frombuffer(zlib.decompress(base64.b64decode(value["data"], validate=True)), kind)
-    wide = np.float64 if flat.dtype.kind == "f" else kind.newbyteorder("=")
-    return flat.reshape(value["shape"]).astype(wide)
+def _plain(data: Any) -> Any:
+    """What JSON holds of a certificate and its parts."""
+    if isinstance(data, np.ndarray):
+        return pack(data)
+    if isinstance(data, MooreMachine):
+        return json_file.to_value(data)
+    if isinstance(data, tuple):
+        return [_plain(part) for part in cast("tuple[Any, ...]", data)]
+    return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data

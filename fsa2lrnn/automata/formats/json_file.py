@@ -15,9 +15,10 @@ from typing import Any, cast
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES
-from fsa2lrnn.automata.formats.graph import Problem, problem_report
+from fsa2lrnn.automata.formats.graph import PROBLEMS_SHOWN, Problem, problem_report
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
+from fsa2lrnn.reading import parse_json, shown
 
 FORMAT = "fsa2lrnn-machine"
 VERSION = 1
@@ -34,17 +35,24 @@ def to_json(machine: MooreMachine) -> str:
     >>> from_json(to_json(m)) == m
     True
     """
-    values = {
+    value = to_value(machine)
+    rows = ",\n".join(f"    {row}" for row in value.pop("delta"))
+    lines = [f"  {json.dumps(name)}: {json.dumps(part)}," for name, part in value.items()]
+    return "\n".join(["{", *lines, '  "delta": [', rows, "  ]", "}", ""])
+
+
+def to_value(machine: MooreMachine) -> dict[str, Any]:
+    """The JSON object of `to_json`."""
+    labels = {} if machine.labels is None else {"labels": [label_to_json(label) for label in machine.labels]}
+    return {
         "format": FORMAT,
         "version": VERSION,
         "alphabet": [symbols.to_json(letter) for letter in machine.alphabet],
         "outputs": [symbols.to_json(output) for output in machine.outputs],
         "start": machine.start,
-        "labels": None if machine.labels is None else [label_to_json(label) for label in machine.labels],
+        **labels,
+        "delta": machine.delta.tolist(),
     }
-    lines = [f"  {json.dumps(name)}: {json.dumps(value)}," for name, value in values.items() if value is not None]
-    rows = ",\n".join(f"    {row}" for row in machine.delta.tolist())
-    return "\n".join(["{", *lines, '  "delta": [', rows, "  ]", "}", ""])
 
 
 def label_to_json(label: Hashable) -> Any:
@@ -64,43 +72,44 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
         BudgetExceeded: if the table has more than ten million entries.
     """
     try:
-        loaded = json.loads(text)
-    except json.JSONDecodeError as fault:
-        raise InvalidMachine(
-            f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
-        ) from None
-    except RecursionError:
-        raise BudgetExceeded(
-            f"{origin}: the JSON is nested too deeply to be read: a machine has lists of lists, no more"
-        ) from None
-    except ValueError as fault:  # an integer of more than 4,300 digits
-        raise InvalidMachine(f"{origin}: {fault}: states are small numbers") from None
-    value: dict[str, Any] = cast("dict[str, Any]", loaded) if isinstance(loaded, dict) else {}
-    if value.get("format") != FORMAT:
+        value = parse_json(text, origin)
+    except UnsupportedFormat as fault:
+        raise InvalidMachine(str(fault)) from None
+    return from_value(value, origin)
+
+
+def from_value(value: Any, origin: str = "the JSON value") -> MooreMachine:
+    """A machine from the object of `to_value`; raises as `from_json` does."""
+    if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise UnsupportedFormat(
             f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '
             "writes it"
         )
-    version = value.get("version")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise UnsupportedFormat(f'{origin}: "version" is {version!r}, expected {VERSION}: write the file again')
+    parts = cast("dict[str, Any]", value)
+    version = parts.get("version")
+    if type(version) is not int or version < 1:
+        raise UnsupportedFormat(f'{origin}: "version" is {shown(version)}, expected {VERSION}: write the file again')
     if version > VERSION:
         raise UnsupportedFormat(
-            f"{origin} has format version {version}, this fsa2lrnn reads up to {VERSION}: install a newer fsa2lrnn"
+            f"{origin} has format version {shown(version)}, this fsa2lrnn reads up to {VERSION}: install a newer "
+            "fsa2lrnn"
         )
-    return _machine(value, origin)
+    return _machine(parts, origin)
 
 
 def _machine(value: dict[str, Any], origin: str) -> MooreMachine:
     problems = [Problem(f'"{name}" is missing: add it') for name in _REQUIRED if name not in value]
     known = {"format", "version", "labels", *_REQUIRED}
-    problems += [Problem(f"{name!r} is not known: remove it") for name in value if name not in known]
+    unknown = [name for name in value if name not in known]
+    problems += [Problem(f"{shown(name)} is not known: remove it") for name in unknown[:PROBLEMS_SHOWN]]
     read = {name: _symbols(value, name, problems) for name in ("alphabet", "outputs", "labels")}
     delta = cast("list[Any]", value["delta"]) if isinstance(value.get("delta"), list) else None
     if delta is None or not all(isinstance(row, list) for row in delta):
         problems.append(Problem('"delta" is no list of lists: give one list a letter, in it one number a state'))
     elif sum(len(row) for row in delta) > MAX_TABLE_ENTRIES:
         raise BudgetExceeded(f"{origin}: the table has more than {MAX_TABLE_ENTRIES:,} entries: minimise the machine")
+    elif true := [a for a, row in enumerate(delta) if bool in set(map(type, row))]:  # numpy would take it for 1
+        problems.append(Problem(f'"delta"[{true[0]}] holds true or false: give the number of a state'))
     elif all(name in value for name in _REQUIRED):
         try:
             machine = MooreMachine(delta, read["outputs"], value["start"], read["alphabet"], read["labels"] or None)
@@ -124,6 +133,7 @@ def _symbols(value: dict[str, Any], name: str, problems: list[Problem]) -> list[
         try:
             found.append(symbols.from_json(item))
         except UnsupportedFormat as fault:
-            problems.append(Problem(f'"{name}"[{i}]: {fault}'))
             found.append(object())
+            if len(problems) < PROBLEMS_SHOWN:
+                problems.append(Problem(f'"{name}"[{i}]: {fault}'))
     return found

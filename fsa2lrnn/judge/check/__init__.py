@@ -16,11 +16,12 @@ docs/theory.md):
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 
 import numpy as np
 import torch
 
-from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.certificate import Certificate, Tube
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
 from fsa2lrnn.judge.goal import target
@@ -28,6 +29,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
 _MOST_PAIRS = 1 << 20  # (joint state, letter) of an enumeration: many times what the search asks for
+_MOST_STEPS = 1 << 14  # four times as many as the search walks
 SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner products in some order
 
 
@@ -84,9 +86,10 @@ def _check_sets(certificate: Certificate, tables: SwitchedAffine) -> None:
         raise CertificateRefused(f"slack = {slack}: what tables may differ by is a number of at least 0")
     if unknown := set(certificate.scans) - set(SCANS):
         raise CertificateRefused(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
-    replay = Replay(tables, target(tables, certificate.machine), tube, slack)
     claimed = certificate.margins
     steps = len(claimed) - bool(tube.tail)
+    replay = Replay(tables, target(tables, certificate.machine), tube, slack)
+    _check_lengths(tube, steps)
     if not tube.tail and certificate.horizon != steps:
         raise CertificateRefused(f"{steps} margins for a horizon of {certificate.horizon}: there is one a length")
     sets = None
@@ -101,6 +104,19 @@ def _check_sets(certificate: Certificate, tables: SwitchedAffine) -> None:
     _check_margin(claimed[-1], margin, "in the tail")
     if end is not None and (certificate.horizon is None or certificate.horizon > end):
         raise CertificateRefused(f"the tail ends at length {end:,}, before the horizon {certificate.horizon}")
+
+
+def _check_lengths(tube: Tube, steps: int) -> None:
+    """Every set that is stored has its turn, and takes a bounded time."""
+    if steps > _MOST_STEPS:
+        raise CertificateRefused(f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
+    lengths = [sets.length for sets in tube.stored]
+    if any(after <= before for before, after in pairwise([tube.start, *lengths])) or max(lengths, default=0) > steps:
+        raise CertificateRefused(
+            f"sets are stored at the lengths {lengths}: they must rise, from above start = {tube.start} to {steps:,}"
+        )
+    if any(ramp.steps is None for ramp in tube.tail[:-1]):
+        raise CertificateRefused("something follows the part of the tail that holds for ever: nothing would check it")
 
 
 def _check_margin(claimed: float, found: float, where: str) -> None:

@@ -37,6 +37,7 @@ CERTIFICATE = Certificate(
     machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]),
     tube=TUBE,
 )
+ENUMERATION = replace(CERTIFICATE, method="enumeration", tube=None, margins=np.zeros(0), slack=0.0)
 
 
 def assert_alike(a, b):
@@ -59,7 +60,7 @@ def test_what_is_read_is_what_was_written(tmp_path):
     for certificate in (
         CERTIFICATE,
         replace(CERTIFICATE, horizon=None),
-        replace(CERTIFICATE, method="enumeration", tube=None, margins=np.zeros(0)),
+        ENUMERATION,
     ):
         certificate.save(tmp_path / "certificate.json")
         assert_alike(Certificate.load(tmp_path / "certificate.json"), certificate)
@@ -70,7 +71,7 @@ def test_what_it_covers():
     assert CERTIFICATE.covers(11)
     assert not CERTIFICATE.covers(12)
     assert replace(CERTIFICATE, horizon=None).covers(10**12)
-    assert (CERTIFICATE.memory, replace(CERTIFICATE, method="enumeration", tube=None).memory) == (2, 0)
+    assert (CERTIFICATE.memory, ENUMERATION.memory) == (2, 0)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +83,13 @@ def test_what_it_covers():
         ({"horizon": -1}, "horizon = -1"),
         ({"margins": np.ones((2, 2))}, "margins of shape .2, 2. and dtype float64: they are a row"),
         ({"margins": np.ones(2, bool)}, "margins of shape .2,. and dtype bool"),
+        ({"margins": [1.0]}, r"margins = \[1.0\], expected is a ndarray"),
+        ({"horizon": True}, "horizon = True, expected is a whole number or null"),
+        ({"slack": np.nan}, "slack = nan, expected is a finite number"),
+        ({"slack": True}, "slack = True, expected is a finite number"),
+        ({"scans": ()}, r"scans = \(\): name at least one, each once"),
+        ({"scans": ("fused", "fused")}, "name at least one, each once"),
+        ({"sha256": None}, "sha256 = None, expected is text"),
     ],
 )
 def test_what_can_not_be_is_refused(changes, reason):
@@ -89,34 +97,71 @@ def test_what_can_not_be_is_refused(changes, reason):
         replace(CERTIFICATE, **changes)
 
 
+@pytest.mark.parametrize(
+    ("part", "changes", "reason"),
+    [
+        (TUBE, {"memory": True}, "memory = True, expected is a whole number"),
+        (TUBE, {"start": 3.0}, "start = 3.0, expected is a whole number"),
+        (TUBE, {"stored": [SETS]}, "stored = .*, expected is a list"),
+        (TUBE, {"stored": (TUBE,)}, r"stored\[0\] = .*, expected is a Sets"),
+        (TUBE.tail[0], {"steps": 7.0}, "steps = 7.0, expected is a whole number or null"),
+        (SETS, {"length": np.float64(4)}, "length = .*, expected is a whole number"),
+        (SETS, {"ball": 0.0}, "ball = 0.0, expected is a ndarray"),
+    ],
+)
+def test_parts_of_another_type_are_refused(part, changes, reason):
+    with pytest.raises(UnsupportedFormat, match=reason):
+        replace(part, **changes)
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [{"slack": 1e30}, {"slack": -1.0}, {"margins": np.full(3, 1e300)}, {"margins": np.array([np.nan])}],
+)
+def test_an_enumeration_claims_nothing_that_only_sets_show(claim):
+    with pytest.raises(UnsupportedFormat, match="margins and slack are of sets: an enumeration bounds neither"):
+        replace(ENUMERATION, **claim)
+    (name,) = claim
+    assert name not in ENUMERATION.to_json()
+    with pytest.raises(UnsupportedFormat, match=f"{name}: an enumeration has none, and nothing would check it"):
+        Certificate.from_json(ENUMERATION.to_json() | {name: CERTIFICATE.to_json()[name]})
+
+
 def test_damaged_files_are_named(tmp_path):
     path = tmp_path / "certificate.json"
     whole = CERTIFICATE.to_json()
+    tube = whole["tube"]
     damaged = [
         ({**whole, "format": "other"}, "format 'other'"),
         ({**whole, "version": 2}, "version 2"),
-        ({name: value for name, value in whole.items() if name != "margins"}, "damaged .KeyError: 'margins'"),
-        ({**whole, "margins": {**whole["margins"], "data": "!"}}, "damaged"),
-        ({**whole, "margins": {**whole["margins"], "shape": [4]}}, "damaged"),
+        ({**whole, "version": True}, "version True"),
+        ({**whole, "version": 1.0}, "version 1.0"),
+        ({**whole, "claim": 1}, "certificate.claim is not known: remove it"),
+        ({name: value for name, value in whole.items() if name != "margins"}, "certificate.margins is missing"),
+        ({**whole, "margins": {**whole["margins"], "data": "!"}}, "certificate.margins is damaged"),
+        ({**whole, "margins": {**whole["margins"], "shape": [4]}}, "are not the 32 bytes of its shape"),
+        ({**whole, "margins": {**whole["margins"], "shape": [-1]}}, r"\(-1,\) is no shape"),
         ({**whole, "margins": {**whole["margins"], "dtype": "object"}}, "an array of 'object'"),
-        ({**whole, "tube": {}}, "damaged"),
-        *(({**whole, "horizon": value}, "damaged") for value in (1.5, True, "7", float("inf"))),
-        *(({**whole, "slack": value}, "damaged") for value in ("0", None, False, 10**400)),
-        ({**whole, "scans": "sequential"}, "'sequential' in place of list"),
-        ({**whole, "scans": [["sequential"]]}, "in place of str"),
-        ({**whole, "sha256": 7}, "7 in place of str"),
-        *(({**whole, "tube": {**whole["tube"], "memory": value}}, "damaged") for value in (2.0, None, "2")),
-        ({**whole, "tube": {**whole["tube"], "basis": [[1.0]]}}, "damaged"),
-        ({**whole, "tube": {**whole["tube"], "tail": {}}}, ".. in place of list"),
-        ([], "holds no certificate, but a JSON list"),
+        ({**whole, "margins": {**whole["margins"], "size": 5}}, "margins.size is not known"),
+        ({**whole, "tube": {}}, "certificate.tube.memory is missing; .*; and 2 more"),
+        *(({**whole, "horizon": value}, "horizon = .*, expected is") for value in (1.5, True, "7", float("inf"))),
+        *(({**whole, "slack": value}, "slack = .*, expected is") for value in ("0", None, False, 10**400, 10**40)),
+        ({**whole, "scans": "sequential"}, "scans = 'sequential', expected is a list"),
+        ({**whole, "scans": [["sequential"]]}, r"scans\[0\] = \['sequential'\], expected is text"),
+        ({**whole, "sha256": 7}, "sha256 = 7, expected is text"),
+        *(({**whole, "tube": {**tube, "memory": value}}, "tube.memory = .*, exp") for value in (2.0, None, "2", True)),
+        ({**whole, "tube": {**tube, "basis": [[1.0]]}}, r"tube.basis = \[\[1.0\]\], expected is an object"),
+        ({**whole, "tube": {**tube, "tail": {}}}, "tube.tail = {}, expected is a list"),
+        ({**whole, "machine": {**whole["machine"], "start": True}}, "start = True, but states run"),
+        ([], r"\[\] is no certificate: expected is a JSON object"),
     ]
     for value, reason in damaged:
         path.write_text(json.dumps(value))
-        with pytest.raises(UnsupportedFormat, match=reason):
+        with pytest.raises(UnsupportedFormat, match=f"certificate.json holds no certificate .*{reason}"):
             Certificate.load(path)
     for text in ('{"format"', "[" * 100_000, '{"horizon": ' + "9" * 5_000 + "}"):
         path.write_text(text)
-        with pytest.raises(UnsupportedFormat, match="is damaged or no JSON file"):
+        with pytest.raises(UnsupportedFormat, match=r"certificate\.json holds no certificate"):
             Certificate.load(path)
     with pytest.raises(FileNotFoundError):
         Certificate.load(tmp_path / "none.json")

@@ -60,8 +60,10 @@ def broken(**changes) -> str:
         (broken(labels=["x"]), "1 labels for 2 states"),
         (to_json(MooreMachine([[0]], [True]))[:-20], "line 7, column .*: the file is truncated or not JSON"),
         (broken(start=int("9" * 4300)), "but states run 0..1"),
-        (broken().replace(" 0,", " " + "9" * 5000 + ","), "integer string conversion.*states are small numbers"),
-        (broken(alphabet=["a", float("nan")]), "letter 1 is nan, which is not equal to itself"),
+        (broken().replace(" 0,", " " + "9" * 5000 + ","), "holds a number of more than 4,300 digits"),
+        (broken(alphabet=["a", float("nan")]), "the JSON text: it holds NaN, which is no number"),
+        (broken(delta=[[1, 0], [0, True]]), r"\"delta\"\[1\] holds true or false: give the number of a state"),
+        (broken(delta=[[1, 0], [0, 1.0]]), "1.0 is not one state"),
     ],
 )
 def test_faults_name_value_and_remedy(text, message):
@@ -94,7 +96,7 @@ def test_newer_versions_and_other_json_are_refused():
 
 
 def test_deep_nesting_and_large_tables_end_with_a_message(monkeypatch):
-    with pytest.raises(BudgetExceeded, match="nested too deeply"):
+    with pytest.raises(InvalidMachine, match="nested deeper than 100"):
         from_json("[" * 100_000)
     monkeypatch.setattr(json_file, "MAX_TABLE_ENTRIES", 3)
     with pytest.raises(BudgetExceeded, match="the table has more than 3 entries"):

@@ -1,0 +1,246 @@
+"""Files that others may have written: JSON of bounded depth, and values of the types that data classes declare.
+
+Every reader of ours goes through here. What it then builds is bounded by what the file holds, or by a limit that the
+reader states; and whatever a file holds, the answer is a value or an `UnsupportedFormat` that says what is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from reprlib import Repr
+from types import NoneType, UnionType
+from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+MAX_DEPTH = 100  # lists and objects within each other; ours are five deep, and Python's stack is a thousand
+MAX_WHOLE = 1 << 64
+
+T = TypeVar("T")
+Decoder = Callable[[Any, str], Any]  # of a value and where it stands; raises `UnsupportedFormat`
+
+_FAULTS_SHOWN = 5
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_EXPECTED: dict[Any, str] = {
+    int: "a whole number",
+    float: "a finite number",
+    bool: "true or false",
+    str: "text",
+    NoneType: "null",
+    tuple: "a list",
+    dict: "an object",
+}
+
+
+def parse_json(text: str | bytes, origin: str) -> Any:
+    """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no text is half a
+    character.
+
+    Raises `UnsupportedFormat` naming `origin` and, where the syntax is broken, line and column.
+
+    >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
+    {'steps': [1, 2.5, None]}
+    """
+    try:
+        decoded = text.decode() if isinstance(text, bytes) else text
+        value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
+        if _SURROGATE.search(decoded):
+            json.dumps(value, ensure_ascii=False).encode()
+    except RecursionError:
+        _refuse_depth(origin)
+    except UnicodeEncodeError:
+        raise UnsupportedFormat(f"{origin} holds half a character (a lone surrogate): write the file again") from None
+    except UnicodeDecodeError as fault:
+        raise UnsupportedFormat(
+            f"{origin} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at {fault.start:,}): save it in that "
+            "encoding"
+        ) from None
+    except json.JSONDecodeError as fault:
+        raise UnsupportedFormat(
+            f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
+        ) from None
+    except _NotOurs as fault:
+        raise UnsupportedFormat(f"{origin}: {fault}: write the file again") from None
+    except ValueError:
+        raise UnsupportedFormat(
+            f"{origin}: it holds a number of more than 4,300 digits: write the file again"
+        ) from None
+    _check_depth(value, origin)
+    return value
+
+
+class _NotOurs(ValueError):
+    """What JSON allows, or Python reads, and no writer of ours writes."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
+        raise _NotOurs(f"the field {shown(twice)} stands twice in one object")
+    return found
+
+
+def _constant(name: str) -> float:
+    if name == "NaN":
+        raise _NotOurs("it holds NaN, which is no number")
+    return float(name)
+
+
+def _check_depth(value: Any, origin: str) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        inside = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [part for parts in inside for part in parts if type(part) is list or type(part) is dict]
+        if not level:
+            return
+    _refuse_depth(origin)
+
+
+def _refuse_depth(origin: str) -> NoReturn:
+    raise UnsupportedFormat(f"{origin}: the JSON is nested deeper than {MAX_DEPTH}: no file of ours is; write it again")
+
+
+def read(kind: type[T], value: Any, where: str, decoders: Mapping[Any, Decoder] | None = None) -> T:
+    """A JSON value as a type says that it is written: whole and finite numbers, truth values, texts, null, lists as
+    tuples of one kind, objects as dictionaries or data classes, and unions of these.
+
+    An object of a data class has its fields and no others; those with a default may be missing. True is no number, and
+    2.0 no whole number.
+
+    Args:
+        kind: a type or an annotation; `float` takes whole numbers too.
+        where: what the value is called in messages.
+        decoders: how values of other types are read.
+
+    Raises:
+        UnsupportedFormat: naming up to five values that do not fit; or as the class itself does.
+
+    >>> from fsa2lrnn.lrnn import BlockLayerConfig
+    >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
+    BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4)
+    """
+    reader = _Reader(decoders or {}, from_json=True)
+    found = reader.read(kind, value, where)
+    reader.finish()
+    return found
+
+
+def check_fields(data: Any) -> None:
+    """For `__post_init__`: raises `UnsupportedFormat` unless each field of a data class is of its annotated type."""
+    reader = _Reader({}, from_json=False)
+    for name, kind in _hints(type(data)).items():
+        reader.read(kind, getattr(data, name), name)
+    reader.finish()
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: long ones cut short."""
+    return _REPR.repr(value)
+
+
+class _Reader:
+    """Reads values and collects what does not fit."""
+
+    def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool) -> None:
+        self._decoders, self._from_json = decoders, from_json
+        self._faults: list[str] = []
+        self._more = 0
+
+    def finish(self) -> None:
+        """Raises `UnsupportedFormat` if anything did not fit."""
+        if self._faults:
+            raise UnsupportedFormat("; ".join(self._faults) + (f"; and {self._more:,} more" if self._more else ""))
+
+    def read(self, kind: Any, value: Any, where: str) -> Any:
+        if kind in self._decoders:
+            return self._decoders[kind](value, where)
+        if get_origin(kind) in (Union, UnionType):
+            for option in get_args(kind):
+                if self._may_be(option, value):
+                    return self.read(option, value, where)
+            return self._refuse(kind, value, where)
+        if not self._may_be(kind, value):
+            return self._refuse(kind, value, where)
+        if get_origin(kind) is tuple:
+            return self._read_tuple(kind, value, where)
+        if get_origin(kind) in (dict, Mapping):
+            _, of = get_args(kind)
+            return {self.read(str, name, where): self.read(of, part, f"{where}.{name}") for name, part in value.items()}
+        if is_dataclass(kind):
+            return self._read_fields(kind, value, where) if self._from_json else value
+        return float(value) if kind is float else value
+
+    def _may_be(self, kind: Any, value: Any) -> bool:
+        """Whether a value is of this kind, its parts aside."""
+        plain = get_origin(kind) or kind
+        if kind in self._decoders:
+            return True
+        if plain is int:
+            return type(value) is int and abs(value) <= MAX_WHOLE
+        if plain is float:
+            whole = type(value) is int and abs(value) <= MAX_WHOLE
+            return whole or (isinstance(value, float) and math.isfinite(value))
+        if plain is Literal:
+            return any(value == one and type(value) is type(one) for one in get_args(kind))
+        if plain is tuple:
+            return isinstance(value, list if self._from_json else tuple)
+        if plain in (dict, Mapping) or (is_dataclass(plain) and self._from_json):
+            return isinstance(value, dict)
+        return isinstance(value, cast("type", plain))
+
+    def _read_tuple(self, kind: Any, value: Any, where: str) -> tuple[Any, ...] | None:
+        kinds = get_args(kind)
+        if kinds[-1:] == (Ellipsis,):
+            kinds = kinds[:1] * len(value)
+        if len(kinds) != len(value):
+            return self._add(f"{where} has {len(value):,} entries, expected are {len(kinds)}")
+        return tuple(
+            self.read(of, part, f"{where}[{i}]") for i, (of, part) in enumerate(zip(kinds, value, strict=True))
+        )
+
+    def _read_fields(self, kind: Any, value: dict[str, Any], where: str) -> Any:
+        hints, before, found = _hints(kind), len(self._faults) + self._more, dict[str, Any]()
+        for name in [name for name in value if name not in hints]:
+            self._add(f"{where}.{shown(name)[1:-1]} is not known: remove it")
+        for field in fields(kind):
+            if field.name in value:
+                found[field.name] = self.read(hints[field.name], value[field.name], f"{where}.{field.name}")
+            elif field.default is MISSING and field.default_factory is MISSING:
+                self._add(f"{where}.{field.name} is missing")
+        return kind(**found) if len(self._faults) + self._more == before else None
+
+    def _refuse(self, kind: Any, value: Any, where: str) -> None:
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        self._add(f"{where} = {shown(value)}, expected is {' or '.join(map(self._name, options))}")
+
+    def _name(self, kind: Any) -> str:
+        plain = get_origin(kind) or kind
+        if plain is Literal:
+            return " or ".join(map(repr, get_args(kind)))
+        if self._from_json and (plain is Mapping or is_dataclass(plain)):
+            plain = dict
+        return _EXPECTED.get(plain) or f"a {plain.__name__}"
+
+    def _add(self, fault: str) -> None:
+        if len(self._faults) < _FAULTS_SHOWN:
+            self._faults.append(fault)
+        else:
+            self._more += 1
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(cast("Any", kind))}
+
+
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = 80
+_REPR.maxlevel = 2
