@@ -1,0 +1,67 @@
+"""Certificates of many machines and families, and what breaks them."""
+
+import copy
+
+import pytest
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.families import Rejected, recheck, represent
+from fsa2lrnn.families.identities import FORCED
+
+CASES = {
+    f"{source} {family}": represent(zoo.from_task(source), family, short_words=False).to_json()
+    for source in ("flip_flop", "sum_mod(3)", "length_mod(5)", "shift_register(2)", "ab_star", "group(S3)", "parity")
+    for family in FORCED
+}
+OTHERS = {
+    "S3 householder": represent(zoo.group("S3"), "householder").to_json(),
+    "S3 liquid-s4": represent(zoo.group("S3"), "liquid-s4").to_json(),
+    "parity liquid-s4-diagonal": represent(zoo.parity(), "liquid-s4-diagonal").to_json(),
+    "subtraction(3) liquid-s4": represent(zoo.subtraction(3), "liquid-s4").to_json(),
+}
+IMPOSSIBLE = [name for name, certificate in CASES.items() if certificate["verdict"] == "impossible"]
+REPRESENTABLE = [name for name, certificate in CASES.items() if certificate["verdict"] == "representable"]
+
+
+def leaves(value, path=()):
+    """Paths to every value in a JSON document, containers included."""
+    if path:
+        yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from leaves(value[key], (*path, key))
+    elif isinstance(value, list):
+        for i, item in enumerate(value):
+            yield from leaves(item, (*path, i))
+
+
+def parent(certificate, path):
+    for key in path[:-1]:
+        certificate = certificate[key]
+    return certificate
+
+
+def changed(certificate, path, change):
+    """A copy with `change` applied to the value at a path."""
+    broken = copy.deepcopy(certificate)
+    at = parent(broken, path)
+    at[path[-1]] = change(at[path[-1]])
+    return broken
+
+
+def accepted(certificate):
+    try:
+        recheck(certificate)
+    except Rejected:
+        return False
+    return True
+
+
+def rejected(certificate, fault):
+    with pytest.raises(Rejected, match=fault):
+        recheck(certificate)
+
+
+def at_path(value, path):
+    """The value at a path."""
+    return parent(value, (*path, None))
