@@ -8,12 +8,12 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console
-from fsa2lrnn.compile.choice import Choice, best_cascade, choose
+from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
 from fsa2lrnn.decomposition.drawing import blocks_of, describe, title, to_dot
-from fsa2lrnn.decomposition.search import Candidate, Decomposition, decompose
+from fsa2lrnn.decomposition.search import Candidate, Decomposition, one_a_key
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.files import write_atomically
 
@@ -56,14 +56,14 @@ def look(machine: MooreMachine, wanted: Wanted) -> Answer:
     if n_states > LARGEST and wanted.max_block is None:
         why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
         return Answer(None, False, why, None, None)
-    choice, limits = None, (wanted.max_block, wanted.token_shift)
+    choice = None
     try:
-        choice = choose(machine, *limits)
+        choice = choose(machine, wanted.max_block, wanted.token_shift)
         if (found := choice.decomposition) is not None:
             return Answer(found, True, "", found.bound, choice)
-        found = decompose(machine, *limits, units=lambda _: 0)
-        if counted := sum(len(component.keys) for component in found.cascade.components) <= _KEYS:
-            found = best_cascade(machine, *limits)
+        found = choice.search.cheapest(counted=False)
+        if counted := one_a_key(found.cascade) <= _KEYS:
+            found = choice.search.cheapest()
         return Answer(found, counted, "", found.bound, choice)
     except (BudgetExceeded, NotExact, NotExpressible) as error:
         return Answer(None, False, str(error), prime_bound(machine), choice)

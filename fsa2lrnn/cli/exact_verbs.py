@@ -48,12 +48,13 @@ def compile_(
 ) -> None:
     """Compile an automaton into exact weights."""
     from fsa2lrnn.cli import console
+    from fsa2lrnn.compile import compile_with_reason
     from fsa2lrnn.lower import lower
     from fsa2lrnn.lrnn.checkpoint import save
 
     sources.check_output(output)
     machine = sources.read_machine(source, completion)
-    recurrence, why = sources.recurrence_of(machine, form, max_block, token_shift, layout)
+    recurrence, why = compile_with_reason(machine, form, max_block, token_shift, layout)
     model = lower(recurrence, sources.torch_dtype(dtype), normalisation, p)
     if output is not None:
         save(model, output)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype, Form, Layout
+from fsa2lrnn.cli.options import MODEL_SUFFIX, Completion, Dtype
 from fsa2lrnn.errors import UnsupportedFormat
 
 if TYPE_CHECKING:
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.lrnn.model import LRNN
-    from fsa2lrnn.recurrence import Recurrence
 
 
 def check_output(path: Path | None) -> None:
@@ -28,25 +27,6 @@ def read_machine(source: str, completion: Completion | None = None) -> MooreMach
     from fsa2lrnn.automata.machine import MooreMachine
 
     return MooreMachine.from_source(source, completion=completion)
-
-
-def recurrence_of(
-    machine: MooreMachine, form: Form, max_block: int | None, token_shift: bool, layout: Layout
-) -> tuple[Recurrence, str | None]:
-    """`compile_recurrence`, and why it took the form that it took where that was left to it."""
-    from fsa2lrnn.compile import compile_recurrence
-    from fsa2lrnn.compile.cascade import stack_recurrence
-    from fsa2lrnn.compile.choice import choose
-
-    why = None
-    if form == "auto" and layout == "index":
-        form, why = "onehot", "one layer: layout index holds one large block"
-    elif form == "auto":
-        choice = choose(machine, max_block, token_shift)
-        if choice.decomposition is not None:  # found once, which may take seconds
-            return stack_recurrence(choice.decomposition.cascade), choice.why
-        form, why = choice.form, choice.why
-    return compile_recurrence(machine, form, max_block, token_shift, layout), why
 
 
 def model_of(source: str, dtype: Dtype, completion: Completion | None) -> LRNN:

@@ -54,12 +54,35 @@ def compile_recurrence(
     >>> r.tables.A[1, 0].tolist(), r.transduce([1, 1, 1])
     ([[0, 1], [1, 0]], [True, False, True])
     """
+    return compile_with_reason(machine, form, max_block, token_shift, layout, dense_memory)[0]
+
+
+def compile_with_reason(
+    machine: MooreMachine,
+    form: Form = "auto",
+    max_block: int | None = None,
+    token_shift: bool = True,
+    layout: Layout = "auto",
+    dense_memory: int = DENSE_MEMORY,
+) -> tuple[Recurrence, str | None]:
+    """`compile_recurrence`, and why it took the form that it took, None where the form was given.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> compile_with_reason(zoo.sum_mod(5))[1]
+    'one layer: its blocks, of sizes 5, are no larger than 8'
+    """
     _check_options(form, layout)
-    if form == "auto":
-        form = "onehot" if layout == "index" else choose(machine, max_block, token_shift).form
     if form == "cascade":
-        return stack_recurrence(best_cascade(machine, max_block, token_shift).cascade)
-    return onehot_recurrence(minimise(machine), max_block, layout, dense_memory)
+        return stack_recurrence(best_cascade(machine, max_block, token_shift).cascade), None
+    why = None
+    if form == "auto" and layout == "index":
+        why = "one layer: layout index holds one large block"
+    elif form == "auto":
+        choice = choose(machine, max_block, token_shift)
+        why = choice.why
+        if choice.decomposition is not None:
+            return stack_recurrence(choice.decomposition.cascade), why
+    return onehot_recurrence(minimise(machine), max_block, layout, dense_memory), why
 
 
 def _check_options(form: str, layout: str) -> None:

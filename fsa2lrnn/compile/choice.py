@@ -12,7 +12,7 @@ from fsa2lrnn.compile.factors import visible_factors
 from fsa2lrnn.compile.onehot import share_cells
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import Cost
-from fsa2lrnn.decomposition.search import LARGEST_BLOCK, Decomposition, NoCascade, decompose
+from fsa2lrnn.decomposition.search import LARGEST_BLOCK, Decomposition, NoCascade, Search
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds there, minutes for thousands
 
@@ -26,12 +26,14 @@ class Choice:
         onehot: the cost of one layer of one-hot blocks.
         decomposition: the cascade, where it is the cheaper one.
         why: the reason, in words and numbers.
+        search: the cascades that there are, for whoever wants one all the same.
     """
 
     form: Literal["onehot", "cascade"]
     onehot: Cost
     decomposition: Decomposition | None
     why: str
+    search: Search
 
 
 def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
@@ -56,32 +58,31 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     sizes = tuple(factor.size for factor in visible_factors(minimal))
     cells = int(share_cells(minimal.delta)[0].max()) + 1
     onehot = Cost.of([sizes], units=cells + minimal.n_states)
+    search = Search(minimal, max_block, token_shift, gate_units)
     if max(sizes) <= (max_block or LARGEST_BLOCK):
         shown = ", ".join(map(str, sizes))
         why = f"one layer: its blocks, of sizes {shown}, are no larger than {max_block or LARGEST_BLOCK}"
-        return Choice("onehot", onehot, None, why)
+        return Choice("onehot", onehot, None, why, search)
     if max_block is not None:  # which is smaller than the largest block of one layer
-        found = best_cascade(minimal, max_block, token_shift)
+        found = search.cheapest()
         why = f"a cascade, at a cost of {found.cost.explain()}: one layer needs a block of {max(sizes)}"
-        return Choice("cascade", onehot, found, why)
+        return Choice("cascade", onehot, found, why, search)
     if minimal.n_states > LARGEST_SEARCHED:
         why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
-        return Choice("onehot", onehot, None, why)
+        return Choice("onehot", onehot, None, why, search)
     try:
-        found = best_cascade(minimal, max_block, token_shift, below=onehot.total)
+        found = search.cheapest(below=onehot.total)
     except NoCascade as error:
         tried = "; ".join(candidate.explain() for candidate in error.candidates)
         why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({tried})"
-        return Choice("onehot", onehot, None, why)
+        return Choice("onehot", onehot, None, why, search)
     why = f"a cascade, at a cost of {found.cost.explain()}: one layer costs {onehot.explain()}"
-    return Choice("cascade", onehot, found, why)
+    return Choice("cascade", onehot, found, why, search)
 
 
-def best_cascade(
-    machine: MooreMachine, max_block: int | None = None, token_shift: bool = True, below: int | None = None
-) -> Decomposition:
+def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:
     """`decompose`, with the hidden units that the gates really take. Arguments and errors as there."""
-    return decompose(machine, max_block, token_shift, gate_units, below)
+    return Search(machine, max_block, token_shift, gate_units).cheapest()
 
 
 def gate_units(cascade: Cascade) -> int:

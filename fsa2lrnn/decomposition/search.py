@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -84,11 +84,111 @@ class Decomposition:
         return self.largest_permuted == self.bound.prime
 
 
+def one_a_key(cascade: Cascade) -> int:
+    """Hidden units as many as there are maps to select: a guess that needs no gate."""
+    return sum(len(component.keys) for component in cascade.components)
+
+
+class Search:
+    """The cascades of a machine within limits: each is built once, and its gates are counted once, however often the
+    cheapest is asked for.
+
+    Args:
+        machine, max_block, token_shift, units: as for `decompose`.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> search = Search(zoo.even_pair(5))
+    >>> search.cheapest(counted=False).cost.units, search.cheapest().cost.units > 0
+    (0, True)
+    """
+
+    def __init__(
+        self,
+        machine: MooreMachine,
+        max_block: int | None = None,
+        token_shift: bool = True,
+        units: Callable[[Cascade], int] = one_a_key,
+    ) -> None:
+        self._minimal = minimise(machine)
+        self._max_block, self._token_shift = max_block, token_shift
+        self._largest = LARGEST_BLOCK if max_block is None else max_block
+        self._units, self._counted = units, dict[int, int | NotExact]()
+
+    def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
+        """The cheapest cascade, of a total cost below `below` where that is given.
+
+        Args:
+            counted: whether hidden units are part of the cost; to count them may take seconds where keys are many.
+
+        Raises:
+            NoCascade: if there is none, with what was tried.
+        """
+        candidates: list[Candidate] = []
+        best: tuple[Cost, Cascade] | None = None
+        for number, (how, cascade) in enumerate(self._built):
+            if isinstance(cascade, str):
+                candidates.append(Candidate(how, None, cascade))
+                continue
+            least = Cost.of(cascade.block_sizes, units=0)
+            limits = [*([best[0].total] if best else []), *([below] if below is not None else [])]
+            if limits and least.total >= min(limits):
+                candidates.append(Candidate(how, None, f"costs at least {least.explain()}"))
+                continue
+            units = self._count(number, cascade) if counted else 0
+            if isinstance(units, NotExact):
+                candidates.append(Candidate(how, None, str(units)))
+                continue
+            cost = Cost.of(cascade.block_sizes, units)
+            candidates.append(Candidate(how, cost))
+            if all(cost.total < limit for limit in limits):
+                best = cost, cascade
+        candidates.sort(key=lambda candidate: (candidate.cost is None, candidate.cost))
+        if best is None:
+            raise self._nothing(below, tuple(candidates))
+        _, kind = self._reduced
+        return Decomposition(_all_letters(best[1], self._minimal, kind), best[0], self._bound, tuple(candidates))
+
+    def _nothing(self, below: int | None, candidates: tuple[Candidate, ...]) -> NoCascade:
+        limits = f"with blocks of at most {self._largest} states"
+        limits += "" if below is None else f" and a cost below {below:,}"
+        shift = ("", "") if self._token_shift else (", without token shift,", " or token_shift=True")
+        remedy = f"allow a larger max_block{shift[1]}, or take form='onehot'"
+        return NoCascade(f"{limits}{shift[0]}", remedy, candidates)
+
+    def _count(self, number: int, cascade: Cascade) -> int | NotExact:
+        if number not in self._counted:
+            try:
+                self._counted[number] = self._units(cascade)
+            except NotExact as error:
+                self._counted[number] = error
+        return self._counted[number]
+
+    @cached_property
+    def _reduced(self) -> tuple[MooreMachine, np.ndarray]:
+        return _distinct_letters(self._minimal)
+
+    @cached_property
+    def _bound(self) -> Bound:
+        return prime_bound(self._minimal)
+
+    @cached_property
+    def _built(self) -> list[tuple[str, Cascade | str]]:
+        """How each is made, and the cascade, or why there is none."""
+        built: list[tuple[str, Cascade | str]] = []
+        machine, _ = self._reduced
+        for how, cover in _covers(machine, self._largest, self._token_shift):
+            try:
+                built.append((how, _finish(machine, cover, self._largest, self._max_block, self._token_shift)))
+            except (BudgetExceeded, NotExpressible) as error:
+                built.append((how, str(error)))
+        return built
+
+
 def decompose(
     machine: MooreMachine,
     max_block: int | None = None,
     token_shift: bool = True,
-    units: Callable[[Cascade], int] = lambda cascade: sum(len(component.keys) for component in cascade.components),
+    units: Callable[[Cascade], int] = one_a_key,
     below: int | None = None,
 ) -> Decomposition:
     """The cheapest cascade found for a machine.
@@ -113,37 +213,7 @@ def decompose(
     >>> found.cascade.block_sizes, found.bound.prime, found.meets_bound
     (((5, 4, 3),), 5, True)
     """
-    minimal = minimise(machine)
-    reduced, kind = _distinct_letters(minimal)
-    largest = LARGEST_BLOCK if max_block is None else max_block
-    candidates: list[Candidate] = []
-    best: tuple[Cost, Cascade] | None = None
-    for how, cover in _covers(reduced, largest, token_shift):
-        try:
-            cascade = _finish(reduced, cover, largest, max_block, token_shift)
-        except (BudgetExceeded, NotExpressible) as error:
-            candidates.append(Candidate(how, None, str(error)))
-            continue
-        least = Cost.of(cascade.block_sizes, units=0)
-        limits = [*([best[0].total] if best else []), *([below] if below is not None else [])]
-        if limits and least.total >= min(limits):  # counting gate units may take seconds
-            candidates.append(Candidate(how, None, f"costs at least {least.explain()}"))
-            continue
-        try:
-            cost = Cost.of(cascade.block_sizes, units(cascade))
-        except NotExact as error:
-            candidates.append(Candidate(how, None, str(error)))
-            continue
-        candidates.append(Candidate(how, cost))
-        if all(cost.total < limit for limit in limits):
-            best = cost, cascade
-    candidates.sort(key=lambda candidate: (candidate.cost is None, candidate.cost))
-    if best is None:
-        limits = f"with blocks of at most {largest} states{'' if below is None else f' and a cost below {below:,}'}"
-        shift = ("", "") if token_shift else (", without token shift,", " or token_shift=True")
-        remedy = f"allow a larger max_block{shift[1]}, or take form='onehot'"
-        raise NoCascade(f"{limits}{shift[0]}", remedy, tuple(candidates))
-    return Decomposition(_all_letters(best[1], minimal, kind), best[0], prime_bound(minimal), tuple(candidates))
+    return Search(machine, max_block, token_shift, units).cheapest(below)
 
 
 def _finish(

@@ -8,6 +8,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import cascade
 from fsa2lrnn.cli.cascade import Wanted
 from fsa2lrnn.compile.choice import best_cascade
+from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible
 
 UNLIMITED = Wanted()
@@ -48,6 +49,14 @@ def test_where_auto_takes_one_layer_the_cascade_is_the_one_that_is_compiled():
         assert answer.choice.form == "onehot"
         assert answer.counted
         assert answer.found.cost == best_cascade(machine).cost
+
+
+@pytest.mark.parametrize("source", ["parity", "even_pair(5)", "random_dfa(8, 2, seed=1)"])
+def test_a_cascade_is_searched_once(source, monkeypatch):
+    searches, covers = [], search._covers
+    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
+    assert cascade.look(zoo.from_task(source), UNLIMITED).found is not None
+    assert len(searches) == 1
 
 
 def test_many_gate_units_are_not_counted():

@@ -18,15 +18,6 @@ def test_a_model_comes_from_a_file_or_is_compiled_on_the_spot(tmp_path):
     assert sources.model_of("task:parity", "float16", None).dtype == torch.float16
 
 
-def test_a_form_that_is_asked_for_needs_no_reason():
-    machine = sources.read_machine("task:even_pair(5)")
-    recurrence, why = sources.recurrence_of(machine, "cascade", 8, True, "auto")
-    assert (len(recurrence.layers), why) == (2, None)
-    recurrence, why = sources.recurrence_of(machine, "auto", 8, True, "auto")
-    assert len(recurrence.layers) == 2
-    assert "a cascade" in str(why)
-
-
 def test_outputs_end_as_models_do():
     sources.check_output(None)
     sources.check_output(Path("m.safetensors"))

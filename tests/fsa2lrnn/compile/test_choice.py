@@ -2,8 +2,9 @@ import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.compile import compile_recurrence, compile_with_reason
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
+from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
@@ -84,3 +85,20 @@ def test_an_index_layout_is_one_block():
 def test_unknown_options_are_named(option, known):
     with pytest.raises(UnsupportedFormat, match=f"{option} 'round' is not known: choose one of {known}"):
         compile_recurrence(zoo.parity(), **{option: "round"})
+
+
+@pytest.mark.parametrize("form", ["auto", "cascade"])
+def test_a_cascade_is_searched_once(form, monkeypatch):
+    searches, covers = [], search._covers
+    monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
+    recurrence, why = compile_with_reason(zoo.even_pair(5), form)
+    assert isinstance(recurrence.tables, GatedStack)
+    assert len(searches) == 1
+    assert (why is None) == (form == "cascade")
+
+
+def test_the_reason_is_that_of_the_choice():
+    machine = zoo.even_pair(5)
+    assert compile_with_reason(machine)[1] == choose(machine).why
+    assert compile_with_reason(machine, "onehot")[1] is None
+    assert compile_with_reason(machine, "auto", layout="index")[1] == "one layer: layout index holds one large block"

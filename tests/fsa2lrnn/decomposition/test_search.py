@@ -4,8 +4,8 @@ from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
-from fsa2lrnn.decomposition.search import decompose
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.decomposition.search import NoCascade, Search, decompose
+from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
 
 
@@ -130,3 +130,35 @@ def test_every_candidate_is_explained(monkeypatch):
 def test_a_start_other_than_the_first_state():
     machine = MooreMachine([[1, 2, 3, 0]], range(4), start=2)
     assert decompose(machine).cascade.transduce([0, 0]) == [3, 0]
+
+
+def test_a_search_builds_and_counts_once_and_answers_as_decompose(monkeypatch):
+    builds, counts, covers = [], [], search._covers
+    monkeypatch.setattr(search, "_covers", lambda *given: builds.append(given) or covers(*given))
+
+    def units(cascade):
+        counts.append(id(cascade))
+        return search.one_a_key(cascade)
+
+    machine = zoo.even_pair(5)
+    kept = Search(machine, units=units)
+    first, again, free = kept.cheapest(), kept.cheapest(), kept.cheapest(counted=False)
+    assert len(builds) == 1
+    assert 0 < len(counts) == len(set(counts))
+    assert first.candidates == again.candidates == decompose(machine).candidates
+    assert free.candidates == decompose(machine, units=lambda _: 0).candidates
+    assert free.cost.units == 0 < first.cost.units
+    with pytest.raises(NoCascade, match=f"and a cost below {first.cost.total} was found"):
+        kept.cheapest(below=first.cost.total)
+    assert kept.cheapest(below=first.cost.total + 1).cost == first.cost
+
+
+def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
+    def refused(_):
+        raise NotExact("sums beyond 256")
+
+    kept = Search(zoo.even_pair(5), units=refused)
+    for _ in range(2):
+        with pytest.raises(NoCascade, match="sums beyond 256"):
+            kept.cheapest()
+    assert kept.cheapest(counted=False).cost.units == 0
