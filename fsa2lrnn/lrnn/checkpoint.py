@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,7 +25,7 @@ VERSION = 1
 
 
 def save(model: LRNN, path: str | Path) -> None:
-    """Write weights and configuration to one file, atomically.
+    """Write weights and configuration to one file, atomically; equal models give equal bytes.
 
     Raises `UnsupportedFormat` for symbols that JSON can't hold, `OSError` as the file system does.
     """
@@ -35,7 +36,7 @@ def save(model: LRNN, path: str | Path) -> None:
         "config": json.dumps(model.config.to_json(), ensure_ascii=False),
         "sha256": _digest(tensors),
     }
-    write_atomically(Path(path), to_bytes(tensors, metadata))
+    write_atomically(Path(path), _in_order(to_bytes(tensors, metadata)))
 
 
 def load(path: str | Path) -> LRNN:
@@ -66,6 +67,19 @@ def load(path: str | Path) -> LRNN:
     model = model.to(next(t.dtype for t in tensors.values() if t.is_floating_point()))
     model.load_state_dict(tensors)
     return model
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted: safetensors writes them in an order that changes from process to process.
+
+    The header, JSON padded with blanks, stands behind its length; tensors are found relative to its end.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header: dict[str, Any] = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
 def _check_header(path: Path, metadata: dict[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -52,6 +54,20 @@ def test_a_trained_configuration_round_trips(tmp_path):
     save(model, tmp_path / "m.safetensors")
     tokens = torch.zeros(1, 4, dtype=torch.int64)
     assert torch.equal(load(tmp_path / "m.safetensors")(tokens), model(tokens))
+
+
+def test_equal_models_give_equal_bytes_in_every_process(saved, tmp_path):
+    letters = [frozenset(f"letter {i}" for i in range(20)), "ü"]
+    save(compile_machine(MooreMachine([[0], [0]], [0], alphabet=letters)), tmp_path / "sets.safetensors")
+    code = "import sys\nfrom fsa2lrnn import load, save\nfor p in sys.argv[1:]: save(load(p), p + '.again.safetensors')"
+    paths = [saved, tmp_path / "sets.safetensors"]
+    subprocess.run([sys.executable, "-c", code, *paths], check=True, env={**os.environ, "PYTHONHASHSEED": "7"})
+    for path in paths:
+        content = path.read_bytes()
+        assert content == path.with_name(f"{path.name}.again.safetensors").read_bytes()
+        size = int.from_bytes(content[:8], "little")
+        assert size % 8 == 0
+        assert list(json.loads(content[8 : 8 + size])["__metadata__"]) == ["config", "format", "sha256", "version"]
 
 
 def test_no_such_file(tmp_path):
