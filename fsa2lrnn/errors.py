@@ -39,3 +39,15 @@ class MissingPackage(Fsa2LrnnError, ImportError):
 
 class CheckpointError(Fsa2LrnnError, ValueError):
     """A weights file that is damaged, foreign, incomplete or newer than this version."""
+
+
+def shortened(text: str, limit: int = 200) -> str:
+    """A text as a message echoes it: its beginning and its end, where it is longer than `limit`.
+
+    >>> shortened("a" * 990 + "b" * 10, 20)
+    'aaaaaaaaaa…(980 characters)…bbbbbbbbbb'
+    """
+    if len(text) <= limit:
+        return text
+    kept = limit // 2
+    return f"{text[:kept]}…({len(text) - 2 * kept:,} characters)…{text[-kept:]}"

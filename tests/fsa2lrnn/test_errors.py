@@ -16,3 +16,11 @@ def test_every_kind_has_the_base_and_says_what_it_is(kind):
 def test_bad_values_are_value_errors():
     for kind in (errors.InvalidMachine, errors.InvalidWord, errors.UnsupportedFormat, errors.CheckpointError):
         assert issubclass(kind, ValueError)
+
+
+def test_long_texts_keep_both_ends():
+    assert errors.shortened("short") == "short"
+    text = "a" * 100_000 + "b"
+    short = errors.shortened(text)
+    assert len(short) < 250
+    assert short.endswith("…(99,801 characters)…" + "a" * 99 + "b")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.files import write_atomically
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
+from fsa2lrnn.files import check_file, write_atomically
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
 
@@ -96,7 +96,8 @@ def read_source(source: str | Path, *, completion: Completion | None = None, **o
             are paths here; without them, tables beside the file are taken.
 
     Raises:
-        UnsupportedFormat: if the source, its encoding or an option is not understood, or there is no such file.
+        UnsupportedFormat: if the source, its encoding or an option is not understood, or there is no such file; a
+            regular expression or task without its prefix is recognised.
         BudgetExceeded: if the file is larger than 32 MiB, or its machine too large.
         InvalidMachine: with every problem of the file.
 
@@ -115,6 +116,7 @@ def read_source(source: str | Path, *, completion: Completion | None = None, **o
         raise UnsupportedFormat(f"option {unknown[0]!r} is not known to the reader of {found.name}: it takes {takes}")
     read = _function(found.reader)
     if not found.is_file:
+        _check_characters(str(source), found)
         return read(str(source).removeprefix(found.endings[0]), **options)
     path = Path(source)
     if found.name == "OpenFst":
@@ -130,14 +132,36 @@ def write_file(machine: MooreMachine, path: str | Path) -> None:
     """
     found, path = _format_of(path, for_writing=True), Path(path)
     written = _function(found.writer or "")(machine)
-    texts = {path: written}
-    if found.name == "OpenFst":
-        texts = {path: written[0], _beside(path, ".syms"): written[1]}
-    for target, text in texts.items():
+    texts = cast("tuple[str, ...]", written) if isinstance(written, tuple) else (str(written),)
+    for target, text in zip(_targets(path, found), texts, strict=True):
         try:
             write_atomically(target, text.encode())
+        except UnicodeEncodeError as fault:
+            raise UnsupportedFormat(
+                f"{target} can't be written: {text[fault.start]!r} is half a character, which UTF-8 does not have: "
+                "rename the symbol"
+            ) from None
         except OSError as fault:
-            raise UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path") from None
+            raise _unwritable(target, fault) from None
+
+
+def check_target(path: str | Path) -> None:
+    """Raises `UnsupportedFormat` where `write_file` would, whatever the machine: for the ending, or the place."""
+    found, path = _format_of(path, for_writing=True), Path(path)
+    for target in _targets(path, found):
+        try:
+            check_file(target)
+        except OSError as fault:
+            raise _unwritable(target, fault) from None
+
+
+def _targets(path: Path, found: Format) -> tuple[Path, ...]:
+    """The files that a machine is written to."""
+    return (path, _beside(path, ".syms")) if found.name == "OpenFst" else (path,)
+
+
+def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:
+    return UnsupportedFormat(f"{target} can't be written ({fault.strerror}): choose another path")
 
 
 def _function(name: str) -> Callable[..., Any]:
@@ -150,9 +174,30 @@ def _format_of(source: str | Path, for_writing: bool) -> Format:
     for found in candidates:
         if text.lower().endswith(found.endings) if found.is_file else text.startswith(found.endings):
             return found
+    if not for_writing and not _exists(text):
+        from fsa2lrnn.automata.formats.suggestion import meant
+
+        if (suggestion := meant(text)) is not None:
+            raise UnsupportedFormat(f"{shortened(text)}: no such file; did you mean {shortened(suggestion)}?")
     verb = "written" if for_writing else "read"
     known = ", ".join(ending for found in candidates for ending in found.endings)
-    raise UnsupportedFormat(f"{text[:200]!r} can't be {verb}, its kind is not known: understood are {known}")
+    raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {known}")
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long for a name, or with a null character
+        return False
+
+
+def _check_characters(source: str, found: Format) -> None:
+    """Bytes of a command line that are no UTF-8 reach us as halves of characters."""
+    if half := next((c for c in source if "\ud800" <= c <= "\udfff"), None):
+        raise UnsupportedFormat(
+            f"{found.name} {shortened(source)!r} is not UTF-8 ({half!r} at position {source.index(half) + 1}): write "
+            "it in that encoding"
+        )
 
 
 def _symbol_tables(path: Path, options: dict[str, Any]) -> dict[str, str]:
@@ -193,8 +238,9 @@ def _read_text(path: Path) -> str:
     except UnicodeDecodeError as fault:
         line = data.count(b"\n", 0, fault.start) + 1
         raise UnsupportedFormat(
-            f"{path} is not UTF-8 (line {line}, byte 0x{data[fault.start]:02x}): save it in that encoding"
+            f"{path} is not UTF-8 (byte 0x{data[fault.start]:02x} at offset {fault.start}, in line {line}): save it in "
+            "that encoding"
         ) from None
 
 
-__all__ = ["FORMATS", "Format", "read_source", "write_file"]
+__all__ = ["FORMATS", "Format", "check_target", "read_source", "write_file"]

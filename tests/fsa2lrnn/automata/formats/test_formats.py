@@ -55,7 +55,16 @@ def test_formats_say_what_they_do():
 @pytest.mark.parametrize(
     ("source", "options", "message"),
     [
-        ("(ab)*", {}, rf"'\(ab\)\*' can't be read, its kind is not known: {KNOWN}"),
+        ("machine.xyz", {}, rf"'machine\.xyz' can't be read, its kind is not known: {KNOWN}"),
+        ("(ab)*", {}, r"^\(ab\)\*: no such file; did you mean regex:\(ab\)\*\?$"),
+        ("mod_arith(5)", {}, r"^mod_arith\(5\): no such file; did you mean task:mod_arith\(5\)\?$"),
+        (
+            "ab" * 50_000 + "*",
+            {},
+            r"^a[ab]+…\(99,801 characters\)…[ab]+\*: no such file; did you mean regex:a.*\*\?$",
+        ),
+        ("regex:a\udcffb", {}, r"regex 'regex:a\\udcffb' is not UTF-8 \('\\udcff' at position 8\): write it in that"),
+        ("task:sum_mod\ud800", {}, r"task 'task:sum_mod\\ud800' is not UTF-8"),
         ("nowhere.dot", {}, "no such file: nowhere.dot"),
         ("x" * 5000 + ".dot", {}, "can't be read .*: check the path"),
         ("\0.dot", {}, "no such file|can't be read"),
@@ -73,7 +82,11 @@ def test_sources_that_are_not_understood(source, options, message):
 def test_files_that_cannot_be_read(tmp_path, monkeypatch):
     for name, data, message in [
         ("empty.jff", b" \n", "empty.jff is empty: was it written to the end"),
-        ("latin.dot", 'digraph {\n"é"}'.encode("latin-1"), r"latin.dot is not UTF-8 \(line 2, byte 0xe9\): save it in"),
+        (
+            "latin.dot",
+            'digraph {\n"é"}'.encode("latin-1"),
+            r"latin.dot is not UTF-8 \(byte 0xe9 at offset 11, in line 2\)",
+        ),
     ]:
         (tmp_path / name).write_bytes(data)
         with pytest.raises(UnsupportedFormat, match=message):
@@ -125,6 +138,37 @@ def test_files_that_cannot_be_written(tmp_path):
         write_file(PARITY, tmp_path / "m.png")
     with pytest.raises(UnsupportedFormat, match=r"can't be written \(no such folder, make it first\): choose"):
         write_file(PARITY, tmp_path / "none" / "m.json")
+
+
+@pytest.mark.parametrize(("name", "written"), [("m.dot", ["m.dot"]), ("m.fst.txt", ["m.fst.txt", "m.syms"])])
+def test_a_target_is_tried_before_there_is_a_machine(name, written, tmp_path):
+    formats.check_target(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+    write_file(PARITY, tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == written
+    formats.check_target(tmp_path / name)
+    for target, message in [
+        (tmp_path / "m.png", r"m\.png' can't be written, its kind .* \.dot, \.gv, \.jff, \.fst\.txt"),
+        (tmp_path / "none" / name, r"can't be written \(no such folder, make it first\): choose"),
+    ]:
+        with pytest.raises(UnsupportedFormat, match=message):
+            formats.check_target(target)
+    (tmp_path / "folder").mkdir()
+    for target in written:
+        (tmp_path / "folder" / target).mkdir()
+        with pytest.raises(UnsupportedFormat, match=rf"{target} can't be written \(this is a folder, give a file\)"):
+            formats.check_target(tmp_path / "folder" / name)
+        (tmp_path / "folder" / target).rmdir()
+
+
+def test_half_a_character_is_written_as_an_escape_or_not_at_all(tmp_path):
+    machine = MooreMachine([[0]], [True], alphabet=["\ud800"])
+    with pytest.raises(UnsupportedFormat, match=r"m\.fst\.txt can't be written: '\\ud800' is half a cha"):
+        write_file(machine, tmp_path / "m.fst.txt")
+    assert not list(tmp_path.iterdir())
+    for name in ("m.json", "m.dot"):  # written as an escape
+        write_file(machine, tmp_path / name)
+        assert read_source(tmp_path / name) == machine
 
 
 def test_no_format_needs_torch():
