@@ -32,9 +32,13 @@ MAY_IMPORT = {
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
     "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {"automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols"},
-    "fsa2lrnn.judge": {"automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols"},
+    "fsa2lrnn.judge": {
+        "automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols",
+    },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "lrnn", "recurrence", "symbols"},
-    "fsa2lrnn.training": {"automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence"},
+    "fsa2lrnn.training": {
+        "automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence",
+    },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn"},
     "fsa2lrnn.report": {
         "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
