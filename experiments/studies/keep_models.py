@@ -20,7 +20,7 @@ from experiments import script
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
-from fsa2lrnn.lrnn.switched import as_tables, is_switched, switched
+from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training import seeds
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
@@ -37,7 +37,7 @@ def keep(run: Path, to: Path) -> dict[str, Any]:
     """
     facts = _facts(run)
     trained = load(run / MODEL)
-    one_layer = is_switched(trained)
+    one_layer = trained.is_switched
     kept = as_tables(trained) if one_layer else trained
     facts |= {
         "kept_as": "tables" if one_layer else "weights",

@@ -14,7 +14,6 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import is_switched
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -40,7 +39,7 @@ def compare(
     document["judged"] = {}
     for name, model in models.items():
         found = falsify(model, machine, Budget(seconds=seconds))
-        aligned = align(model, machine).to_json() if is_switched(model) else None
+        aligned = align(model, machine).to_json() if model.is_switched else None
         document["judged"][name] = {"failure": failure_json(found), "alignment": aligned}
         if not as_json:
             console.facts(name, [*_failure_rows(found), *(_alignment_rows(aligned) if aligned else [])])

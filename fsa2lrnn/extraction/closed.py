@@ -51,7 +51,7 @@ class ModelSystem:
         return after.reshape(len(rows), n_letters, -1), output_numbers(logits[:, 0]).reshape(len(rows), n_letters)
 
     def _batches(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        size = max(1, _STEP_ENTRIES // (len(self.alphabet) * self._model.config.entries_per_token))
+        size = max(1, _STEP_ENTRIES // (len(self.alphabet) * self._model.entries_per_token))
         for start in range(0, len(rows), size):
             yield rows[start : start + size]
 

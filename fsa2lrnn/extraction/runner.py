@@ -37,7 +37,7 @@ class Runner:
         self._start = tuple(part.detach() for layer in layers for part in layer if part is not None)
         if self._tables is not None:
             self._start = (self._tables.x0[None],)
-        per_letter = model.config.entries_per_token if self._tables is None else self._tables.x0.numel() * 4
+        per_letter = model.entries_per_token if self._tables is None else self._tables.x0.numel() * 4
         self.batch = max(1, _ENTRIES // per_letter)  # letters read at once
 
     def start(self, n: int = 1) -> States:

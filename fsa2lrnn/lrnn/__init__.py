@@ -14,8 +14,10 @@ from fsa2lrnn.lrnn.layers import (
     register,
 )
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.lrnn.scans.pscan import schedule
+from fsa2lrnn.lrnn.wrap import wrap
 
 __all__ = [
     "LRNN",
@@ -25,6 +27,7 @@ __all__ = [
     "IndexLayerConfig",
     "LRNNConfig",
     "Layer",
+    "Network",
     "LayerConfig",
     "Readout",
     "SwitchedAffine",
@@ -35,4 +38,5 @@ __all__ = [
     "scan",
     "scan_tokens",
     "schedule",
+    "wrap",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import cast
 
 import numpy as np
 import torch
@@ -18,21 +18,12 @@ from fsa2lrnn.lrnn.foreign import FromElsewhere
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
 from fsa2lrnn.lrnn.layers.index import IndexReadout
+from fsa2lrnn.lrnn.network import LayerState, State
 from fsa2lrnn.symbols import Word, encode
 
 _CHUNK_ENTRIES = 1 << 22  # entries of A(u) that one piece of a long word may materialise
 _CHUNK = 1 << 12  # letters that one piece may have
 _INDEX_CHUNK = 1 << 20  # the same for an index layer, which threads share out
-
-
-class LayerState(NamedTuple):
-    """What a layer carries from one step to the next."""
-
-    x: Tensor  # (B, H, b), or the index of the one-hot state (B,)
-    u: Tensor | None  # under token shift, the layer's last input (B, d)
-
-
-State = tuple[LayerState, ...]
 
 
 class LRNN(FromElsewhere, nn.Module):
@@ -77,6 +68,16 @@ class LRNN(FromElsewhere, nn.Module):
         """The scans by name that every layer takes on any machine, beside "auto" and, for tables, "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
+
+    @property
+    def entries_per_token(self) -> int:
+        """Numbers that the widest step materialises for one token."""
+        return self.config.entries_per_token
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether it is one layer over letters, so that it has tables (`switched.switched`)."""
+        return len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
 
     @property
     def recurrences(self) -> tuple[Layer, ...]:

@@ -12,16 +12,12 @@ from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 
 _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
 
 
-def is_switched(model: LRNN) -> bool:
-    """Whether a model is one layer over letters, so that it has tables (`switched`)."""
-    return len(model.layers) == 1 and model.recurrences[0].has_tables and not model.config.token_shift
-
-
-def switched(model: LRNN) -> SwitchedAffine:
+def switched(model: Network) -> SwitchedAffine:
     """The tables of a model of one layer over letters, in its dtype.
 
     They are bit for bit those that `model(tokens)` scans where it reads 2|Σ| letters or more at once; for fewer letters
@@ -32,24 +28,29 @@ def switched(model: LRNN) -> SwitchedAffine:
         UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than
             the letter or have no tables of numbers.
     """
-    config = model.config
-    if not is_switched(model):
-        is_affine = model.recurrences[0].has_tables or len(model.layers) > 1
-        kind = f"{len(model.layers)} layers" if is_affine else f"a layer of kind {name_of(config.layers[0])}"
-        shift = " and a token shift" if config.token_shift else ""
+    if not (isinstance(model, LRNN) and model.is_switched):
         raise UnsupportedFormat(
-            f"the model has {kind}{shift}: only one layer with tables, without token shift, is a switched affine system"
+            f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, is a switched "
+            "affine system"
         )
     layer = model.recurrences[0]
     with torch.no_grad():
         A, v = layer.tables(model.first_inputs())
         x0 = layer.initial_state(1)[0]
         parts: list[Tensor] = list(cast("Gate", model.readout).weights)
-        if config.layer_norm:
+        if model.config.layer_norm:
             norm = cast("nn.LayerNorm", model.norms[-1])
             parts += [norm.weight, norm.bias]
         readout = Readout(*(part.detach().clone() for part in parts))
     return SwitchedAffine(A.detach(), v.detach(), x0.detach().clone(), readout, model.alphabet, model.outputs)
+
+
+def _what_it_has(model: Network) -> str:
+    if not isinstance(model, LRNN):
+        return "the modules of its own making"
+    is_affine = model.recurrences[0].has_tables or len(model.layers) > 1
+    kind = f"{len(model.layers)} layers" if is_affine else f"a layer of kind {name_of(model.config.layers[0])}"
+    return kind + (" and a token shift" if model.config.token_shift else "")
 
 
 def as_tables(model: LRNN) -> LRNN:
@@ -75,4 +76,4 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())
 
 
-__all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "is_switched", "switched"]
+__all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched"]

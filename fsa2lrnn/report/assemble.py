@@ -15,7 +15,7 @@ from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified
 from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import is_switched, switched
+from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.report.align import Alignment, align
 from fsa2lrnn.report.facts import Facts, Failure, Inside, Model
@@ -160,7 +160,7 @@ def _inside(
     model: LRNN, machine: MooreMachine, like: Inside | None = None, found: Alignment | None = None
 ) -> tuple[Inside, dict[str, Any]] | None:
     """A model from within and its alignment, which may be at hand; None for one of several layers."""
-    if not is_switched(model):
+    if not model.is_switched:
         return None
     found = found or align(model, machine)
     return inside(model, machine, found, like), found.to_json()
@@ -187,4 +187,4 @@ def _failure(found: Falsified | Unfalsified, model: LRNN, machine: MooreMachine)
 
 
 def _digest(model: LRNN) -> dict[str, str]:
-    return {"SHA-256 of the tables": switched(model).sha256} if is_switched(model) else {}
+    return {"SHA-256 of the tables": switched(model).sha256} if model.is_switched else {}

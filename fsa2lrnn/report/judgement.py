@@ -27,7 +27,6 @@ from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
 from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import is_switched
 from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
 from fsa2lrnn.report.align import Alignment, align
 
@@ -149,7 +148,7 @@ def judge(
         yield
         took[name] = round(time.monotonic() - begun, 2)
 
-    one_layer = is_switched(model)
+    one_layer = model.is_switched
     with clock("extract"):
         extraction, isomorphic = _extracted(model, machine)
     with clock("falsify"):

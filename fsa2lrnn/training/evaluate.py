@@ -117,7 +117,7 @@ def count(model: LRNN, words: Words, length: int, n_words: int, generator: torch
 
 @torch.no_grad()
 def _batch(model: LRNN, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
-    piece = max(1, _PIECE_ENTRIES // (size * model.config.entries_per_token))
+    piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token))
     walks, state = words.begin(size), model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)
     last = right

@@ -22,7 +22,7 @@ from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.goal import target
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.switched import SwitchedAffine, is_switched, switched
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
 _ULPS = 16  # of the largest entry: more than orders of summation in the gates change, as a test measures
 _PAIRS = 20_000  # of an enumeration
@@ -102,7 +102,7 @@ def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     """What is to be certified: tables where a model has them, else the model."""
     if isinstance(model, SwitchedAffine):
         return model
-    return switched(model) if is_switched(model) else model
+    return switched(model) if model.is_switched else model
 
 
 def _enumerated(model: LRNN, machine: MooreMachine) -> Certificate:

@@ -7,7 +7,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import is_switched, switched
+from fsa2lrnn.lrnn.switched import switched
 
 
 def learned(**changes):
@@ -49,6 +49,6 @@ def test_padded_blocks_and_compiled_models():
     ],
 )
 def test_other_models_are_refused(model, message):
-    assert not is_switched(model())
+    assert not model().is_switched
     with pytest.raises(UnsupportedFormat, match=message):
         switched(model())

@@ -61,7 +61,7 @@ def test_all_models_read_the_same_words(monkeypatch):
     machine, seen = zoo.sum_mod(3), []
     for model in (untrained(machine), compile_machine(machine), compile_machine(machine, layout="index")):
         read = []
-        monkeypatch.setattr(evaluation, "_PIECE_ENTRIES", 256 * 5 * model.config.entries_per_token + len(seen))
+        monkeypatch.setattr(evaluation, "_PIECE_ENTRIES", 256 * 5 * model.entries_per_token + len(seen))
         advance = model.advance
         monkeypatch.setattr(
             model, "advance", lambda t, s, read=read, advance=advance: (read.append(t), advance(t, s))[1]

@@ -1,0 +1,159 @@
+"""A module of a user's, as it is, for those who ask it for outputs alone: `falsify`, `extract_learned`, `compare`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.lrnn.network import LayerState, State
+
+LONGEST = 1_024  # letters that a word may have where there is no step mode: a state then is the word itself
+
+
+def wrap(
+    module: nn.Module,
+    alphabet: Sequence[Hashable],
+    outputs: Sequence[Hashable],
+    empty: Hashable | None = None,
+    longest: int = LONGEST,
+) -> Wrapped:
+    """Any module that reads tokens, int64 (B, T), and gives logits, (B, T, |Γ|), the k-th after k letters.
+
+    If it has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor or a
+    tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read anew
+    from its beginning whenever more of it is known.
+
+    Args:
+        module: put into evaluation mode.
+        alphabet, outputs: what tokens and logits stand for.
+        empty: the output on the empty word; the first, unless given: a module does not say.
+        longest: letters that a word may have without a step mode.
+
+    Raises:
+        UnsupportedFormat: if a logit is not there, or is there twice, for an output; found by asking for one letter.
+
+    >>> class LastLetter(nn.Module):
+    ...     def forward(self, tokens):
+    ...         return nn.functional.one_hot(tokens, 2).float()
+    >>> model = wrap(LastLetter(), "ab", (False, True))
+    >>> model(torch.tensor([[0, 1]])).argmax(-1).tolist()
+    [[0, 1]]
+    """
+    return Wrapped(module, tuple(alphabet), tuple(outputs), empty, longest)
+
+
+class Wrapped(nn.Module):
+    """A module with letters and outputs: a `Network`. `wrap` makes it."""
+
+    methods = ("forward",)
+    is_switched = False
+
+    def __init__(
+        self,
+        module: nn.Module,
+        alphabet: tuple[Hashable, ...],
+        outputs: tuple[Hashable, ...],
+        empty: Hashable | None,
+        longest: int,
+    ) -> None:
+        super().__init__()
+        self.module = module.eval()
+        self.alphabet, self.outputs, self._longest = alphabet, outputs, longest
+        for name, symbols in (("alphabet", alphabet), ("outputs", outputs)):
+            if not symbols or len(set(symbols)) != len(symbols):
+                raise UnsupportedFormat(f"{name} = {symbols}: give at least one, all distinct")
+        if empty is not None and empty not in outputs:
+            raise UnsupportedFormat(f"empty = {empty!r} is none of the outputs {outputs}")
+        self._empty = 0 if empty is None else outputs.index(empty)
+        self._has_steps = hasattr(module, "step") and hasattr(module, "initial_state")
+        self._is_tuple = self._has_steps and isinstance(module.initial_state(1), tuple)  # type: ignore[operator]
+        with torch.no_grad():
+            self._like = self._checked(module(torch.zeros(1, 1, dtype=torch.int64, device=self.device)), (1, 1))
+
+    def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
+        wanted = (*shape, len(self.outputs))
+        if not isinstance(logits, Tensor) or logits.shape != wanted:
+            found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+            raise UnsupportedFormat(
+                f"the module gives {found} for tokens of shape {shape}, where logits of shape {wanted} are asked for: "
+                "one for each output, after every prefix"
+            )
+        return logits
+
+    @property
+    def device(self) -> torch.device:
+        """That of its first weight, or the CPU."""
+        return next((weight.device for weight in self.module.parameters()), torch.device("cpu"))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """That of its logits."""
+        return self._like.dtype
+
+    @property
+    def entries_per_token(self) -> int:
+        """What is known of it: its logits, and its largest weight as a guess of what lies within."""
+        return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)
+
+    def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
+        """Logits after every prefix: (B, T) -> (B, T, |Γ|). There is one way to compute them, whatever its name."""
+        self._check_method(method)
+        if not tokens.shape[1]:
+            return self._like.new_zeros(*tokens.shape, len(self.outputs))
+        return self._checked(self.module(tokens), tuple(tokens.shape))
+
+    def initial_state(self, batch: int = 1) -> State:
+        """The module's own, or the empty word: tokens (B, longest), and how many of them are read (B, 1)."""
+        if self._has_steps:
+            found = cast("Callable[[int], Any]", self.module.initial_state)(batch)
+            return tuple(LayerState(part, None) for part in (found if self._is_tuple else (found,)))
+        kind = torch.uint8 if len(self.alphabet) <= 1 << 8 else torch.int32
+        tokens = torch.zeros(batch, self._longest, dtype=kind, device=self.device)
+        return (LayerState(tokens, torch.zeros(batch, 1, dtype=torch.int64, device=self.device)),)
+
+    def initial_logits(self) -> Tensor:
+        """1 for the output on the empty word, 0 for others."""
+        logits = self._like.new_zeros(len(self.outputs))
+        logits[self._empty] = 1
+        return logits
+
+    def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
+        """Logits along `tokens` from a state, and the state after them: (B, T) -> (B, T, |Γ|).
+
+        Raises `InvalidWord` for a word that is longer than `longest`, where the module has no steps.
+        """
+        self._check_method(method)
+        return self._stepped(tokens, state) if self._has_steps else self._reread(tokens, state)
+
+    def _check_method(self, method: str) -> None:
+        if method not in ("auto", "sequential", *self.methods):
+            raise UnsupportedFormat(f"scan method {method!r}: a wrapped module computes in its own way alone")
+
+    def _stepped(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        parts: Any = tuple(part.x for part in state)
+        parts = parts if self._is_tuple else parts[0]
+        rows = [self._like.new_zeros(len(tokens), 0, len(self.outputs))]
+        for letters in tokens.unbind(1):
+            logits, parts = cast("Callable[..., Any]", self.module.step)(letters, parts)
+            rows.append(self._checked(logits, (len(tokens),))[:, None])
+        return torch.cat(rows, 1), tuple(LayerState(part, None) for part in (parts if self._is_tuple else (parts,)))
+
+    def _reread(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        ((word, read),) = state
+        read = cast("Tensor", read)
+        T, most = tokens.shape[1], int(read.max()) if len(read) else 0
+        if most + T > self._longest:
+            raise InvalidWord(
+                f"a word of {most + T:,} letters: without a step mode a word may have longest = {self._longest:,}; "
+                "raise it, or give the module step and initial_state"
+            )
+        word, logits = word.clone(), self._like.new_zeros(*tokens.shape, len(self.outputs))
+        for n in read.unique().tolist():  # words of like length are read together
+            rows = (read[:, 0] == n).nonzero()[:, 0]
+            word[rows, n : n + T] = tokens[rows].to(word.dtype)
+            logits[rows] = self(word[rows, : n + T].to(torch.int64))[:, n:]
+        return logits, (LayerState(word, read + T),)
