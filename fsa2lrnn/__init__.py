@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from fsa2lrnn.judge.check import check
     from fsa2lrnn.judge.falsify import falsify
     from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.lrnn.affine import Readout
     from fsa2lrnn.lrnn.checkpoint import load, save
     from fsa2lrnn.lrnn.model import LRNN
-    from fsa2lrnn.lrnn.switched import Readout
+    from fsa2lrnn.lrnn.wrapped import wrap
     from fsa2lrnn.recurrence import Recurrence
     from fsa2lrnn.repairing import repair
 
@@ -44,7 +45,7 @@ _HOME = {
     "FAMILIES": "fsa2lrnn.families",
     "LRNN": "fsa2lrnn.lrnn.model",
     "MooreMachine": "fsa2lrnn.automata.machine",
-    "Readout": "fsa2lrnn.lrnn.switched",
+    "Readout": "fsa2lrnn.lrnn.affine",
     "Recurrence": "fsa2lrnn.recurrence",
     "certify": "fsa2lrnn.judge.certify",
     "check": "fsa2lrnn.judge.check",
@@ -62,6 +63,7 @@ _HOME = {
     "repair": "fsa2lrnn.repairing",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",
+    "wrap": "fsa2lrnn.lrnn.wrapped",
 }
 _MODULES = {"lrnn": "fsa2lrnn.lrnn", "zoo": "fsa2lrnn.automata.zoo"}
 
@@ -89,6 +91,7 @@ __all__ = [
     "repair",
     "represent",
     "save",
+    "wrap",
     "zoo",
 ]
 

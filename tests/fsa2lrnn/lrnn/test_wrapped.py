@@ -9,7 +9,7 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extraction import extract_learned
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.network import Network
-from fsa2lrnn.lrnn.wrap import wrap
+from fsa2lrnn.lrnn.wrapped import wrap
 
 
 class Sum(nn.Module):
