@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
     "fsa2lrnn.leaps": {"graph_kernels"},
+    "fsa2lrnn.verdicts": {"errors", "reading", "symbols"},
     "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "reading", "symbols"},
     "fsa2lrnn.decomposition": {"automata", "errors", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
@@ -33,16 +34,16 @@ MAY_IMPORT = {
     "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {"automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols"},
     "fsa2lrnn.judge": {
-        "automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols",
+        "automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols", "verdicts",
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
         "automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence",
     },
-    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn"},
+    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.report": {
         "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
-        "training", "versions",
+        "training", "verdicts", "versions",
     },
     "fsa2lrnn.cli": {"fsa2lrnn"},
     "fsa2lrnn.__main__": {"cli"},
@@ -50,8 +51,8 @@ MAY_IMPORT = {
     "experiments": {"fsa2lrnn"},
 }  # fmt: skip
 TORCH_FREE = (
-    "errors", "extras", "files", "graph_kernels", "reading", "rows", "symbols", "automata", "decomposition", "gates",
-    "recurrence", "compile", "families",
+    "errors", "extras", "files", "graph_kernels", "reading", "rows", "symbols", "verdicts", "automata",
+    "decomposition", "gates", "recurrence", "compile", "families",
 )  # fmt: skip
 
 

@@ -48,21 +48,20 @@ def to_json(outcomes: Iterable[Outcome], effort: Effort) -> dict[str, Any]:
                 "statement": outcome.proposition.statement,
                 "hypotheses": outcome.proposition.hypotheses,
                 "source": outcome.proposition.source,
-                "verdict": _kind(outcome),
+                **outcome.answer.to_json(),
                 "expected": outcome.expected,
-                **{name: dict(v) if name == "data" else v for name, v in vars(outcome.answer).items()},
                 **({"instead": outcome.proposition.instead} if outcome.proposition.instead else {}),
             }
             for outcome in outcomes
         ],
-        "counts": dict(Counter(map(_kind, outcomes))),
+        "counts": dict(Counter(outcome.answer.kind for outcome in outcomes)),
         "unexpected": [outcome.proposition.id for outcome in outcomes if not outcome.expected],
     }
 
 
 def line(outcome: Outcome) -> str:
     """One outcome in one line of rich markup: identifier, verdict, cases, statement."""
-    kind = _kind(outcome)
+    kind = outcome.answer.kind
     colour = _COLOUR[kind] if outcome.expected else "red bold"
     note = "" if outcome.expected else f"  [red bold]expected {outcome.proposition.expects.__name__.lower()}[/]"
     statement = f"[dim]{escape(outcome.proposition.statement)}[/]"
@@ -80,13 +79,13 @@ def summary(outcomes: Iterable[Outcome], effort: Effort) -> str:
         text = answer.witness if isinstance(answer, Refuted) else getattr(answer, "how", getattr(answer, "budget", ""))
         lines += [
             f"\n[bold]{escape(proposition.id)}[/]  {escape(proposition.statement)} ({escape(proposition.source)})",
-            f"  {_kind(outcome)}: {escape(text)}",
+            f"  {answer.kind}: {escape(text)}",
         ]
         if proposition.instead and outcome.expected:
             lines.append(f"  instead: {escape(proposition.instead)}")
         if not outcome.expected:
             lines.append(f"  [red bold]unexpected[/]: {proposition.expects.__name__.lower()} was expected")
-    kinds = Counter(map(_kind, outcomes))
+    kinds = Counter(outcome.answer.kind for outcome in outcomes)
     cases = sum(getattr(outcome.answer, "cases", 0) for outcome in outcomes)
     unexpected = sum(not outcome.expected for outcome in outcomes)
     shown = ", ".join(f"{kinds[kind]} {kind}" for kind in _COLOUR if kinds[kind])
@@ -141,10 +140,6 @@ def _one_thread() -> Generator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _kind(outcome: Outcome) -> str:
-    return type(outcome.answer).__name__.lower()
 
 
 def _count(outcome: Outcome) -> str:

@@ -23,10 +23,11 @@ from torch.nn.functional import cross_entropy
 from experiments import results_io, script
 from experiments.benchmarks.baselines import authors_pscan, authors_sequential
 from experiments.benchmarks.scans import interleaved
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import sequential
-from fsa2lrnn.training.data import IGNORE, Batch
+from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import prepare_words, use_threads
 
@@ -115,7 +116,7 @@ def step(model: LRNN, name: str, batch: Batch, settings: Settings) -> Callable[[
 
 def loss(logits: Tensor, batch: Batch) -> Tensor:
     """Cross-entropy over the outputs that count."""
-    return cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORE)
+    return cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
 
 
 def naive(model: LRNN, tokens: Tensor, scan: Scan) -> Tensor:

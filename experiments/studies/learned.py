@@ -72,7 +72,7 @@ def known() -> dict[str, Any]:
 def judged(path: Path) -> dict[str, Any]:
     """One row: how the model came about, and what the judges say."""
     origin = json.loads(path.with_suffix(".json").read_text("utf-8"))
-    found = judge(load(path), MooreMachine.from_source(origin["task"])).to_json()
+    found = judge(load(path), MooreMachine.from_source(origin["task"]), ignore="lacked").to_json()
     names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
     return {name: origin[name] for name in names} | found
 

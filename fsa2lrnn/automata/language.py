@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Literal, cast, get_args
 
 import numpy as np
@@ -37,7 +37,7 @@ def minimise(machine: MooreMachine) -> MooreMachine:
     3
     """
     reachable = trim(machine)
-    classes = _classes(reachable.outputs)
+    classes = output_classes(reachable.outputs)
     blocks = tables.hopcroft(reachable.delta, classes, int(classes.max()) + 1)
     _, representative = np.unique(blocks, return_index=True)
     quotient = blocks[reachable.delta[:, representative]]
@@ -52,23 +52,49 @@ def minimise(machine: MooreMachine) -> MooreMachine:
     return trim(merged)
 
 
-def equivalent(a: MooreMachine, b: MooreMachine) -> tuple[Hashable, ...] | None:
-    """None if the two give the same output after every word, the empty one included; else a shortest word that tells
-    them apart.
+def equivalent(
+    a: MooreMachine, b: MooreMachine, ignore: Collection[Hashable] = (), empty_word: bool = True
+) -> tuple[Hashable, ...] | None:
+    """None if the two give the same output after every word at which it counts; else a shortest word that tells them
+    apart.
 
-    The alphabets must hold the same letters, in any order. Near-linear in the number of transitions (Hopcroft & Karp
-    1971, breadth first: `tables.distinguish` says why its word is shortest). Raises `InvalidMachine` on unlike
-    alphabets.
+    The alphabets must hold the same letters, in any order. Where everything counts: near-linear in the number of
+    transitions (Hopcroft & Karp 1971, breadth first: `tables.distinguish` says why its word is shortest); else that of
+    the pairs of states reached.
+
+    Args:
+        ignore: outputs of `b` that do not count: where `b` gives one of them, `a` may give what it likes.
+        empty_word: whether the output on the empty word counts.
+
+    Raises:
+        InvalidMachine: on unlike alphabets.
 
     >>> even = MooreMachine([[1, 0]], [True, False])
     >>> equivalent(even, MooreMachine([[1, 2, 3, 3]], [True, False, True, True]))
     (0, 0, 0)
+    >>> equivalent(even, MooreMachine([[1, 2, 1]], ["?", False, True]), empty_word=False) is None
+    True
     """
+    if ignore:
+        agree = product(a, b, lambda given, wanted: wanted in ignore or given == wanted)
+        a, b = agree, MooreMachine(np.zeros((len(a.alphabet), 1), np.int64), [True], 0, a.alphabet)
+    if not empty_word:
+        a, b = fresh_start(a, None), fresh_start(b, None)
     order = align(a.alphabet, b.alphabet)
     joined = np.concatenate([a.delta, b.delta[order] + a.n_states], axis=1)
-    classes = _classes(a.outputs + b.outputs)
+    classes = output_classes(a.outputs + b.outputs)
     found, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)
     return tuple(a.alphabet[i] for i in tokens) if found else None
+
+
+def fresh_start(machine: MooreMachine, output: Hashable) -> MooreMachine:
+    """The same machine with a start of its own, to which no letter leads back and which puts out `output`.
+
+    >>> fresh_start(MooreMachine([[1, 0]], "eo"), None).transduce([0, 0])
+    ['o', 'e']
+    """
+    delta = np.concatenate([machine.delta, machine.delta[:, [machine.start]]], axis=1)
+    return MooreMachine(delta, (*machine.outputs, output), machine.n_states, machine.alphabet)
 
 
 def distinguish(machine: MooreMachine, p: int, q: int) -> tuple[int, ...] | None:
@@ -77,7 +103,7 @@ def distinguish(machine: MooreMachine, p: int, q: int) -> tuple[int, ...] | None
     >>> distinguish(MooreMachine([[1, 2, 2]], "xxy"), 0, 1)
     (0,)
     """
-    found, tokens = tables.distinguish(machine.delta, _classes(machine.outputs), p, q)
+    found, tokens = tables.distinguish(machine.delta, output_classes(machine.outputs), p, q)
     return tuple(tokens.tolist()) if found else None
 
 
@@ -159,6 +185,12 @@ def check_completion(completion: str) -> None:
         raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {known}")
 
 
+def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
+    """Outputs as class numbers in order of appearance: int64 (n,)."""
+    number: dict[Hashable, int] = {}
+    return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
+
+
 def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
     number = np.full(machine.n_states, MISSING)
     number[order] = np.arange(len(order))
@@ -170,12 +202,6 @@ def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
         machine.alphabet,
         None if machine.labels is None else [machine.labels[q] for q in kept],
     )
-
-
-def _classes(outputs: Sequence[Hashable]) -> np.ndarray:
-    """Outputs as class numbers in order of appearance."""
-    number: dict[Hashable, int] = {}
-    return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
 
 
 def _coordinates(machine: MooreMachine, q: int) -> tuple[Hashable, ...]:

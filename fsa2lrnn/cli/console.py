@@ -15,8 +15,8 @@ from fsa2lrnn import symbols
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.extraction import Extraction
-    from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
     from fsa2lrnn.lrnn.model import LRNN
+    from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -135,37 +135,28 @@ def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
     ]
 
 
-def verdict_json(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
-    """A verdict with its evidence."""
-    kind = type(verdict).__name__.lower()
-    fields = {
-        name: [symbols.to_json(s) for s in value] if isinstance(value, tuple) else value
-        for name, value in vars(verdict).items()
-    }
-    return {"verdict": kind, **fields}
-
-
 def verdict_text(verdict: Proved | Refuted | Undecided) -> str:
     """A verdict with its evidence, in a few lines of rich markup."""
-    from fsa2lrnn.judge.equivalence import Proved, Refuted
+    from fsa2lrnn.verdicts import Proved, Refuted
 
+    where = f"\n  {escape(str(verdict.scope))}"
     if isinstance(verdict, Proved):
         return (
             f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
             f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
-            f"reached; scans covered: {', '.join(verdict.scans)}"
+            f"reached; scans covered: {', '.join(verdict.scans)}{where}"
         )
     if isinstance(verdict, Refuted):
         word = escape(show_word(verdict.word)) or "the empty word"
         return (
             f"[red bold]refuted[/]: they differ on [bold]{word}[/] "
             f"({len(verdict.word)} letters), and on no shorter word\n"
-            f"  model   {escape(' '.join(map(symbols.show, verdict.model_trace)))}\n"
-            f"  machine {escape(' '.join(map(symbols.show, verdict.machine_trace)))}"
+            f"  model   {escape(' '.join(map(symbols.show, verdict.failure.given)))}\n"
+            f"  machine {escape(' '.join(map(symbols.show, verdict.failure.wanted)))}{where}"
         )
     return (
         f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of at most "
-        f"{verdict.checked_length} letters. Raise --budget"
+        f"{verdict.checked_length} letters. Raise --budget{where}"
     )
 
 

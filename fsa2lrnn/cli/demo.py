@@ -26,7 +26,7 @@ from fsa2lrnn.decomposition.split import congruence_coordinates
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.extras import require
-from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
+from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 
@@ -70,7 +70,7 @@ def main(out: Path | None, as_json: bool) -> None:
     facts: dict[str, Any] = {
         "machine": console.machine_json(machine),
         "model": console.model_json(model),
-        "proofs": {dtype: console.verdict_json(verdict) for dtype, verdict in verdicts.items()},
+        "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
         "evaluated": [{"letters": len(text), "model": given, "integers": right} for text, given, right in results],
         "rooms": _rooms_json(rooms),
         "extracted_machine_is_the_source": returns,
@@ -211,6 +211,6 @@ def _rooms_json(rooms: Rooms) -> dict[str, object]:
         ],
         "gate_units": gate_units(cascade),
         "model": console.model_json(rooms.model),
-        "proofs": {dtype: console.verdict_json(verdict) for dtype, verdict in rooms.verdicts.items()},
+        "proofs": {dtype: verdict.to_json() for dtype, verdict in rooms.verdicts.items()},
         "evaluated": {"expression": SHORT, "model": rooms.given, "integers": evaluate(SHORT) % MODULUS},
     }

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.cli import console, learned
-from fsa2lrnn.judge.falsify import Budget, Falsified
+from fsa2lrnn.judge import Budget, Refuted
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.report import write
@@ -52,7 +52,7 @@ def _tell(found: Judgement, steps: int) -> None:
     same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
     console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
     console.facts("", learned.judgement_rows(found))
-    if isinstance(found.falsified, Falsified):
+    if isinstance(found.falsified, Refuted):
         console.out.print(
             "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"
             "   so that they carry an exact image of the machine; the dyadic one never rounds, and is proved."

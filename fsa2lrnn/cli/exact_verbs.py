@@ -123,12 +123,12 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
     from fsa2lrnn.cli import console
-    from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+    from fsa2lrnn.judge import Proved, prove_equivalent
 
     machine = sources.read_machine(source, completion)
     verdict = prove_equivalent(sources.model_of(model, dtype, completion), machine, budget, empty_word)
     if as_json:
-        console.emit_json(console.verdict_json(verdict))
+        console.emit_json(verdict.to_json())
     else:
         console.out.print(console.verdict_text(verdict))
     if not isinstance(verdict, Proved):

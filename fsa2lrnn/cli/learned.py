@@ -11,7 +11,7 @@ from rich.markup import escape
 from fsa2lrnn.cli import console
 from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
+from fsa2lrnn.judge import Budget, Refuted, Undecided, falsify
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from fsa2lrnn.judge.certificate import Certificate
     from fsa2lrnn.repairing import Columns, Mode
     from fsa2lrnn.report.judgement import Judgement
+    from fsa2lrnn.verdicts import Scope
 
+LACKED = "lacked"  # a trained model is not asked for outputs that it was never shown; what is said of it says so
 _SHOWN_WORD = 72  # letters of a failing word
 
 
@@ -38,11 +40,11 @@ def compare(
     document = comparison.compare(source, models, **evaluated)
     document["judged"] = {}
     for name, model in models.items():
-        found = falsify(model, machine, Budget(seconds=seconds))
-        aligned = align(model, machine).to_json() if model.is_switched else None
-        document["judged"][name] = {"failure": failure_json(found), "alignment": aligned}
+        found = falsify(model, machine, Budget(seconds=seconds), LACKED)
+        aligned = align(model, machine, ignore=LACKED).to_json() if model.is_switched else None
+        document["judged"][name] = {**found.to_json(), "alignment": aligned}
         if not as_json:
-            console.facts(name, [*_failure_rows(found), *(_alignment_rows(aligned) if aligned else [])])
+            console.facts(name, [*_failure_rows(found), ("where", str(found.scope)), *_alignment_rows(aligned)])
     if plot is not None:
         comparison.plot(document, plot)
     if as_json:
@@ -56,15 +58,15 @@ def certify(path: str, machine: MooreMachine, memory: int | None, out: Path | No
     from fsa2lrnn.judge.certify import certify as certify_model
 
     model = load(path)
-    certificate = certify_model(model, machine, "auto" if memory is None else memory)
+    certificate = certify_model(model, machine, "auto" if memory is None else memory, ignore=LACKED)
     if out is not None:
         certificate.save(out)
-    facts = certificate_json(certificate)
+    facts = certificate_json(certificate, certificate.scope)
     if as_json:
         console.emit_json({**facts, "saved": str(out) if out else None})
     else:
         saved = ("saved", str(out) if out else "no (-o FILE saves it, for --check)")
-        console.facts(path, [*_certificate_rows(certificate), saved])
+        console.facts(path, [*_certificate_rows(certificate, certificate.scope), saved])
     return NO if certificate.horizon == 0 else 0
 
 
@@ -77,18 +79,18 @@ def check(path: str, machine: MooreMachine, file: Path, as_json: bool) -> int:
     from fsa2lrnn.judge.check import check as check_certificate
 
     model, certificate = load(path), Certificate.load(file)
-    why = None
+    why, scope = None, certificate.scope
     try:
         if (word := equivalent(machine, certificate.machine)) is not None:
             told = console.show_word(word) or "no letters"
             raise CertificateRefused(f"it is of another machine: they differ after {told}")
-        check_certificate(certificate, model)
+        scope = check_certificate(certificate, model, LACKED).scope
     except CertificateRefused as error:
         why = str(error)
     if as_json:
-        console.emit_json({**certificate_json(certificate), "accepted": why is None, "why_not": why})
+        console.emit_json({**certificate_json(certificate, scope), "accepted": why is None, "why_not": why})
     elif why is None:
-        console.facts(str(file), [*_certificate_rows(certificate), ("checked", "accepted")])
+        console.facts(str(file), [*_certificate_rows(certificate, scope), ("checked", "accepted")])
     else:
         console.out.print(f"[red bold]refused:[/] {escape(why)}")
     return 0 if why is None else NO
@@ -109,7 +111,7 @@ def repair(
         found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
-        mended = mend(model, machine, columns, mode)
+        mended = mend(model, machine, columns, mode, ignore=LACKED)
         if mended.repaired is None:
             raise NotExpressible(str(mended.refused))
         repaired, found = mended.repaired.model, mended.to_json()
@@ -132,7 +134,7 @@ def report(
 
     if out.suffix != ".html":
         raise UnsupportedFormat(f"output {out}: the page is written to a file ending in .html")
-    facts = assemble(source, _load_all(paths), Budget(seconds=seconds), evaluated, _say)
+    facts = assemble(source, _load_all(paths), Budget(seconds=seconds), evaluated, _say, ignore=LACKED)
     page, data = write(facts, out)
     if as_json:
         console.emit_json({"page": str(page), "facts": str(data)})
@@ -141,27 +143,17 @@ def report(
     console.facts(facts.title, [*rows, ("page", str(page)), ("the same as JSON", str(data))])
 
 
-def failure_json(found: Falsified | Unfalsified) -> dict[str, Any]:
-    """What a search for a failing word found, and what it searched."""
-    searched = [vars(search) for search in found.searches]
-    facts: dict[str, Any] = {"searched": searched, "exhaustive_to": found.exhaustive_to}
-    if isinstance(found, Falsified):
-        facts |= {"length": found.position, "word": [str(a) for a in found.word], "found_by": found.found_by}
-        facts |= {"margin": found.margin, "scans": list(found.scans), "is_shortest": found.is_shortest}
-    return facts
-
-
-def certificate_json(certificate: Certificate) -> dict[str, Any]:
-    """What a certificate says, without its sets."""
+def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
+    """What a certificate says, without its sets, and which outputs count by it."""
     names = ("horizon", "method", "memory", "dtype", "slack", "sha256")
     facts = {name: getattr(certificate, name) for name in names}
     margin = float(certificate.margins.min()) if len(certificate.margins) else None
-    return {**facts, "scans": list(certificate.scans), "least_margin": margin}
+    return {**facts, "scans": list(certificate.scans), "least_margin": margin, "scope": scope and scope.to_json()}
 
 
 def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
     """A judgement in lines, for people."""
-    rows = [*_failure_rows(judgement.falsified), *_certificate_rows(judgement.certificate)]
+    rows = [*_failure_rows(judgement.falsified), *_certificate_rows(judgement.certificate, judgement.scope)]
     for mended in judgement.mended:
         name = "repair" if mended.mode == "least" else f"repair, {mended.mode}"
         name += "" if mended.columns == "keep" else f", {mended.columns}"
@@ -171,30 +163,32 @@ def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
     return rows
 
 
-def _failure_rows(found: Falsified | Unfalsified) -> list[tuple[str, str]]:
-    facts = failure_json(found)
-    if "word" not in facts:
+def _failure_rows(found: Refuted | Undecided) -> list[tuple[str, str]]:
+    if not isinstance(found, Refuted):
         looked = "; ".join(search.what for search in found.searches)
         return [("failing word", f"none found among {looked}")]
-    word = facts["word"]
+    word = [str(letter) for letter in found.word]
     shown = "".join(word) if all(len(a) == 1 for a in word) else " ".join(word)
     shown = shown if len(shown) <= _SHOWN_WORD else shown[: _SHOWN_WORD // 2] + "…" + shown[-_SHOWN_WORD // 2 :]
-    short = ", the shortest there is" if facts["is_shortest"] else ""
-    return [("failing word", f"{facts['length']:,} letters{short}: {shown} ({facts['found_by']})")]
+    short = ", the shortest there is" if found.is_shortest else ""
+    return [("failing word", f"{found.position:,} letters{short}: {shown} ({found.found_by})")]
 
 
-def _certificate_rows(certificate: Certificate) -> list[tuple[str, str]]:
-    facts = certificate_json(certificate)
+def _certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tuple[str, str]]:
+    facts = certificate_json(certificate, scope)
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
     how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
     return [
         ("proved right", f"{right} ({how})"),
         ("in", f"{facts['dtype']}, scans {', '.join(facts['scans'])}"),
+        ("where", str(scope)),
     ]
 
 
-def _alignment_rows(aligned: dict[str, Any]) -> list[tuple[str, str]]:
+def _alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
+    if aligned is None:
+        return []
     heads = aligned["heads"]
     kinds = ", ".join(f"{h} {heads[h]['kind']}" for h in aligned["carrying"])
     probe = aligned["probe"]

@@ -5,26 +5,24 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
+from fsa2lrnn.automata.counting import UNCOUNTED, Positions
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extraction.counting import Mask, paths
 from fsa2lrnn.extraction.runner import Runner, States, pick
 from fsa2lrnn.lrnn.model import LRNN
-
-BLANK = -1  # the number of an output that does not count
 
 
 class Asked:
     """A model and the mask under which its outputs count."""
 
-    def __init__(self, model: LRNN, mask: Mask) -> None:
+    def __init__(self, model: LRNN, mask: Positions) -> None:
         self.model, self.mask, self.runner = model, mask, Runner(model)
         self.letters = 0  # model steps taken
 
     def read(self, states: States, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         """The output numbers along words (N, T) from N states in mask states q (N,): int64 (N, T)."""
-        path = paths(self.mask.delta, q, tokens)
+        path = self.mask.path(tokens, q)
         asked = np.flatnonzero(self.mask.counts[path].any(1))
-        numbers = np.full(tokens.shape, BLANK)
+        numbers = np.full(tokens.shape, UNCOUNTED)
         if len(asked):
             logits, _ = self.runner.read(pick(states, asked), tokens[asked])
             numbers[asked] = self.numbers(logits, path[asked])
@@ -36,11 +34,11 @@ class Asked:
         return self.read(self.runner.start(len(tokens)), np.full(len(tokens), self.mask.start), tokens)
 
     def numbers(self, logits: Tensor, q: np.ndarray) -> np.ndarray:
-        """The numbers of the largest logits (…, |Γ|) in mask states (…,), `BLANK` where they do not count.
+        """The numbers of the largest logits (…, |Γ|) in mask states (…,), `UNCOUNTED` where they do not count.
 
         Raises `NotExact` where logits that count are not numbers.
         """
         counts = self.mask.counts[q]
         if (logits.isnan().any(-1).cpu().numpy() & counts).any():
             raise NotExact("logits that count are NaN, so no output can be read: the model has overflowed")
-        return np.where(counts, logits.argmax(-1).cpu().numpy(), BLANK)
+        return np.where(counts, logits.argmax(-1).cpu().numpy(), UNCOUNTED)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
+from fsa2lrnn.extraction.walk import Walk
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1  # the output number of logits that hold a NaN
@@ -31,29 +31,37 @@ class ModelSystem:
         # nn.Module.eval is not called: nothing in an LRNN behaves differently in training.
         self._like = [[part for part in layer if part is not None] for layer in model.initial_state()]
 
-    def initial(self) -> tuple[np.ndarray, int]:
-        """The start as one row of bytes, uint8 (1, D), and the number of the output on the empty word."""
-        return self._to_rows(self._model.initial_state()), int(output_numbers(self._model.initial_logits()[None])[0])
+    def initial_output(self) -> int:
+        """The number of the output on the empty word."""
+        return int(output_numbers(self._model.initial_logits()[None])[0])
 
-    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """After every letter: uint8 (N, D) -> rows (N, |Σ|, D), output numbers (N, |Σ|)."""
-        parts = [self._step(part) for part in self._batches(rows)]
-        return np.concatenate([rows for rows, _ in parts]), np.concatenate([outputs for _, outputs in parts])
+    def start(self) -> np.ndarray:
+        """The start as one row of bytes: uint8 (1, D)."""
+        return self._to_rows(self._model.initial_state())
 
-    def _step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        n_letters = len(self.alphabet)
-        tokens = torch.arange(n_letters, device=self._model.device).repeat(len(rows))[:, None]
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Output numbers and states after single letters: uint8 (N, D), bool (N, |Σ|) of M -> (M,), (M, D)."""
+        before, letters = np.nonzero(live)
+        if not len(before):
+            return np.empty(0, np.int64), states[:0]
+        size = max(1, _STEP_ENTRIES // self._model.entries_per_token)
+        pieces = [slice(i, i + size) for i in range(0, len(before), size)]
+        parts = [self._step(states[before[piece]], letters[piece]) for piece in pieces]
+        return np.concatenate([outputs for outputs, _ in parts]), np.concatenate([rows for _, rows in parts])
+
+    def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        """The states at these places."""
+        return states[places]
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        """States are rows of bytes already."""
+        return states
+
+    def _step(self, rows: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        tokens = torch.from_numpy(letters).to(self._model.device)[:, None]
         with torch.no_grad():
-            logits, state = self._model.advance(
-                tokens, self._from_rows(np.repeat(rows, n_letters, axis=0)), "sequential"
-            )
-        after = self._to_rows(state)
-        return after.reshape(len(rows), n_letters, -1), output_numbers(logits[:, 0]).reshape(len(rows), n_letters)
-
-    def _batches(self, rows: np.ndarray) -> Iterator[np.ndarray]:
-        size = max(1, _STEP_ENTRIES // (len(self.alphabet) * self._model.entries_per_token))
-        for start in range(0, len(rows), size):
-            yield rows[start : start + size]
+            logits, state = self._model.advance(tokens, self._from_rows(rows), "sequential")
+        return output_numbers(logits[:, 0]), self._to_rows(state)
 
     def _to_rows(self, state: State) -> np.ndarray:
         return to_bytes(tuple(part for layer in state for part in layer if part is not None))
@@ -69,24 +77,6 @@ class ModelSystem:
                 offset += width
             state.append(LayerState(parts[0], parts[1] if len(parts) > 1 else None))  # type: ignore[arg-type]
         return tuple(state)
-
-
-class Interner:
-    """Numbers rows of bytes in the order they are first seen."""
-
-    def __init__(self) -> None:
-        self._number: dict[bytes, int] = {}
-
-    def __len__(self) -> int:
-        return len(self._number)
-
-    def number(self, rows: np.ndarray) -> np.ndarray:
-        """The number of each row, new ones in order of appearance: uint8 (N, D) -> int64 (N,)."""
-        number, packed = self._number, rows.tobytes()
-        width = rows.shape[1]
-        return np.array(
-            [number.setdefault(packed[i : i + width], len(number)) for i in range(0, len(packed), width)], np.int64
-        )
 
 
 class _Explored(NamedTuple):
@@ -117,31 +107,19 @@ def extract(model: LRNN, max_states: int = 100_000) -> MooreMachine:
 
 
 def _explore(system: ModelSystem, max_states: int) -> _Explored:
-    start, output = system.initial()
-    seen, outputs, columns = Interner(), [output], []
     # A state is what the step carries on together with what it puts out: under a residual stream, equal x may differ.
-    seen.number(_tag(start, np.array([output])))
-    frontier = start
-    while len(frontier):
-        rows, numbers = system.step(frontier)
-        flat, flat_numbers = rows.reshape(-1, rows.shape[-1]), numbers.reshape(-1)
-        before = len(seen)
-        targets = seen.number(_tag(flat, flat_numbers))
-        if len(seen) > max_states:
+    walk = Walk(system, system.initial_output())
+    outputs, columns, n_letters = walk.tags.tolist(), [], len(system.alphabet)
+    while len(walk):
+        ahead = walk.fan(np.ones((len(walk), n_letters), bool))
+        columns.append(walk.keep_new(ahead, ahead.read).reshape(-1, n_letters))
+        if walk.seen > max_states:
             raise BudgetExceeded(
                 f"more than {max_states:,} states are reached and they do not close: raise max_states, or the model "
                 "is not a finite automaton in its arithmetic"
             )
-        columns.append(targets.reshape(numbers.shape))
-        _, first = np.unique(targets, return_index=True)
-        new = first[targets[first] >= before]
-        frontier = flat[new]
-        outputs += flat_numbers[new].tolist()
+        outputs += walk.tags.tolist()
     return _Explored(np.concatenate(columns).T, outputs)
-
-
-def _tag(rows: np.ndarray, outputs: np.ndarray) -> np.ndarray:
-    return np.concatenate([rows, np.ascontiguousarray(outputs, np.int64).view(np.uint8).reshape(-1, 8)], axis=1)
 
 
 def output_numbers(logits: Tensor) -> np.ndarray:

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.automata.counting import BLANK, UNCOUNTED, positions_of, smallest_after_first
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.asking import Asked
-from fsa2lrnn.extraction.counting import NOT_COUNTED, Mask, paths, smallest_after_first
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.model import LRNN, decode
@@ -111,9 +112,9 @@ def extract_learned(
     """
     if method not in METHODS:
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
-    if counts is not None and NOT_COUNTED in model.outputs:
+    if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")
-    asked = Asked(model, Mask.of(model.alphabet, counts, empty_word))
+    asked = Asked(model, positions_of(model.alphabet, counts, empty_word))
     if method == "suffixes":
         found = classes_of(asked, max_classes, max_suffix, max_words, seed)
         machine = _finished(model, found.machine, counts, empty_word)
@@ -143,7 +144,7 @@ def _finished(model: LRNN, machine: MooreMachine, counts: MooreMachine | None, e
 def _held_out(asked: Asked, machine: MooreMachine, length: int, seed: int) -> HeldOut:
     tokens = asked.mask.random_words(np.random.default_rng(seed), _HELD_OUT, length)
     number = {output: j for j, output in enumerate(asked.model.outputs)}
-    wanted = np.array([number.get(output, -1) for output in machine.outputs])
+    wanted = np.array([number.get(output, UNCOUNTED) for output in machine.outputs])
     given, counts = asked.words(tokens), asked.mask.counts[asked.mask.path(tokens)]
     path = paths(machine.delta, np.full(len(tokens), machine.start), tokens)
     wrong = counts & (wanted[path] != given)

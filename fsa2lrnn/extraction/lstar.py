@@ -8,10 +8,11 @@ import numpy as np
 from aalpy.base import SUL, Oracle
 from aalpy.learning_algs import run_Lstar
 
+from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import BLANK, Asked
-from fsa2lrnn.extraction.counting import NOT_COUNTED, paths
+from fsa2lrnn.extraction.asking import Asked
 
 _WORDS = 400  # in each search for a counterexample
 
@@ -115,5 +116,5 @@ def _tables(automaton: Any, letters: list[int]) -> tuple[np.ndarray, np.ndarray,
 
 def _machine(asked: Asked, automaton: Any) -> MooreMachine:
     delta, numbers, start = _tables(automaton, list(range(len(asked.model.alphabet))))
-    outputs = [asked.model.outputs[j] if j != BLANK else NOT_COUNTED for j in numbers.tolist()]
+    outputs = [asked.model.outputs[j] if j != UNCOUNTED else BLANK for j in numbers.tolist()]
     return MooreMachine(delta, outputs, start, asked.model.alphabet)

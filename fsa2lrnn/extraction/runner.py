@@ -65,6 +65,14 @@ class Runner:
         x = pick((torch.cat(every).flatten(0, 1),), places)
         return self._tables.logits(x[0]), x
 
+    def pick(self, states: States, places: np.ndarray) -> States:
+        """The states at these places."""
+        return pick(states, places)
+
+    def rows(self, states: States) -> np.ndarray:
+        """The bits of each state's numbers: uint8 (N, D)."""
+        return to_bytes(states)
+
     def _read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
         letters = torch.from_numpy(np.ascontiguousarray(tokens)).to(states[0].device)
         if self._tables is not None:

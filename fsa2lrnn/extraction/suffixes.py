@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction.asking import BLANK, Asked
-from fsa2lrnn.extraction.closed import Interner
-from fsa2lrnn.extraction.counting import NOT_COUNTED
+from fsa2lrnn.extraction.asking import Asked
 from fsa2lrnn.extraction.runner import States, join, pick
+from fsa2lrnn.extraction.walk import Interner, Tree
 
 _PROBES = 32  # words to start with, at most: all of the greatest length of which there are no more
 _FANNED = 1_024  # words that a level may lead to, or three of each class if those are more
@@ -108,7 +108,7 @@ class _Table:
         self.conflicts = 0
         self._live = asked.mask.live
         self._states = asked.runner.start()
-        self._parents, self._letters = np.array([-1]), np.array([-1])
+        self._tree = Tree()
         self._children = np.full((1, n_letters), -1)
         start = np.array([asked.mask.start])
         own = asked.numbers(asked.model.initial_logits()[None], start)
@@ -123,11 +123,7 @@ class _Table:
 
     def word(self, i: int) -> tuple[object, ...]:
         """The letters of word i."""
-        word: list[object] = []
-        while self._parents[i] >= 0:
-            word.append(self._asked.model.alphabet[int(self._letters[i])])
-            i = int(self._parents[i])
-        return tuple(word[::-1])
+        return tuple(self._asked.model.alphabet[a] for a in self._tree.word(i).tolist())
 
     def extend(self, level: np.ndarray) -> np.ndarray:
         """Every live letter after the words of a level: the numbers of the new words."""
@@ -137,12 +133,10 @@ class _Table:
         q = self._asked.mask.delta[:, self._rows[level, 0]].T[live]
         own = self._asked.numbers(logits, q)
         self._asked.letters += len(q)
-        kept = np.flatnonzero(live)
-        new = np.arange(len(kept)) + len(self._rows)
-        self._children[level[kept // n_letters], kept % n_letters] = new
-        self._children = np.concatenate([self._children, np.full((len(kept), n_letters), -1)])
-        self._parents = np.concatenate([self._parents, level[kept // n_letters]])
-        self._letters = np.concatenate([self._letters, kept % n_letters])
+        before, letters = np.nonzero(live)
+        new = self._tree.grow(level[before], letters)
+        self._children[level[before], letters] = new
+        self._children = np.concatenate([self._children, np.full((len(new), n_letters), -1)])
         rows = self._rows_of(states, q, own)
         self.classes = np.concatenate([self.classes, self._seen.number(_bytes(rows))])
         self._rows = np.concatenate([self._rows, rows])
@@ -201,8 +195,8 @@ class _Table:
             known = np.flatnonzero(children >= 0)
             delta[a, self.classes[known]] = self.classes[children[known]]
         _, first = np.unique(self.classes, return_index=True)
-        own = [model.outputs[j] if j != BLANK else NOT_COUNTED for j in self._rows[first, 1].tolist()]
-        return MooreMachine(delta, [*own, NOT_COUNTED], int(self.classes[0]), model.alphabet)
+        own = [model.outputs[j] if j != UNCOUNTED else BLANK for j in self._rows[first, 1].tolist()]
+        return MooreMachine(delta, [*own, BLANK], int(self.classes[0]), model.alphabet)
 
     def _rows_of(self, states: States, q: np.ndarray, own: np.ndarray) -> np.ndarray:
         every = [probe[: i + 1] for probe in self._probes for i in range(len(probe))]

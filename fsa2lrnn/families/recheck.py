@@ -28,7 +28,8 @@ from typing import Any, NamedTuple
 
 Word = list[list[int]]
 
-FORM = ("fsa2lrnn-certificate", 1)
+# The second is of files from before certificates of horizons had a format of their own.
+FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
 MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and this file is quick
 MAX_BITS = 10_000  # of the least common denominator of numbers that are added up
 
@@ -76,7 +77,7 @@ def recheck(certificate: dict[str, Any]) -> str:
 def _recheck(certificate: dict[str, Any]) -> str:
     form = certificate["format"], certificate["version"]
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
-    _require(form == FORM and type(form[1]) is int, f"{names} is no certificate that this file can read")
+    _require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
     _require(family in (*FAMILIES, *LIQUID, HOUSEHOLDER), f"family {str(family)[:80]!r} is not known")
     machine = _machine(certificate["machine"])

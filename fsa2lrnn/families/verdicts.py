@@ -20,7 +20,7 @@ from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.recheck import recheck
 
-VERSION = 1
+FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 
 @dataclass(frozen=True)
@@ -227,7 +227,7 @@ class Unknown:
 def certificate_header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
     """What every certificate begins with: the claim, and the machine it is about."""
     return {
-        "format": "fsa2lrnn-certificate",
+        "format": FORMAT,
         "version": VERSION,
         "family": family,
         "verdict": verdict,

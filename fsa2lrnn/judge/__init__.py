@@ -1,9 +1,33 @@
 """Judges: what a model, learned or constructed, does on every word.
 
 `goal` says what counts as right, `equivalence` proves or refutes for all lengths, `falsify` looks for a failing word,
-`certify` proves that there is none up to a length, `check` judges such a proof.
+`certify` proves that there is none up to a length, `check` judges such a proof. Their verdicts are one vocabulary
+(`fsa2lrnn.verdicts`), and each says which outputs it left out.
 """
 
-from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
+from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.check import CertificateRefused, check
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.falsify import Budget, falsify
+from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.verdicts import Accepted, FailingWord, Proved, Refuted, Scope, Undecided, Verdict
 
-__all__ = ["Proved", "Refuted", "Undecided", "prove_equivalent"]
+__all__ = [
+    "Accepted",
+    "Budget",
+    "Certificate",
+    "CertificateRefused",
+    "FailingWord",
+    "Goal",
+    "Proved",
+    "Refuted",
+    "Scope",
+    "Undecided",
+    "Verdict",
+    "certify",
+    "check",
+    "falsify",
+    "goal_for",
+    "prove_equivalent",
+]

@@ -7,21 +7,26 @@ checked: a field that nothing asks for is refused here, and so is one that only 
 from __future__ import annotations
 
 import json
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
+from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
+from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.judge.packing import Unpacking, pack
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
+from fsa2lrnn.verdicts import Scope
 
-FORMAT = "fsa2lrnn-certificate"
+FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
+_OLD_FORMAT = "fsa2lrnn-certificate"  # of files from before the formats parted: they ignore what the model lacks
 METHODS = ("sets", "enumeration")
 _OF_SETS = ("margins", "slack", "tube")
 
@@ -115,8 +120,10 @@ class Certificate:
             multiply-add; for an enumeration of a model that rounds, of words read letter by letter.
         slack: what entries of A and v may differ from the model's tables, in absolute value.
         sha256: of the tables (`SwitchedAffine.sha256`), for an enumeration of the state dict.
-        machine: what is computed; an output that the model lacks does not count.
+        machine: what is computed.
         tube: of the method "sets".
+        ignore: the outputs of the machine that do not count; "lacked", those that the model does not have, in files
+            from before certificates named them.
     """
 
     horizon: int | None
@@ -128,6 +135,7 @@ class Certificate:
     sha256: str
     machine: MooreMachine
     tube: Tube | None = None
+    ignore: Literal["lacked"] | tuple[Hashable, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -151,6 +159,14 @@ class Certificate:
         """Letters that a set remembers; 0 for an enumeration."""
         return self.tube.memory if self.tube else 0
 
+    @property
+    def scope(self) -> Scope | None:
+        """Which outputs count; None for an old file that does not name them, of which `check` finds out."""
+        if isinstance(self.ignore, str):
+            return None
+        outputs = minimise(self.machine).outputs
+        return Scope(len(outputs), sum(output in self.ignore for output in outputs), self.ignore)
+
     def covers(self, length: int) -> bool:
         """Whether every word of this length is covered."""
         return self.horizon is None or length <= self.horizon
@@ -160,7 +176,8 @@ class Certificate:
         value = _plain(self)
         if self.method == "enumeration":
             value = {name: part for name, part in value.items() if name not in _OF_SETS}
-        return {"format": FORMAT, "version": VERSION, **value}
+        ignore = self.ignore if isinstance(self.ignore, str) else [symbols.to_json(output) for output in self.ignore]
+        return {"format": FORMAT, "version": VERSION, **value, "ignore": ignore}
 
     @classmethod
     def from_json(cls, value: Any) -> Certificate:
@@ -169,15 +186,24 @@ class Certificate:
             raise UnsupportedFormat(f"{shown(value)} is no certificate: expected is a JSON object")
         rest = dict(cast("dict[str, Any]", value))
         form = rest.pop("format", None), rest.pop("version", None)
-        if form != (FORMAT, VERSION) or type(form[1]) is not int:
+        if form not in ((FORMAT, VERSION), (_OLD_FORMAT, VERSION)) or type(form[1]) is not int:
             raise UnsupportedFormat(
                 f"format {shown(form[0])}, version {shown(form[1])}: this reads {FORMAT!r}, {VERSION}"
             )
+        if form[0] == _OLD_FORMAT:
+            if "ignore" in rest:
+                raise UnsupportedFormat(f"ignore is not known in a file of format {_OLD_FORMAT!r}: remove it")
+            rest["ignore"] = "lacked"
         if rest.get("method") == "enumeration":
             if extra := [name for name in _OF_SETS if name in rest]:
                 raise UnsupportedFormat(f"{', '.join(extra)}: an enumeration has none, and nothing would check it")
             rest |= {"margins": pack(np.zeros(0)), "slack": 0}
-        return read(cls, rest, "certificate", {np.ndarray: Unpacking().unpack, MooreMachine: json_file.from_value})
+        decoders = {
+            np.ndarray: Unpacking().unpack,
+            MooreMachine: json_file.from_value,
+            Hashable: lambda symbol, _: symbols.from_json(symbol),
+        }
+        return read(cls, rest, "certificate", decoders)
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file, atomically. Raises `OSError` as the file system does."""

@@ -9,93 +9,43 @@ with the budget that ran out: never "true" on a sample.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 import numpy as np
 
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extraction import NOT_A_NUMBER, Interner, ModelSystem
+from fsa2lrnn.extraction import ModelSystem
+from fsa2lrnn.extraction.walk import System
 from fsa2lrnn.judge.exactness import RoundingWatch
+from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.judge.walk import JointWalk
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
-from fsa2lrnn.symbols import align
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 BUDGET = 1_000_000  # pairs of states
 
-_NO_OUTPUT = -2  # the number of a machine output that the model cannot give
 
-
-class Verdict:
-    """A verdict is looked at with isinstance or match: as a truth value it would be read wrongly sooner or later."""
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError(f"{type(self).__name__} is no truth value: ask isinstance(verdict, Proved)")
-
-
-@dataclass(frozen=True)
-class Proved(Verdict):
-    """Equal on every word of every length.
-
-    Args:
-        pairs: pairs (model state, machine state) reached; the graph is closed.
-        transitions: pairs × letters, each of them computed and compared.
-        machine_states: states of the minimal machine.
-        arithmetic: the dtype computed in, "int" for a `Recurrence`.
-        scans: the scans that the proof covers. The exploration is sequential; where nothing that it reached rounds, and
-            every transition is one-hot or a lane's (`judge.exactness`), every schedule computes the same numbers.
-    """
-
-    pairs: int
-    transitions: int
-    machine_states: int
-    arithmetic: str
-    scans: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Refuted(Verdict):
-    """Different, with a shortest word that shows it.
-
-    Args:
-        word: the letters; no shorter word tells model and machine apart.
-        model_trace, machine_trace: outputs after each letter, or that of the empty word for the empty word. The model's
-            is "NaN" where its logits are not numbers.
-    """
-
-    word: tuple[Hashable, ...]
-    model_trace: tuple[Hashable, ...]
-    machine_trace: tuple[Hashable, ...]
-
-
-@dataclass(frozen=True)
-class Undecided(Verdict):
-    """The budget ran out before the graph closed.
-
-    Args:
-        budget: pairs allowed.
-        checked_length: model and machine agree on every word of at most this length.
-    """
-
-    budget: int
-    checked_length: int
-
-
-class _System(Protocol):
+class _Model(System[np.ndarray, np.ndarray], Protocol):
     """What is explored: rows of bytes for states, numbers for outputs."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
-    def initial(self) -> tuple[np.ndarray, int]: ...
+    @property
+    def scans(self) -> tuple[str, ...]: ...
 
-    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+    def initial_output(self) -> int: ...
 
 
 def prove_equivalent(
-    model: LRNN | Recurrence, machine: MooreMachine, budget: int = BUDGET, empty_word: bool = True
+    model: LRNN | Recurrence,
+    machine: MooreMachine,
+    budget: int = BUDGET,
+    empty_word: bool = True,
+    ignore: Ignore = (),
 ) -> Proved | Refuted | Undecided:
     """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
 
@@ -104,12 +54,15 @@ def prove_equivalent(
         machine: over the same letters, in any order.
         budget: the number of joint states after which to give up.
         empty_word: whether the output on the empty word counts too; a trained model has seldom learned it.
+        ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+            collection of them. The verdict's scope says what was ignored.
 
     Returns:
         `Proved`, `Refuted` with a shortest word, or `Undecided`.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
+        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -117,71 +70,22 @@ def prove_equivalent(
     >>> type(verdict).__name__, verdict.transitions, verdict.scans
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
-    minimal = minimise(machine)
     system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else _WatchedModel(model)
-    delta = minimal.delta[align(system.alphabet, minimal.alphabet)]
-    number = {output: j for j, output in enumerate(system.outputs)}
-    wanted = np.array([number.get(output, _NO_OUTPUT) for output in minimal.outputs])
-    search = _Search(system, delta, wanted, minimal.start)
-    if empty_word and search.start_output != wanted[minimal.start]:
-        return _refuted([], [search.start_output], system, minimal)
-    while search.frontier.size:
-        if (word := search.expand()) is not None:
-            return _refuted(word, _outputs_along(system, word), system, minimal)
-        if search.pairs > budget:
-            return Undecided(budget, search.depth)
-    arithmetic = "int" if isinstance(model, Recurrence) else str(model.dtype).removeprefix("torch.")
-    return Proved(search.pairs, search.pairs * len(system.alphabet), minimal.n_states, arithmetic, system.scans)
-
-
-class _Search:
-    """Breadth-first search over pairs, a level at a time; each pair remembers the pair and letter it was reached by."""
-
-    def __init__(self, system: _System, delta: np.ndarray, wanted: np.ndarray, start: int) -> None:
-        self._system, self._delta, self._wanted = system, delta, wanted
-        self._rows, self.start_output = system.initial()
-        self._states = np.array([start])
-        self._seen = Interner()
-        self.frontier = self._number(self._rows, self._states)
-        self._parents, self._letters = [np.array([-1])], [np.array([-1])]
-        self.depth = 0
-
-    @property
-    def pairs(self) -> int:
-        """Pairs seen so far."""
-        return len(self._seen)
-
-    def expand(self) -> list[int] | None:
-        """One more letter from every pair of the frontier: the first wrong word, as letter numbers, or None."""
-        n_letters = len(self._delta)
-        rows, outputs = self._system.step(self._rows)  # (N, |Σ|, D), (N, |Σ|)
-        states = self._delta[:, self._states].T  # (N, |Σ|)
-        wrong = np.argwhere(outputs != self._wanted[states])
+    goal = goal_for(system, machine, ignore, empty_word)
+    walk, given = JointWalk(system, goal), np.array([system.initial_output()])
+    if empty_word and goal.is_wrong(given, walk.tags).any():
+        return _refuted(np.empty(0, np.int64), given, goal)
+    while len(walk):
+        ahead, states = walk.look()
+        wrong = np.flatnonzero(goal.is_wrong(ahead.read, states))
         if len(wrong):
-            i, a = (int(k) for k in wrong[0])
-            return [*self._word_to(int(self.frontier[i])), a]
-        flat, flat_states = rows.reshape(-1, rows.shape[-1]), states.reshape(-1)
-        before = self.pairs
-        numbers = self._number(flat, flat_states)
-        found, first = np.unique(numbers, return_index=True)
-        new = first[found >= before]
-        self._parents.append(self.frontier[new // n_letters])
-        self._letters.append(new % n_letters)
-        self.frontier, self._rows, self._states = numbers[new], flat[new], flat_states[new]
-        self.depth += 1
-        return None
-
-    def _number(self, rows: np.ndarray, states: np.ndarray) -> np.ndarray:
-        tags = np.ascontiguousarray(states, np.int64).view(np.uint8).reshape(-1, 8)
-        return self._seen.number(np.concatenate([rows, tags], axis=1))
-
-    def _word_to(self, pair: int) -> list[int]:
-        parents, letters = np.concatenate(self._parents), np.concatenate(self._letters)
-        word: list[int] = []
-        while parents[pair] >= 0:
-            word.append(int(letters[pair]))
-            pair = int(parents[pair])
-        return word[::-1]
+            word = walk.word(ahead, int(wrong[0]))
+            return _refuted(word, _outputs_along(system, word), goal)
+        walk.keep_new(ahead, states)
+        if walk.seen > budget:
+            return Undecided(walk.length, goal.scope, budget)
+    arithmetic = "int" if isinstance(model, Recurrence) else str(model.dtype).removeprefix("torch.")
+    return Proved(walk.seen, walk.letters, arithmetic, system.scans, goal.scope)
 
 
 class _WatchedModel(ModelSystem):
@@ -192,9 +96,9 @@ class _WatchedModel(ModelSystem):
         self._watch = RoundingWatch(model)
         self._methods = model.methods
 
-    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with self._watch.looking():
-            return super().step(rows)
+            return super().fan(states, live)
 
     @property
     def scans(self) -> tuple[str, ...]:
@@ -212,26 +116,30 @@ class _RecurrenceSystem:
         self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs
         self._start = recurrence.tables.initial()[None]
 
-    def initial(self) -> tuple[np.ndarray, int]:
-        return self._start.view(np.uint8), int(self._recurrence.readout(self._start)[0])
+    def initial_output(self) -> int:
+        return int(self._recurrence.readout(self._start)[0])
 
-    def step(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        after = self._recurrence.tables.step(np.ascontiguousarray(rows).view(self._start.dtype))
-        return np.ascontiguousarray(after).view(np.uint8), self._recurrence.readout(after)
+    def start(self) -> np.ndarray:
+        return self._start.view(np.uint8)
+
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        after = self._recurrence.tables.step(np.ascontiguousarray(states).view(self._start.dtype))[live]
+        return self._recurrence.readout(after), np.ascontiguousarray(after).view(np.uint8)
+
+    def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return states[places]
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        return states
 
 
-def _outputs_along(system: _System, word: list[int]) -> list[int]:
-    rows, _ = system.initial()
-    outputs: list[int] = []
-    for a in word:
-        after, numbers = system.step(rows)
-        rows = after[:, a]
-        outputs.append(int(numbers[0, a]))
+def _outputs_along(system: _Model, word: np.ndarray) -> np.ndarray:
+    states, outputs = system.start(), np.empty(len(word), np.int64)
+    for k, a in enumerate(word.tolist()):
+        letter = np.arange(len(system.alphabet))[None] == a
+        outputs[k : k + 1], states = system.fan(states, letter)
     return outputs
 
 
-def _refuted(word: list[int], outputs: list[int], system: _System, machine: MooreMachine) -> Refuted:
-    letters = tuple(system.alphabet[a] for a in word)
-    expected = machine.transduce(letters) if word else [machine.outputs[machine.start]]
-    given = ["NaN" if j == NOT_A_NUMBER else system.outputs[j] for j in outputs]
-    return Refuted(letters, tuple(given), tuple(expected))
+def _refuted(word: np.ndarray, given: np.ndarray, goal: Goal) -> Refuted:
+    return Refuted(goal.failing_word(word, given), len(word) - 1, goal.scope)

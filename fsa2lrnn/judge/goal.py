@@ -1,21 +1,23 @@
-"""What a model should put out along a word: a machine in the numbers of the model's letters and outputs."""
+"""What a model should put out along a word: a machine in the numbers of the model's letters and outputs, and which of
+its outputs count. Every judge, repair and report asks this one object what is right."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
+from fsa2lrnn.automata.counting import UNCOUNTED, Ignore, Positions, ignored_outputs
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction import paths
+from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
+from fsa2lrnn.verdicts import FailingWord, Scope
 
-DOES_NOT_COUNT = -1
+_NAN = "NaN"  # what a failing word shows for logits that are not numbers
 
 
 class HasSymbols(Protocol):
@@ -29,62 +31,95 @@ class HasSymbols(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
-    """The minimal machine, in the model's numbers.
+class Goal(Positions):
+    """The minimal machine, in the model's numbers; `counts` says of which states the outputs count.
 
     Args:
-        delta: int64 (|Σ|, n), letters in the model's order.
-        wanted: int64 (n,), the number of each state's output, `DOES_NOT_COUNT` where the model has no such output.
-        start: the initial state.
-        ignored: the outputs of the machine that the model does not have.
+        wanted: int64 (n,), the number of each state's output in `outputs`, whether it counts or not.
+        alphabet: the model's letters.
+        outputs: the model's, then those of the machine that the model lacks: numbers that it never gives.
+        known: how many outputs the model has.
+        empty_word: whether the output on the empty word counts.
     """
 
-    delta: np.ndarray
     wanted: np.ndarray
-    start: int
-    ignored: tuple[Hashable, ...]
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+    known: int
+    empty_word: bool
 
-    @cached_property
-    def hopeful(self) -> np.ndarray:
-        """The states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
-        hopeful = self.wanted != DOES_NOT_COUNT
-        while not np.array_equal(more := hopeful | hopeful[self.delta].any(0), hopeful):
-            hopeful = more
-        return hopeful
+    @property
+    def answerable(self) -> np.ndarray:
+        """The states whose output counts and is one that the model has: bool (n,)."""
+        return self.counts & (self.wanted < self.known)
 
-    def states(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-        """The states after every letter of words, from states `before` (B,) or the start: int64 (B, T) -> (B, T)."""
-        return paths(self.delta, np.full(len(tokens), self.start) if before is None else before, tokens)
+    @property
+    def labels(self) -> np.ndarray:
+        """`wanted` where it counts, `UNCOUNTED` where not: int64 (n,)."""
+        return np.where(self.counts, self.wanted, UNCOUNTED)
+
+    @property
+    def ignored(self) -> tuple[Hashable, ...]:
+        """The outputs that do not count."""
+        return tuple(dict.fromkeys(self.outputs[j] for j in self.wanted[~self.counts].tolist()))
+
+    @property
+    def scope(self) -> Scope:
+        """What a verdict on this goal is about."""
+        return Scope(len(self.counts), int((~self.counts).sum()), self.ignored, self.empty_word)
+
+    def is_wrong(self, given: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Whether outputs by number, after words that lead to these states, count and are not those wanted: bool."""
+        return self.counts[states] & (given != self.wanted[states])
+
+    def failing_word(
+        self, tokens: np.ndarray, given: np.ndarray, margin: float | None = None, scans: tuple[str, ...] = ()
+    ) -> FailingWord:
+        """A word (T,) with the numbers of the outputs that the model gives along it (T,); of the empty word that on it
+        (1,)."""
+        states = self.path(tokens[None])[0] if len(tokens) else np.array([self.start])
+        nan = _NAN if _NAN not in self.outputs else f"{_NAN} (not a number)"
+        counts = self.counts[states].tolist()
+        return FailingWord(
+            tuple(self.alphabet[a] for a in tokens.tolist()),
+            tuple(self.outputs[j] for j in self.wanted[states].tolist()),
+            tuple(nan if j == NOT_A_NUMBER else self.outputs[j] for j in given.tolist()),
+            None if all(counts) else tuple(counts),
+            margin,
+            scans,
+        )
 
 
-def target(model: HasSymbols, machine: MooreMachine) -> Target:
+def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empty_word: bool = False) -> Goal:
     """`machine`, minimised, as what `model` is to compute.
 
-    A position whose output the model has no logit for does not count: a model of ModArith that was trained on digits
-    alone is not asked what an operator or a malformed expression gives.
+    Args:
+        ignore: which outputs of the machine do not count (`fsa2lrnn.automata.counting`); by default all do, and one
+            that the model lacks is wrong.
+        empty_word: whether the output on the empty word counts.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if they have no output in common.
+        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
-    >>> goal = target(compile_machine(parity), parity)
-    >>> goal.wanted.tolist(), goal.states(np.array([[1, 0, 1]])).tolist()
-    ([0, 1], [[1, 1, 0]])
+    >>> goal = goal_for(compile_machine(parity), parity)
+    >>> goal.wanted.tolist(), goal.path(np.array([[1, 0, 1]])).tolist(), str(goal.scope)
+    ([0, 1], [[1, 1, 0]], 'every output counts but that of the empty word')
     """
     minimal = minimise(machine)
-    number = {output: j for j, output in enumerate(model.outputs)}
-    wanted = np.array([number.get(output, DOES_NOT_COUNT) for output in minimal.outputs], np.int64)
-    if (wanted == DOES_NOT_COUNT).all():
+    ignored = ignored_outputs(machine.outputs, model.outputs, ignore)
+    lacked = ignored_outputs(minimal.outputs, model.outputs, "lacked")
+    counts = np.array([output not in ignored for output in minimal.outputs])
+    if not counts.any():
         raise UnsupportedFormat(
             f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}"
+            if ignore == "lacked"
+            else f"ignore: all outputs of the machine are ignored, {ignored}, so there is nothing to judge"
         )
-    ignored = tuple(dict.fromkeys(output for output in minimal.outputs if output not in number))
-    return Target(minimal.delta[align(model.alphabet, minimal.alphabet)], wanted, minimal.start, ignored)
-
-
-def joint(rows: np.ndarray, states: np.ndarray) -> np.ndarray:
-    """States of a model, as bytes, each with a state of the machine: uint8 (N, D), (N,) -> (N, D + 8)."""
-    tags = np.ascontiguousarray(states, np.int64).view(np.uint8).reshape(-1, 8)
-    return np.concatenate([rows, tags], axis=1)
+    outputs = (*model.outputs, *lacked)
+    number = {output: j for j, output in enumerate(outputs)}
+    wanted = np.array([number[output] for output in minimal.outputs], np.int64)
+    delta = minimal.delta[align(model.alphabet, minimal.alphabet)]
+    return Goal(delta, counts, minimal.start, wanted, model.alphabet, outputs, len(model.outputs), empty_word)

@@ -12,9 +12,10 @@ from typing import get_args
 
 import torch
 
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
@@ -34,21 +35,26 @@ _ATTEMPTS = (  # in turn, until the repaired model is right
 )
 
 
-def repair(model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: Mode = "least") -> Repaired:
+def repair(
+    model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: Mode = "least", ignore: Ignore = ()
+) -> Repaired:
     """The nearest model found that carries exact images of `machine`, so that its errors no longer grow with length.
 
     Args:
         model: one block layer over letters, right on short words at least.
-        machine: over the same letters; outputs that the model does not have do not count.
+        machine: over the same letters; the output on the empty word does not count.
         columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
             model's configuration. The repaired model then has the rule "clip", otherwise "none".
         mode: "least"; "deadbeat", blocks that forget all but what they carry, so that finitely many states are
             reachable; "dyadic", dead-beat in numbers that the model's dtype never rounds. A dyadic model is proved
             equal to the machine on all words but the empty one before it is returned.
+        ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+            collection of them.
 
     Raises:
         UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
-        NotExpressible: if no block carries an image of the machine, or none can be had as asked.
+        NotExpressible: if no block carries an image of the machine, if none can be had as asked, or if the model lacks
+            an output that counts.
         NotExact: if the repaired model still makes mistakes.
         MissingPackage: for "p<=1" without cvxpy.
 
@@ -59,13 +65,19 @@ def repair(model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: 
     """
     _check_options(columns, mode)
     tables = switched(model).to(torch.float64)
-    states = States.of(target(model, machine))
+    goal = goal_for(model, machine, ignore)
+    states = States.of(goal)
+    if (states.counts & ~states.answerable).any():
+        raise NotExpressible(
+            f"the model lacks outputs of the machine, {', '.join(map(repr, goal.outputs[goal.known :]))}, which no "
+            'change of its tables gives it: leave them out by ignore="lacked", or train a model that has them'
+        )
     observed = observe(tables, states)
     faults: list[NotExact | NotExpressible] = []
     for attempt in _ATTEMPTS:
         if attempt.marks_start and mode == "least":
             continue  # nothing is forgotten
-        work = Work(model, machine, tables, states, observed, attempt, mode)
+        work = Work(model, machine, goal, tables, states, observed, attempt, mode)
         if work.images:
             try:
                 return work.finish(columns)
@@ -86,7 +98,7 @@ def snap(model: LRNN, machine: MooreMachine) -> LRNN:
     >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype
     torch.float64
     """
-    target(model, machine)  # of the same letters, and with outputs in common
+    goal_for(model, machine, "lacked")  # of the same letters, and with outputs in common
     return compile_machine(machine, dtype=model.dtype)
 
 

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction import output_numbers
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.repairing.states import States
 
@@ -72,7 +71,7 @@ def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
     """
     tokens = _words(states, np.random.default_rng(seed))
     x = tables.run(torch.from_numpy(tokens))
-    q = states.run(tokens)
+    q = states.path(tokens)
     right = np.logical_and.accumulate(is_right(tables, states, x, q), axis=1)
     met = np.bincount(q[right], minlength=states.initial)
     if len(missing := np.flatnonzero(met == 0)):
@@ -88,9 +87,7 @@ def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
 def is_right(tables: SwitchedAffine, states: States, x: Tensor, q: np.ndarray) -> np.ndarray:
     """Where the outputs are those of the machine, or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
     with torch.no_grad():
-        given = output_numbers(tables.logits(x))
-    wanted = states.wanted[q]
-    return (given == wanted) | (wanted == DOES_NOT_COUNT)
+        return ~states.is_wrong(output_numbers(tables.logits(x)), q)
 
 
 def _words(states: States, rng: np.random.Generator) -> np.ndarray:

@@ -10,6 +10,7 @@ import numpy as np
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.repairing.dyadic import Places
 from fsa2lrnn.repairing.representation import Representation
+from fsa2lrnn.verdicts import Scope
 
 Columns = Literal["keep", "p<=1"]
 Mode = Literal["least", "deadbeat", "dyadic"]
@@ -53,6 +54,7 @@ class Repaired:
         mode, columns: as `repair` was asked.
         heads: the blocks that carry something; the others are as they were or, in a dead-beat model, forget everything.
         states: int64 (n + 1,), states of the minimal machine by number; the last is the initial one.
+        scope: which of the machine's outputs counted.
         change: of A, v and x₀, relative (Frobenius), over all letters and blocks.
         p, column_norm_before, column_norm_after: the largest p-norm of a column of A.
         places: the binary places of a dyadic model, else None.
@@ -63,6 +65,7 @@ class Repaired:
     columns: Columns
     heads: tuple[Head, ...]
     states: np.ndarray
+    scope: Scope
     change: Change
     p: float
     column_norm_before: float
@@ -79,6 +82,7 @@ class Repaired:
             **{name: getattr(self, name) for name in numbers},
             "places": None if self.places is None else vars(self.places),
             "states": self.states.tolist(),
+            "scope": self.scope.to_json(),
             "heads": [
                 {
                     "head": head.head,

@@ -12,7 +12,8 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
@@ -23,6 +24,7 @@ from fsa2lrnn.repairing.probe import Block, Probe, fit, least_change, told_share
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
 from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
 from fsa2lrnn.repairing.states import States
+from fsa2lrnn.verdicts import Proved
 
 _CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
 _PAIRS = 100_000  # of states, that a proof of a dyadic model may take
@@ -51,6 +53,7 @@ class Work:
         self,
         model: LRNN,
         machine: MooreMachine,
+        goal: Goal,
         tables: SwitchedAffine,
         states: States,
         observed: Observed,
@@ -58,7 +61,7 @@ class Work:
         mode: Mode,
     ) -> None:
         self._model, self._machine, self._states, self._observed = model, machine, states, observed
-        self._tables = tables
+        self._goal, self._tables = goal, tables
         self._mode: Mode = mode
         A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
         self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
@@ -129,7 +132,7 @@ class Work:
                 continue
             blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
             model = self._build(blocks, "keep")
-            verdict = prove_equivalent(model, self._machine, _PAIRS, empty_word=False)
+            verdict = prove_equivalent(model, self._machine, _PAIRS, empty_word=False, ignore=self._goal.ignored)
             if isinstance(verdict, Proved):
                 carried = {h: (block.image, block.beat.probe) for h, block in rounded.items()}
                 return self._report(model, "keep", carried, places)
@@ -158,7 +161,7 @@ class Work:
         tables, rng = switched(model), np.random.default_rng(1)
         for is_live in (False, True):
             tokens = self._states.draw(rng, *_CHECKED, is_live)
-            right = is_right(tables, self._states, tables.run(torch.from_numpy(tokens)), self._states.run(tokens))
+            right = is_right(tables, self._states, tables.run(torch.from_numpy(tokens)), self._states.path(tokens))
             if not right.all():
                 raise NotExact(
                     f"the repaired model is wrong at {np.count_nonzero(~right):,} of {right.size:,} positions, first "
@@ -193,6 +196,7 @@ class Work:
             columns,
             heads,
             self._states.numbers,
+            self._goal.scope,
             Change(*(_relative(new, getattr(before, name).numpy()) for name, new in (("A", A), ("v", v), ("x0", x0)))),
             self._p,
             column_rule.column_norm(before.A.numpy(), self._p),

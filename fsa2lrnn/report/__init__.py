@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.report.facts import Facts, Failure, Inside, Machine, Model, verdict
+from fsa2lrnn.report.facts import Facts, Inside, Machine, Model, verdict
 from fsa2lrnn.report.page import build
 
 
@@ -18,4 +18,4 @@ def write(facts: Facts, path: Path) -> tuple[Path, Path]:
     return path, data
 
 
-__all__ = ["Facts", "Failure", "Inside", "Machine", "Model", "build", "verdict", "write"]
+__all__ = ["Facts", "Inside", "Machine", "Model", "build", "verdict", "write"]

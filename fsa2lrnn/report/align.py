@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target, target
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -133,11 +134,17 @@ class _Walks:
 
 
 def align(
-    model: LRNN | SwitchedAffine, machine: MooreMachine, n_words: int = WORDS, length: int = LENGTH, seed: int = 0
+    model: LRNN | SwitchedAffine,
+    machine: MooreMachine,
+    n_words: int = WORDS,
+    length: int = LENGTH,
+    seed: int = 0,
+    ignore: Ignore = (),
 ) -> Alignment:
     """How the states of a model of one layer over letters stand to those of the minimal machine.
 
-    Words have `length` uniformly random letters. All is computed in float64 from the model's own numbers.
+    Words have `length` uniformly random letters. All is computed in float64 from the model's own numbers. Outputs of
+    the machine that `ignore` names do not count among those that change.
 
     Raises:
         UnsupportedFormat: for a model that is no switched affine system (`switched`).
@@ -151,7 +158,7 @@ def align(
     """
     tables = (switched(model) if isinstance(model, LRNN) else model).to(torch.float64)
     p = model.config.p if isinstance(model, LRNN) else 1.2
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine, ignore)
     walks = _walks(tables, goal, n_words, length, seed)
     spread = walks.x.reshape(-1, *walks.x.shape[2:]).var(0).sum(-1)
     heads = tuple(_head(tables, goal, walks, h, spread, p) for h in range(len(tables.x0)))
@@ -159,7 +166,7 @@ def align(
     return Alignment(goal.delta.shape[1], _probe(goal, walks), heads, p, _changed(tables, goal, walks, rest))
 
 
-def _walks(tables: SwitchedAffine, goal: Target, n_words: int, length: int, seed: int) -> _Walks:
+def _walks(tables: SwitchedAffine, goal: Goal, n_words: int, length: int, seed: int) -> _Walks:
     tokens = np.random.default_rng(seed).integers(0, len(tables.alphabet), (n_words, length))
     states = tables.run(torch.from_numpy(tokens))
     x = states.numpy()
@@ -169,11 +176,11 @@ def _walks(tables: SwitchedAffine, goal: Target, n_words: int, length: int, seed
             "transitions grow too fast, or its weights are no numbers; train it anew, or align along shorter words"
         )
     x = np.concatenate([np.broadcast_to(tables.x0.numpy(), (n_words, 1, *x.shape[2:])), x], axis=1)
-    q = np.concatenate([np.full((n_words, 1), goal.delta.shape[1]), goal.states(tokens)], axis=1)
+    q = np.concatenate([np.full((n_words, 1), goal.delta.shape[1]), goal.path(tokens)], axis=1)
     return _Walks(x, q, tables.logits(states).argmax(-1).numpy())
 
 
-def _probe(goal: Target, walks: _Walks) -> Probe:
+def _probe(goal: Goal, walks: _Walks) -> Probe:
     """Least squares from [x, 1] to one-hot states, over all prefixes but the empty one."""
     x, q = walks.x[:, 1:].reshape(walks.q[:, 1:].size, -1), walks.q[:, 1:].ravel()
     wanted = np.eye(goal.delta.shape[1])[q]
@@ -186,17 +193,17 @@ def _probe(goal: Target, walks: _Walks) -> Probe:
     return Probe(float(r2), float(np.abs(error).max()), float(right.mean()))
 
 
-def _changed(tables: SwitchedAffine, goal: Target, walks: _Walks, held: list[int]) -> float:
+def _changed(tables: SwitchedAffine, goal: Goal, walks: _Walks, held: list[int]) -> float:
     """The share of outputs that count and change when some heads are held at their means."""
     x = torch.from_numpy(walks.x[:, 1:])
-    counts = goal.wanted[walks.q[:, 1:]] != DOES_NOT_COUNT
+    counts = goal.counts[walks.q[:, 1:]]
     still = x.clone()
     still[:, :, held] = x[:, :, held].mean((0, 1))
     after = tables.logits(still).argmax(-1).numpy()
     return float((walks.given != after)[counts].mean()) if counts.any() else 0.0
 
 
-def _head(tables: SwitchedAffine, goal: Target, walks: _Walks, h: int, spread: np.ndarray, p: float) -> Head:
+def _head(tables: SwitchedAffine, goal: Goal, walks: _Walks, h: int, spread: np.ndarray, p: float) -> Head:
     A, v = tables.A[:, h].numpy(), tables.v[:, h].numpy()
     x, q = walks.x[:, :, h], walks.q
     phi, r2 = _carried(x.reshape(-1, x.shape[-1]), q.ravel(), goal.delta.shape[1] + 1)
@@ -294,7 +301,7 @@ def _probe_of(
     return solution.reshape(r, k) @ basis.T
 
 
-def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Target) -> Cycle | None:
+def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Goal) -> Cycle | None:
     """The letter and frequency with the largest share of the power of a head's centres."""
     n = goal.delta.shape[1]
     counts = np.bincount(q.ravel(), minlength=n + 1)[:n]
@@ -331,7 +338,7 @@ def cycles(move: np.ndarray) -> list[list[int]]:
     return found
 
 
-def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Target) -> str:
+def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Goal) -> str:
     n = goal.delta.shape[1]
     if not len(functions):
         return "unused"

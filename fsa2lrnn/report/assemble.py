@@ -6,22 +6,21 @@ from collections.abc import Callable, Mapping
 from datetime import date
 from typing import Any
 
-import torch
-
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
-from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.falsify import Budget
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.report.align import Alignment, align
-from fsa2lrnn.report.facts import Facts, Failure, Inside, Model
+from fsa2lrnn.report.facts import Facts, Inside, Model
 from fsa2lrnn.report.gather import accuracy_of, inside, machine_facts
 from fsa2lrnn.report.judgement import LETTERS, Judgement, Mended, judge
 from fsa2lrnn.training.compare import CONSTRUCTED, compare
+from fsa2lrnn.verdicts import Proved, Refuted, Scope
 from fsa2lrnn.versions import versions
 
 _NAMES = {
@@ -38,16 +37,19 @@ def assemble(
     evaluated: dict[str, Any],
     say: Callable[[str], None] | None = None,
     provenance: Mapping[str, dict[str, str]] | None = None,
+    ignore: Ignore = (),
 ) -> Facts:
     """All facts on learned models of `source`, their repairs and the constructed model.
 
     `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
-    model where it comes from. `say` hears what is being done.
+    model where it comes from. `say` hears what is being done; `ignore` is as in `judge`.
     """
     machine = MooreMachine.from_source(source)
     judged: dict[str, Judgement] = {}
     for name, model in models.items():
-        judged[name] = judge(model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"))
+        judged[name] = judge(
+            model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore
+        )
     return of_judgements(source, models, judged, evaluated, provenance)
 
 
@@ -68,8 +70,8 @@ def of_judgements(
     document = compare(source, {**models, **mended_models}, **evaluated)
     shown: list[Model] = []
     for name, model in models.items():
-        within = _inside(model, machine, found=judged[name].alignment)
-        shown.append(_learned(name, model, machine, judged[name], document, within, (provenance or {}).get(name, {})))
+        within = _inside(model, machine, found=judged[name].alignment, ignore=judged[name].scope.ignored)
+        shown.append(_learned(name, model, judged[name], document, within, (provenance or {}).get(name, {})))
         like = within[0] if within else None
         shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
     shown.append(_constructed(machine, document, shown[0].inside if shown else None))
@@ -84,7 +86,6 @@ def _name(of: str, mended: Mended) -> str:
 def _learned(
     name: str,
     model: LRNN,
-    machine: MooreMachine,
     judgement: Judgement,
     document: dict[str, Any],
     within: tuple[Inside, dict[str, Any]] | None,
@@ -103,7 +104,8 @@ def _learned(
         "learned",
         parameters=document["models"][name]["parameters"],
         **_proved(judgement.certificate, None),
-        failure=_failure(judgement.falsified, model, machine),
+        failure=judgement.falsified.failure.as_text() if isinstance(judgement.falsified, Refuted) else None,
+        scope=_scope(judgement.scope),
         searched="; ".join(search.what for search in judgement.falsified.searches),
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
@@ -117,7 +119,7 @@ def _repaired(
     of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
 ) -> Model:
     name, accuracy = _name(of, mended), mended.accuracy or 0.0
-    within = _inside(repaired.model, machine, like)
+    within = _inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
@@ -130,6 +132,7 @@ def _repaired(
         of=of,
         parameters=document["models"][name]["parameters"],
         **_proved(mended.certificate, mended.proof),
+        scope=_scope(repaired.scope),
         searched=f"{LETTERS:,} random letters",
         wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
         accuracy=accuracy_of(document, name),
@@ -157,12 +160,16 @@ def _constructed(machine: MooreMachine, document: dict[str, Any], like: Inside |
 
 
 def _inside(
-    model: LRNN, machine: MooreMachine, like: Inside | None = None, found: Alignment | None = None
+    model: LRNN,
+    machine: MooreMachine,
+    like: Inside | None = None,
+    found: Alignment | None = None,
+    ignore: Ignore = (),
 ) -> tuple[Inside, dict[str, Any]] | None:
     """A model from within and its alignment, which may be at hand; None for one of several layers."""
     if not model.is_switched:
         return None
-    found = found or align(model, machine)
+    found = found or align(model, machine, ignore=ignore)
     return inside(model, machine, found, like), found.to_json()
 
 
@@ -176,14 +183,8 @@ def _proved(certificate: Certificate | None, proof: Proved | None) -> dict[str, 
     return {"proved": certificate.horizon}
 
 
-def _failure(found: Falsified | Unfalsified, model: LRNN, machine: MooreMachine) -> Failure | None:
-    if not isinstance(found, Falsified):
-        return None
-    goal = target(model, machine)
-    tokens = torch.tensor([[model.alphabet.index(a) for a in found.word]]).numpy()
-    counts = (goal.wanted[goal.states(tokens)[0]] != DOES_NOT_COUNT).tolist()
-    word, wanted, given = ([str(x) for x in xs] for xs in (found.word, found.machine_trace, found.model_trace))
-    return Failure(word, wanted, given, None if all(counts) else counts)
+def _scope(scope: Scope) -> str | None:
+    return str(scope) if scope.ignored_states else None
 
 
 def _digest(model: LRNN) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.verdicts import FailingWord
 
 KINDS = ("learned", "repaired", "constructed")
 _SHORT = 5  # characters of a label that fits into a drawing
@@ -39,26 +40,6 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Failure:
-    """A word that a model gets wrong: its letters, and after each of them what the machine puts out and what the model
-    does. `counts` says where an output counts at all; the failure is the first difference there."""
-
-    word: list[str]
-    wanted: list[str]
-    given: list[str]
-    counts: list[bool] | None = None
-
-    @property
-    def position(self) -> int:
-        """The first wrong output, from 1."""
-        counts = self.counts or [True] * len(self.word)
-        for k, (wanted, given, is_asked) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
-            if is_asked and wanted != given:
-                return k
-        raise UnsupportedFormat("a failure needs an output that counts and differs from the machine's")
-
-
-@dataclass(frozen=True)
 class Inside:
     """A layer over letters from within.
 
@@ -86,7 +67,8 @@ class Model:
         parameters: how many numbers it has.
         proved: right on every word of up to so many letters, proved; None if nothing is proved.
         proof: of a model that is proved right on all words, how, in a few words: "closed: 240 joint states".
-        failure: the shortest failing word known.
+        failure: the shortest failing word known, its symbols as they are written.
+        scope: which outputs do not count, in words; None where only that on the empty word does not.
         searched: what was searched for failing words, in words.
         wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
         accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
@@ -103,7 +85,8 @@ class Model:
     parameters: int | None = None
     proved: int | None = None
     proof: str | None = None
-    failure: Failure | None = None
+    failure: FailingWord | None = None
+    scope: str | None = None
     searched: str | None = None
     wrong: str | None = None
     accuracy: list[dict[str, Any]] = field(default_factory=list)
@@ -163,7 +146,10 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
-        return asdict(self)
+        value = asdict(self)
+        for model, written in zip(self.models, value["models"], strict=True):
+            written["failure"] = None if model.failure is None else model.failure.to_json()
+        return value
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Facts:
@@ -181,7 +167,8 @@ def verdict(facts: Facts, model: Model) -> str:
     found = _how_long(model)
     for repaired in repairs_of(facts, model):
         found += f"; {repaired.name.removeprefix(f'{model.name}: ')}: {_how_long(repaired)}"
-    return found[0].upper() + found[1:] + "."
+    scope = f"; {model.scope}" if model.scope else ""
+    return f"{found[0].upper()}{found[1:]}{scope}."
 
 
 def _how_long(model: Model) -> str:
@@ -209,7 +196,9 @@ def letters(n: int) -> str:
 
 
 def _read(cls: Any, value: Any) -> Any:
-    """A dataclass from a JSON object, and those within it."""
+    """A dataclass from a JSON object, and those within it; one that reads itself does."""
+    if cls is FailingWord:
+        return FailingWord.from_json(value)
     if not isinstance(value, Mapping):
         raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
     known = {f.name for f in fields(cls)}

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.judge.goal import Target, target
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.report.align import Alignment
@@ -41,11 +41,11 @@ def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | 
     eigenvalues = [list(letter) for letter in zip(*(head.eigenvalues for head in found.heads), strict=True)]
     blocks = np.round(tables.A.numpy(), 4).tolist()
     rounded = np.round(np.array(eigenvalues), 8).tolist()
-    points = plane(tables, target(model, machine), like.points if like else None)
+    points = plane(tables, goal_for(model, machine), like.points if like else None)
     return Inside(rounded, blocks, points, found.carrying)
 
 
-def plane(tables: SwitchedAffine, goal: Target, like: list[list[float]] | None = None) -> list[list[float]]:
+def plane(tables: SwitchedAffine, goal: Goal, like: list[list[float]] | None = None) -> list[list[float]]:
     """States of the network along random words in a plane, [x, y, state, NEAR or FAR].
 
     The plane is Fisher's (1936): its two directions part the machine's states most, measured by the spread within them
@@ -66,8 +66,8 @@ def plane(tables: SwitchedAffine, goal: Target, like: list[list[float]] | None =
     return points
 
 
-def _walk(tables: SwitchedAffine, goal: Target, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return tables.run(torch.from_numpy(tokens)).flatten(-2).numpy(), goal.states(tokens)
+def _walk(tables: SwitchedAffine, goal: Goal, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return tables.run(torch.from_numpy(tokens)).flatten(-2).numpy(), goal.path(tokens)
 
 
 def _fisher(x: np.ndarray, q: np.ndarray, like: list[list[float]] | None) -> tuple[np.ndarray, np.ndarray]:

@@ -16,19 +16,22 @@ from typing import Any
 import numpy as np
 import torch
 
+from fsa2lrnn.automata.counting import Ignore, counted_words
+from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
-from fsa2lrnn.extraction import Extraction, blank_outputs, equivalent_after_first, extract_learned, output_numbers
+from fsa2lrnn.extraction import Extraction, extract_learned, output_numbers
 from fsa2lrnn.extras import require
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
-from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.falsify import Budget, falsify
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
 from fsa2lrnn.report.align import Alignment, align
+from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 
 LETTERS = 500_000
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
@@ -67,7 +70,7 @@ class Mended:
         found |= {
             name: value
             for name, value in self.repaired.to_json().items()
-            if name in ("change", "p", "column_norm_before", "column_norm_after", "places")
+            if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
         }
         found["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
         if self.certificate is not None:
@@ -88,30 +91,31 @@ class Judgement:
         isomorphic: whether that machine is the true one, where outputs count.
         alignment: of a model of one layer over letters.
         mended: the repairs of such a model.
+        scope: which outputs counted, in all of it.
         seconds: what each took.
     """
 
-    falsified: Falsified | Unfalsified
+    falsified: Refuted | Undecided
     certificate: Certificate
     extraction: Extraction | str
     isomorphic: bool
     alignment: Alignment | None
     mended: tuple[Mended, ...]
+    scope: Scope
     seconds: dict[str, float]
 
     @property
     def failure(self) -> int | None:
         """The length of the shortest failing word known."""
-        return self.falsified.position if isinstance(self.falsified, Falsified) else None
+        return self.falsified.position if isinstance(self.falsified, Refuted) else None
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object without models and sets."""
-        word = self.falsified
-        failing: dict[str, Any] | None = None
-        if isinstance(word, Falsified):
-            failing = {"length": word.position, "word": [str(a) for a in word.word], "found_by": word.found_by}
-            failing |= {"is_shortest": word.is_shortest, "margin": word.margin, "scans": word.scans}
-        found: dict[str, Any] = {"failure": failing, "certified": _horizon(self.certificate)}
+        failing: dict[str, Any] = {"failure": None}
+        if isinstance(self.falsified, Refuted):
+            written = self.falsified.to_json()
+            failing = {name: written[name] for name in ("failure", "found_by", "is_shortest")}
+        found = {**failing, "scope": self.scope.to_json(), "certified": _horizon(self.certificate)}
         found |= {"memory": self.certificate.memory, "method": self.certificate.method}
         if isinstance(self.extraction, str):
             found["extraction"] = {"refused": self.extraction}
@@ -129,15 +133,21 @@ def judge(
     budget: Budget | None = None,
     seconds: float = 30.0,
     say: Callable[[str], None] | None = None,
+    ignore: Ignore = (),
 ) -> Judgement:
     """Everything at once. `seconds` are those of each certificate's search; `say` hears what is being done.
 
+    `ignore` says which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+    collection of them.
+
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if they have no output in common.
+        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
         MissingPackage: without cvxpy, which certificates and bounded columns need.
     """
     require("cvxpy", "repair", "a judgement with its repairs")  # before anything is computed
+    goal = goal_for(model, machine, ignore)
+    ignored = goal.ignored
     took: dict[str, float] = {}
 
     @contextmanager
@@ -150,24 +160,26 @@ def judge(
 
     one_layer = model.is_switched
     with clock("extract"):
-        extraction, isomorphic = _extracted(model, machine)
+        extraction, isomorphic = _extracted(model, machine, goal)
     with clock("falsify"):
-        falsified = falsify(model, machine, budget)
+        falsified = falsify(model, machine, budget, ignored)
     with clock("certify"):
-        certificate = certify(model, machine, seconds=seconds)
+        certificate = certify(model, machine, seconds=seconds, ignore=ignored)
     alignment = None
     if one_layer:
         with clock("align"):
-            alignment = align(model, machine)
+            alignment = align(model, machine, ignore=ignored)
     mended = []
     for columns, mode in REPAIRS if one_layer else ():
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            mended.append(mend(model, machine, columns, mode, seconds))
-    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), took)
+            mended.append(mend(model, machine, columns, mode, seconds, ignored))
+    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took)
 
 
-def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, seconds: float = 30.0) -> Mended:
-    """One repair, run on `LETTERS` letters, and certified or proved.
+def mend(
+    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, seconds: float = 30.0, ignore: Ignore = ()
+) -> Mended:
+    """One repair, run on `LETTERS` letters, and certified or proved, wherever `ignore` lets the outputs count.
 
     A dyadic repair that the model's dtype has too few digits for is made in float64.
 
@@ -177,44 +189,47 @@ def mend(model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, secon
         require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
     try:
         try:
-            repaired = repair(model, machine, columns, mode)
+            repaired = repair(model, machine, columns, mode, ignore)
         except NotExact:
             if mode != "dyadic" or model.dtype == torch.float64:
                 raise
-            repaired = repair(_copy(model).double(), machine, columns, mode)
+            repaired = repair(_copy(model).double(), machine, columns, mode, ignore)
     except (NotExact, NotExpressible) as error:
         return Mended(columns, mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
-    accuracy = long_accuracy(repaired.model, machine, LETTERS)
+    accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
     if mode == "dyadic":
-        verdict = prove_equivalent(repaired.model, machine, empty_word=False)
+        verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore)
         proof = verdict if isinstance(verdict, Proved) else None
         return Mended(columns, mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = certify(repaired.model, machine, seconds=seconds) if columns == "keep" else None
+    certificate = None
+    if columns == "keep":
+        certificate = certify(repaired.model, machine, seconds=seconds, ignore=ignore)
     return Mended(columns, mode, None, repaired, dtype, accuracy, certificate)
 
 
-def long_accuracy(model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0) -> float:
+def long_accuracy(
+    model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0, ignore: Ignore = ()
+) -> float:
     """The share of right outputs, where they count, along one random word, in the model's dtype and by its own scan.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)
     1.0
     """
-    goal = target(model, machine)
+    goal = goal_for(model, machine, ignore)
     tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
     state, q = model.initial_state(), goal.start
-    right = counted = 0
+    wrong = counted = 0
     with torch.no_grad():
         for start in range(0, letters, _PIECE):
             piece = tokens[start : start + _PIECE]
             logits, state = model.advance(torch.from_numpy(piece)[None], state)
             states = walk(goal.delta, q, piece)
-            q, wanted = int(states[-1]), goal.wanted[states]
-            counts = wanted != DOES_NOT_COUNT
-            right += int((output_numbers(logits[0]) == wanted)[counts].sum())
-            counted += int(counts.sum())
-    return right / counted if counted else 1.0
+            q = int(states[-1])
+            wrong += int(goal.is_wrong(output_numbers(logits[0]), states).sum())
+            counted += int(goal.counts[states].sum())
+    return (counted - wrong) / counted if counted else 1.0
 
 
 def _copy(model: LRNN) -> LRNN:
@@ -223,18 +238,12 @@ def _copy(model: LRNN) -> LRNN:
     return copied
 
 
-def _extracted(model: LRNN, machine: MooreMachine) -> tuple[Extraction | str, bool]:
-    given = set(model.outputs)
-    counts, goal = None, machine
-    if not set(machine.outputs) <= given:
-        asked = [output in given for output in machine.outputs]
-        counts = MooreMachine(machine.delta, asked, machine.start, machine.alphabet)
-        goal = blank_outputs(machine, given)
+def _extracted(model: LRNN, machine: MooreMachine, goal: Goal) -> tuple[Extraction | str, bool]:
     try:
-        found = extract_learned(model, counts=counts)
+        found = extract_learned(model, counts=counted_words(machine, goal.ignored) if goal.ignored else None)
     except (NotExact, BudgetExceeded) as error:
         return str(error), False
-    return found, equivalent_after_first(found.machine, goal) is None
+    return found, equivalent(found.machine, machine, goal.ignored, empty_word=False) is None
 
 
 def _aligned(found: Alignment) -> dict[str, Any]:

@@ -11,10 +11,11 @@ from fsa2lrnn.report.charts.blocks import LETTERS, blocks, change, largest
 from fsa2lrnn.report.charts.eigenvalues import eigenvalues
 from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
-from fsa2lrnn.report.facts import KINDS, Facts, Failure, Machine, Model, letters, repairs_of, verdict
+from fsa2lrnn.report.facts import KINDS, Facts, Machine, Model, letters, repairs_of, verdict
 from fsa2lrnn.report.markup import Markup, join, tag
 from fsa2lrnn.report.style import STYLE
 from fsa2lrnn.report.traces import trace
+from fsa2lrnn.verdicts import FailingWord
 
 _SECTIONS = {
     "verdicts": "In one sentence each",
@@ -200,7 +201,7 @@ def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
     return tag("div", *figures, class_="trio broad")
 
 
-def _failure(model: Model, failure: Failure) -> Markup:
+def _failure(model: Model, failure: FailingWord) -> Markup:
     k = failure.position
     said = (
         f"After {letters(k)} the machine puts out {failure.wanted[k - 1]} and the model {failure.given[k - 1]}."

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from fsa2lrnn.report.facts import Failure
+from collections.abc import Hashable, Sequence
+
 from fsa2lrnn.report.markup import Markup, tag
+from fsa2lrnn.verdicts import FailingWord
 
 _FIRST, _LAST = 10, 16  # letters shown of a long word, before the gap and up to the first wrong output
 _AFTER = 3  # letters shown behind it
 
 
-def trace(failure: Failure, name: str) -> Markup:
+def trace(failure: FailingWord, name: str) -> Markup:
     """A table: positions, letters, the machine's outputs and the model's; the first wrong one is marked."""
     wrong = failure.position - 1
     shown = _shown(len(failure.word), wrong)
     counts = failure.counts or [True] * len(failure.word)
 
-    def row(title: str, values: list[str], marks: bool = False, class_: str | None = None) -> Markup:
+    def row(title: str, values: Sequence[Hashable], marks: bool = False, class_: str | None = None) -> Markup:
         cells: list[Markup] = []
         for k in shown:
             if k is None:

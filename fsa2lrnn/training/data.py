@@ -5,7 +5,7 @@ is equally likely. To draw a batch, every position of every word gets a number f
 of the numbers of choices, and a table turns the number and the state into a letter. A number is then a map of states
 like a letter is, so that all words of a batch are walks on one table: a compiled loop on a CPU, composed maps on a GPU.
 
-A label of `IGNORE` is a position whose output does not count, neither in the loss nor in an accuracy.
+A label of `UNCOUNTED` is a position whose output does not count, neither in the loss nor in an accuracy.
 """
 
 from __future__ import annotations
@@ -21,11 +21,13 @@ import torch
 from numba import njit
 from torch import Tensor
 
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.reach import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.lrnn.layers.index import pscan, sequential
 
-IGNORE = -100  # what `torch.nn.functional.cross_entropy` leaves out by default
 SAMPLERS = ("uniform", "live", "task")
 _TABLE_ENTRIES = 1 << 26
 _COMPOSED_ENTRIES = 1 << 27  # maps held at once on a GPU; beyond it, a gather a position
@@ -46,7 +48,7 @@ class Walks(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Words, int64 (B, T), and the number of the output after every prefix or `IGNORE`, int64 (B, T)."""
+    """Words, int64 (B, T), and the number of the output after every prefix or `UNCOUNTED`, int64 (B, T)."""
 
     tokens: Tensor
     labels: Tensor
@@ -69,26 +71,12 @@ def make_sampler(name: str, machine: MooreMachine, source: str = "") -> Sampler:
     if name == "uniform":
         return everything
     if name == "live":
-        alive = ~settled_states(machine)[machine.delta.T]  # (n, |Σ|)
+        alive = ~settled(machine.delta, output_classes(machine.outputs))[machine.delta.T]  # (n, |Σ|)
         return Sampler((alive | ~alive.any(1, keepdims=True))[None], (True,))
     if name == "task":
         task = re.match(r"task:\s*(\w+)", source)
         return _OWN[task[1]](machine) if task and task[1] in _OWN else everything
     raise UnsupportedFormat(f"sampler {name!r} is not known: choose one of {', '.join(SAMPLERS)}")
-
-
-def settled_states(machine: MooreMachine) -> np.ndarray:
-    """The states from which every word gives the output of the state itself: bool (n,).
-
-    >>> settled_states(MooreMachine.from_source("regex:ab")).sum()
-    np.int64(1)
-    """
-    number = {output: j for j, output in enumerate(dict.fromkeys(machine.outputs))}
-    omega = np.array([number[output] for output in machine.outputs])
-    settled = (omega[machine.delta] == omega).all(0)
-    while (smaller := settled & settled[machine.delta].all(0)).sum() < settled.sum():
-        settled = smaller
-    return settled
 
 
 def _digits_and_operators(machine: MooreMachine) -> Sampler:
@@ -206,7 +194,7 @@ def words(
             f"output {unknown[0]!r} of the machine is none of {', '.join(map(repr, outputs))}: "
             "take the machine that the model was made for"
         )
-    labels = np.where(met, [number.get(output, IGNORE) for output in machine.outputs], IGNORE)
+    labels = np.where(met, [number.get(output, UNCOUNTED) for output in machine.outputs], UNCOUNTED)
     tables = (torch.from_numpy(np.ascontiguousarray(table)).to(device) for table in (next_state, letters, labels))
     return Words(machine.alphabet, outputs, machine.start, sampler.scored, n_draws, *tables)
 

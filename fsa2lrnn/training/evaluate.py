@@ -15,8 +15,9 @@ from typing import Any
 
 import torch
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import IGNORE, Words
+from fsa2lrnn.training.data import Words
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
@@ -126,6 +127,6 @@ def _batch(model: LRNN, words: Words, length: int, size: int, generator: torch.G
         for tokens, labels in zip(batch.tokens.split(piece, 1), batch.labels.split(piece, 1), strict=True):
             logits, state = model.advance(tokens, state)
             correct = (logits.argmax(-1) == labels) & ~logits.isnan().any(-1)
-            right = right & (correct | (labels == IGNORE)).all(1)
+            right = right & (correct | (labels == UNCOUNTED)).all(1)
             last = correct[:, -1]
     return int(right.sum()), int(last.sum())

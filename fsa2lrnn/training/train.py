@@ -24,11 +24,12 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder
-from fsa2lrnn.training.data import IGNORE, Batch, Words, make_sampler, words
+from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
@@ -315,7 +316,7 @@ def autocast(settings: Settings) -> torch.autocast:
 
 def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """The mean cross-entropy over the outputs that count: (B, T, |Γ|), (B, T) -> ()."""
-    return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORE)
+    return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
 
 
 class Stop:

@@ -43,7 +43,7 @@ def test_one_namespace_goes_the_whole_way():
     model = compile_machine(machine)
     assert extract(model) == machine.minimise()
     assert prove_equivalent(model, machine).pairs == 2
-    assert falsify(model, machine).exhaustive_to is None
+    assert falsify(model, machine).checked_length is None
     certificate = certify(model, machine, seconds=1)
     check(certificate, model)
     assert repair(model, machine).change.A < 1e-6

@@ -47,9 +47,9 @@ def judged(model, machine, longest):
     if isinstance(verdict, Refuted):
         assert shortest == (len(verdict.word) if len(verdict.word) <= longest else None)
         right = machine.transduce(verdict.word) if verdict.word else [machine.outputs[machine.start]]
-        assert list(verdict.machine_trace) == right
-        assert verdict.model_trace[-1] != right[-1]
-        assert model.transduce(verdict.word) == list(verdict.model_trace) or not verdict.word
+        assert list(verdict.failure.wanted) == right
+        assert verdict.failure.given[-1] != right[-1]
+        assert model.transduce(verdict.word) == list(verdict.failure.given) or not verdict.word
     else:
         assert shortest is None
         if isinstance(verdict, Undecided):

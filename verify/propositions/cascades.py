@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from fsa2lrnn import judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
@@ -19,7 +20,6 @@ from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.search import Decomposition, decompose
-from fsa2lrnn.judge import equivalence
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
@@ -52,8 +52,8 @@ def cascades_are_exact(effort: Effort, bridge: Callable[..., LRNN] = lower) -> A
         machine = zoo.from_task(name)
         recurrence = compile_recurrence(machine, "cascade", max_block)
         for dtype in DTYPES:
-            verdict = equivalence.prove_equivalent(bridge(recurrence, dtype), machine)
-            if not isinstance(verdict, equivalence.Proved) or set(verdict.scans) != set(METHODS):
+            verdict = judge.prove_equivalent(bridge(recurrence, dtype), machine)
+            if not isinstance(verdict, judge.Proved) or set(verdict.scans) != set(METHODS):
                 return refuted(f"{name} in {dtype}: {verdict}", machine=name)
             transitions += verdict.transitions
     return Proved(f"{len(EXACT)} machines in every dtype, each by closing the graph of joint states", transitions)
@@ -63,8 +63,8 @@ def random_cascades_are_exact(effort: Effort, compiler: Compiler = compile_machi
     """Random machines with congruences, and others, as cascades in float32, proved equal for all lengths."""
 
     def fault(machine: MooreMachine) -> str | None:
-        verdict = equivalence.prove_equivalent(compiler(machine, form="cascade"), machine)
-        return None if isinstance(verdict, equivalence.Proved) else f"{machine!r}: {verdict}"
+        verdict = judge.prove_equivalent(compiler(machine, form="cascade"), machine)
+        return None if isinstance(verdict, judge.Proved) else f"{machine!r}: {verdict}"
 
     cases = wreath_products() | machines(max_states=6)
     return trial("random machines, for every length each", cases, fault, _fewer(effort), "machine")
@@ -76,8 +76,8 @@ def fibre_code_is_exact(effort: Effort, compiler: Compiler = compile_machine) ->
     for name in effort.track(WITHOUT_SHIFT):
         machine = zoo.from_task(name)
         model = compiler(machine, form="cascade", token_shift=False)
-        verdict = equivalence.prove_equivalent(model, machine)
-        if model.config.token_shift or not isinstance(verdict, equivalence.Proved):
+        verdict = judge.prove_equivalent(model, machine)
+        if model.config.token_shift or not isinstance(verdict, judge.Proved):
             return refuted(f"{name}: token shift {model.config.token_shift}, {verdict}", machine=name)
         transitions += verdict.transitions
     return Proved(f"{', '.join(WITHOUT_SHIFT)}: compiled without token shift and proved for all lengths", transitions)
@@ -148,13 +148,12 @@ def zeros_will_do(effort: Effort, shift: Callable[[LRNN], LRNN] = mutants.shift_
     """Cascades whose token shift shows zeros at k = 1: a shortest word on which one of them is wrong."""
     for name, max_block in effort.track(list(SHIFTED.items())):
         machine = zoo.from_task(name)
-        verdict = equivalence.prove_equivalent(shift(compile_machine(machine, "cascade", max_block)), machine)
-        if isinstance(verdict, equivalence.Refuted):
-            word = [str(letter) for letter in verdict.word]
-            given, right = str(verdict.model_trace[-1]), str(verdict.machine_trace[-1])
+        verdict = judge.prove_equivalent(shift(compile_machine(machine, "cascade", max_block)), machine)
+        if isinstance(verdict, judge.Refuted):
+            found = verdict.failure.as_text()
             return refuted(
-                f"{name} on {''.join(word)}: {given} instead of {right}",
-                machine=name, word=word, given=given, right=right,
+                f"{name} on {''.join(map(str, found.word))}: {found.given[-1]} instead of {found.wanted[-1]}",
+                machine=name, failure=found.to_json(),
             )  # fmt: skip
     return Proved(f"{', '.join(SHIFTED)}: zeros do as well", len(SHIFTED))
 

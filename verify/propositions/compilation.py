@@ -10,11 +10,11 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
+from fsa2lrnn import judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge import equivalence
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import normalise, released_scale
@@ -43,10 +43,10 @@ def zoo_is_exact(effort: Effort, compiler: Compiler = compile_machine) -> Answer
     for name, dtype in effort.track(cases):
         machine = zoo.from_task(name)
         model = compiler(machine, dtype=dtype)
-        verdict = equivalence.prove_equivalent(model, machine)
+        verdict = judge.prove_equivalent(model, machine)
         if (fault := _unproved(verdict, model.methods)) is not None:
             return refuted(f"{name} in {_name(dtype)}: {fault}", machine=name, dtype=_name(dtype))
-        assert isinstance(verdict, equivalence.Proved)
+        assert isinstance(verdict, judge.Proved)
         transitions += verdict.transitions
     how = (
         f"{len(zoo.ZOO)} machines of the zoo in {', '.join(map(_name, DTYPES))}, each by closing the graph of joint "
@@ -61,7 +61,7 @@ def small_machines_are_exact(effort: Effort, compiler: Compiler = compile_machin
     for machine in effort.track(listed):
         for dtype in DTYPES:
             model = compiler(machine, dtype=dtype)
-            verdict = equivalence.prove_equivalent(model, machine)
+            verdict = judge.prove_equivalent(model, machine)
             if (fault := _unproved(verdict, model.methods)) is not None:
                 return refuted(f"delta = {machine.delta.tolist()}, outputs = {machine.outputs}: {fault}")
     how = f"all {len(listed):,} acceptors of at most {effort.exhaustive} states over two letters, in each dtype"
@@ -189,7 +189,7 @@ def worked_examples(effort: Effort, machine_of: Callable[[str], MooreMachine] = 
 
 def _unproved(verdict: object, methods: Collection[str]) -> str | None:
     """What keeps a verdict from being a proof for every scan."""
-    if not isinstance(verdict, equivalence.Proved):
+    if not isinstance(verdict, judge.Proved):
         return f"{verdict}"
     missing = set(methods) - set(verdict.scans)
     return f"the proof does not cover {', '.join(sorted(missing))}" if missing else None

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn import judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.families import Impossibility, Rejected, Witness, represent
-from fsa2lrnn.judge import equivalence
 from verify.propositions.contradiction import (
     PAPER,
     PARITY,
@@ -168,8 +168,8 @@ def block_diagonal_represents(
     transitions = 0
     for modulus, completion in effort.track(cases):
         machine = machine_of(modulus, completion)
-        verdict = equivalence.prove_equivalent(build(machine), machine)
-        if not isinstance(verdict, equivalence.Proved):
+        verdict = judge.prove_equivalent(build(machine), machine)
+        if not isinstance(verdict, judge.Proved):
             return refuted(f"modulo {modulus}, {completion}: {verdict}", modulus=modulus, completion=completion)
         transitions += verdict.transitions
     return Proved("compiled layers, each proved equal to its machine on every word, M = 2 … 7", transitions)

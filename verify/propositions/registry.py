@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.equivalence import Verdict
+from fsa2lrnn.verdicts import Verdict
 
 T = TypeVar("T")
 

@@ -11,16 +11,16 @@ import time
 import numpy as np
 import torch
 
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.certify.closure import Closed, NotClosed, closure
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.check import SCANS, digest
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -35,6 +35,7 @@ def certify(
     memory: int | str = "auto",
     slack: float | None = None,
     seconds: float = 40.0,
+    ignore: Ignore = (),
 ) -> Certificate:
     """Up to which length the model gives the machine's output at every position that counts, of every word.
 
@@ -43,17 +44,19 @@ def certify(
 
     Args:
         model: of one layer over letters in float32 or float64, or any LRNN.
-        machine: over the same letters; outputs that the model lacks don't count, nor does the empty word.
+        machine: over the same letters; the output on the empty word does not count.
         memory: how many last letters a set remembers, or "auto" for as many as pay.
         slack: by how much, entry by entry, tables may differ that are made by other products of the same gates; by
             default 16 units in the last place of the largest entry.
         seconds: after which no further coordinates and memories are tried.
+        ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+            collection of them. The certificate names them.
 
     Returns:
         a certificate that `fsa2lrnn.judge.check.check` accepts; its horizon is 0 where nothing can be shown.
 
     Raises:
-        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, if numbers
+        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if numbers
             are none or too large or of a dtype whose rounding is not bounded, and for options that make no sense.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
@@ -63,8 +66,8 @@ def certify(
     """
     tables = _tables(model)
     if isinstance(tables, LRNN):
-        return _enumerated(tables, machine)
-    goal = target(tables, machine)
+        return _enumerated(tables, machine, goal_for(tables, machine, ignore))
+    goal = goal_for(tables, machine, ignore)
     format_of(tables)  # before anything is computed with numbers that may be none
     slack = default_slack(model) if slack is None else slack
     if not 0 <= slack < np.inf:
@@ -82,6 +85,7 @@ def certify(
         sha256=tables.sha256,
         machine=minimise(machine),
         tube=walk.tube,
+        ignore=goal.ignored,
     )
 
 
@@ -105,8 +109,8 @@ def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     return switched(model) if model.is_switched else model
 
 
-def _enumerated(model: LRNN, machine: MooreMachine) -> Certificate:
-    found = explore(model, target(model, machine), _PAIRS)
+def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal) -> Certificate:
+    found = explore(model, goal, _PAIRS)
     return Certificate(
         horizon=None if found.is_closed and not found.is_wrong else found.length,
         margins=np.zeros(0),
@@ -116,6 +120,7 @@ def _enumerated(model: LRNN, machine: MooreMachine) -> Certificate:
         slack=0.0,
         sha256=digest(model),
         machine=minimise(machine),
+        ignore=goal.ignored,
     )
 
 
@@ -123,4 +128,4 @@ def _name(model: LRNN | SwitchedAffine) -> str:
     return str(model.dtype).removeprefix("torch.")
 
 
-__all__ = ["Closed", "NotClosed", "certify", "closure", "default_slack"]
+__all__ = ["certify", "default_slack"]

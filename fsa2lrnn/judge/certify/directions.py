@@ -8,13 +8,13 @@ from fsa2lrnn.judge.certificate import Tube
 from fsa2lrnn.judge.check.margins import Readout
 from fsa2lrnn.judge.check.nodes import Nodes
 from fsa2lrnn.judge.check.rounding import format_of, numbers
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.lrnn.switched import EPS, SwitchedAffine
 
 _SAMPLES = 4_000
 
 
-def gradients(tables: SwitchedAffine, goal: Target, nodes: Nodes, tube: Tube) -> np.ndarray:
+def gradients(tables: SwitchedAffine, goal: Goal, nodes: Nodes, tube: Tube) -> np.ndarray:
     """For each part, what margins at its states grow along, in slow coordinates: (parts, D, H, b), zeros to fill up."""
     _, H, b = tube.slow.shape
     weights = numbers(tables)
@@ -27,7 +27,7 @@ def gradients(tables: SwitchedAffine, goal: Target, nodes: Nodes, tube: Tube) ->
     turn = centred / (n * sigma) if readout.has_norm else np.zeros_like(x)
     is_on = x @ B.T + beta * sigma > 0
     found: list[list[np.ndarray]] = [[] for _ in tube.directions]
-    for q in np.unique(nodes.state[goal.wanted[nodes.state] != DOES_NOT_COUNT]):
+    for q in np.unique(nodes.state[goal.answerable[nodes.state]]):
         some, y = nodes.state == q, goal.wanted[q]
         for j in np.flatnonzero(np.arange(len(b2)) != y):
             v = (W2[y] - W2[j]) * is_on[some]
@@ -40,7 +40,7 @@ def gradients(tables: SwitchedAffine, goal: Target, nodes: Nodes, tube: Tube) ->
     return result.astype(np.float32).astype(np.float64)
 
 
-def _typical(weights: dict[str, np.ndarray], goal: Target, nodes: Nodes, length: int) -> np.ndarray:
+def _typical(weights: dict[str, np.ndarray], goal: Goal, nodes: Nodes, length: int) -> np.ndarray:
     """The mean state of random words in each node, (F, n); zero where none led."""
     A, v = weights["A"], weights["v"]
     rng, kept = np.random.default_rng(0), nodes.n_letters**nodes.memory

@@ -21,7 +21,7 @@ import numpy as np
 
 from fsa2lrnn.extras import require
 from fsa2lrnn.judge.check.nodes import Nodes, nodes
-from fsa2lrnn.judge.goal import Target
+from fsa2lrnn.judge.goal import Goal
 
 _MOST_SLOW = 4  # slow coordinates a head
 _WORST_CONDITION = 1e3
@@ -32,7 +32,7 @@ _STRETCHED = 1e4  # at most this factor between the axes of a ball
 _BISECTIONS = 9
 
 
-def components(goal: Target) -> np.ndarray:
+def components(goal: Goal) -> np.ndarray:
     """The strongly connected component of each machine state, numbered, −1 for states on no cycle: int64 (|Q|,)."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((q, int(to)) for q in range(goal.delta.shape[1]) for to in goal.delta[:, q])
@@ -50,7 +50,7 @@ class Frames:
         A: float64 (|Σ|, H, b, b).
     """
 
-    def __init__(self, A: np.ndarray, goal: Target) -> None:
+    def __init__(self, A: np.ndarray, goal: Goal) -> None:
         self._A, self._goal, self._label = A, goal, components(goal)
         self._short = nodes(goal, 1, 1)
         self._known: dict[tuple[int, bool, bytes], _Head] = {}
@@ -103,7 +103,7 @@ class _Head:
     norm: dict[int, np.ndarray]
 
 
-def _kept(A: np.ndarray, goal: Target, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _kept(A: np.ndarray, goal: Goal, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
     """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
@@ -192,7 +192,7 @@ def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
     return np.linalg.svd(rows)[2][len(rows) :].T if len(rows) else np.eye(b)
 
 
-def _norms(A: np.ndarray, goal: Target, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
+def _norms(A: np.ndarray, goal: Goal, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
     """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
     G, kernel = head.G, head.kernel
     mean = {q: R[found.state == q].mean(0) for q in kernel}

@@ -1,6 +1,6 @@
 """The judge of certificates. It trusts nothing of the search that found them, and imports nothing of it.
 
-What it trusts: the numbers of the model and the minimal machine (`SwitchedAffine`, `Target`), the bounds on rounding in
+What it trusts: the numbers of the model and the minimal machine (`SwitchedAffine`, `Goal`), the bounds on rounding in
 `rounding`, and float64 with the enclosures of `judge.intervals`. What it does for a certificate by sets (L1 and L2 of
 docs/theory.md):
 
@@ -21,44 +21,52 @@ from itertools import pairwise
 import numpy as np
 import torch
 
+from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.judge.certificate import Certificate, Tube
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.verdicts import Accepted
 
 _MOST_PAIRS = 1 << 20  # (joint state, letter) of an enumeration: many times what the search asks for
 _MOST_STEPS = 1 << 14  # four times as many as the search walks
 SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner products in some order
 
 
-def check(certificate: Certificate, model: LRNN | SwitchedAffine) -> None:
+def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = ()) -> Accepted:
     """Do the proof again, for this model.
 
-    What is proved is the certificate's own claim: about its machine, up to its horizon, for tables within its slack.
+    What is proved is the certificate's own claim: about its machine, up to its horizon, for tables within its slack,
+    wherever the machine's outputs count according to the certificate.
+
+    Args:
+        ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
+            not have; or a collection of them.
 
     Raises:
-        CertificateRefused: naming what fails, if the certificate is of another model or does not prove its claim.
-        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets or no output in common, or the
-            model's numbers are not such as rounding is bounded for.
+        CertificateRefused: naming what fails, if the certificate is of another model, leaves out outputs that are not
+            to be ignored, or does not prove its claim.
+        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if `ignore`
+            makes no sense, or the model's numbers are not such as rounding is bounded for.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> from fsa2lrnn.judge.certify import certify
     >>> parity = zoo.parity()
     >>> model = compile_machine(parity)
-    >>> check(certify(model, parity), model)
+    >>> print(check(certify(model, parity), model).scope)
+    every output counts but that of the empty word
     """
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
         with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
-            _check_sets(certificate, tables)
-    elif isinstance(model, SwitchedAffine):
+            return Accepted(certificate.horizon, _check_sets(certificate, tables, ignore).scope)
+    if isinstance(model, SwitchedAffine):
         raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
-    else:
-        _check_model(certificate, digest(model), model.dtype)
-        _check_enumeration(certificate, model)
+    _check_model(certificate, digest(model), model.dtype)
+    return Accepted(certificate.horizon, _check_enumeration(certificate, model, ignore).scope)
 
 
 def digest(model: LRNN) -> str:
@@ -80,15 +88,28 @@ def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> N
         raise CertificateRefused(f"the certificate is for {certificate.dtype}, the model computes in {dtype}")
 
 
-def _check_sets(certificate: Certificate, tables: SwitchedAffine) -> None:
+def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore) -> Goal:
+    """What the certificate claims. Raises `CertificateRefused` if it leaves out more than is to be ignored."""
+    goal = goal_for(model, certificate.machine, certificate.ignore)
+    allowed = ignored_outputs(certificate.machine.outputs, model.outputs, ignore)
+    if any(output not in allowed for output in goal.ignored):
+        raise CertificateRefused(
+            f'it claims less than was asked: {goal.scope}; say which to leave out, ignore="lacked" for those '
+            "that the model does not have"
+        )
+    return goal
+
+
+def _check_sets(certificate: Certificate, tables: SwitchedAffine, ignore: Ignore) -> Goal:
     tube, slack = certificate.tube, certificate.slack
     if tube is None or not 0 <= slack < np.inf:
         raise CertificateRefused(f"slack = {slack}: what tables may differ by is a number of at least 0")
     if unknown := set(certificate.scans) - set(SCANS):
         raise CertificateRefused(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
+    goal = _goal(certificate, tables, ignore)
     claimed = certificate.margins
     steps = len(claimed) - bool(tube.tail)
-    replay = Replay(tables, target(tables, certificate.machine), tube, slack)
+    replay = Replay(tables, goal, tube, slack)
     _check_lengths(tube, steps)
     if not tube.tail and certificate.horizon != steps:
         raise CertificateRefused(f"{steps} margins for a horizon of {certificate.horizon}: there is one a length")
@@ -97,13 +118,14 @@ def _check_sets(certificate: Certificate, tables: SwitchedAffine) -> None:
         _check_margin(claimed[length - 1], margin, f"at length {length:,}")
         sets = found
     if not tube.tail:
-        return
+        return goal
     if sets is None:
         raise CertificateRefused("a tail follows sets, but there is none before it")
     margin, end = replay.tail(tube.tail, sets)
     _check_margin(claimed[-1], margin, "in the tail")
     if end is not None and (certificate.horizon is None or certificate.horizon > end):
         raise CertificateRefused(f"the tail ends at length {end:,}, before the horizon {certificate.horizon}")
+    return goal
 
 
 def _check_lengths(tube: Tube, steps: int) -> None:
@@ -126,9 +148,9 @@ def _check_margin(claimed: float, found: float, where: str) -> None:
         raise CertificateRefused(f"{where} a margin of {claimed:.6g} is claimed, {found:.6g} is what can be shown")
 
 
-def _check_enumeration(certificate: Certificate, model: LRNN) -> None:
-    horizon = certificate.horizon
-    found = explore(model, target(model, certificate.machine), _MOST_PAIRS, horizon)
+def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Goal:
+    goal, horizon = _goal(certificate, model, ignore), certificate.horizon
+    found = explore(model, goal, _MOST_PAIRS, horizon)
     if unknown := set(certificate.scans) - set(found.scans):
         raise CertificateRefused(f"{', '.join(sorted(unknown))}: the states were stepped through as {found.scans} does")
     if found.is_wrong:
@@ -138,6 +160,7 @@ def _check_enumeration(certificate: Certificate, model: LRNN) -> None:
             f"the states do not close: {found.pairs:,} are reached by words of up to {found.length:,} letters, and no "
             "more are looked at"
         )
+    return goal
 
 
 __all__ = ["SCANS", "CertificateRefused", "check", "digest"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.judge.goal import Target
+from fsa2lrnn.judge.goal import Goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,12 +47,12 @@ class Nodes:
         return np.where(self.codes[f] == code, f, -1), letters // base
 
 
-def nodes(goal: Target, memory: int, frame_memory: int) -> Nodes:
+def nodes(goal: Goal, memory: int, frame_memory: int) -> Nodes:
     """The nodes for a machine.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> from fsa2lrnn.judge.goal import target
-    >>> found = nodes(target(compile_machine(zoo.parity()), zoo.parity()), 2, 1)
+    >>> from fsa2lrnn.judge.goal import goal_for
+    >>> found = nodes(goal_for(compile_machine(zoo.parity()), zoo.parity()), 2, 1)
     >>> found.state.tolist(), found.delta.tolist(), found.older
     ([0, 0, 1, 1], [[0, 0, 2, 2], [3, 3, 1, 1]], 2)
     """

@@ -1,4 +1,4 @@
-"""The proof of a certificate, done again: margins at every length, from nothing but tables, target and tube."""
+"""The proof of a certificate, done again: margins at every length, from nothing but tables, goal and tube."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fsa2lrnn.judge.check.nodes import Nodes, nodes
 from fsa2lrnn.judge.check.rounding import LARGEST, StepError, format_of, numbers
 from fsa2lrnn.judge.check.steps import Steps
 from fsa2lrnn.judge.check.words import all_words, enclose, least_margin
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.judge.intervals import EPS, above, norm
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
@@ -30,14 +30,14 @@ class CertificateRefused(Fsa2LrnnError, ValueError):
 
 
 class Replay:
-    """A tube, walked along for tables and a target.
+    """A tube, walked along for tables and a goal.
 
     Raises:
-        CertificateRefused: if the tube's arrays do not fit the nodes of the target, or a basis is singular.
+        CertificateRefused: if the tube's arrays do not fit the nodes of the goal, or a basis is singular.
         UnsupportedFormat: for dtypes and widths that the bounds on rounding do not cover.
     """
 
-    def __init__(self, tables: SwitchedAffine, goal: Target, tube: Tube, slack: float) -> None:
+    def __init__(self, tables: SwitchedAffine, goal: Goal, tube: Tube, slack: float) -> None:
         weights = numbers(tables)
         kind = format_of(tables)
         self._A, self._v, self._x0 = weights["A"], weights["v"], weights["x0"]
@@ -49,7 +49,8 @@ class Replay:
             self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
         except ArithmeticError as error:
             raise CertificateRefused(f"the coordinates of a node can't be inverted: {error}") from error
-        self._counting = np.flatnonzero(goal.wanted[self.nodes.state] != DOES_NOT_COUNT)
+        self._counting = np.flatnonzero(goal.answerable[self.nodes.state])
+        self._unanswerable = np.flatnonzero((goal.counts & ~goal.answerable)[self.nodes.state])
         self._margins = self._margins_along(self.steps.directions)
 
     def lengths(self) -> Iterator[tuple[float, Sets | None]]:
@@ -145,6 +146,8 @@ class Replay:
         # States that overflow may come back as NaN, whether the outputs read from them counted or not.
         if not (np.where(sets.alive[:, None, None], self.steps.sizes(sets), 0) <= LARGEST).all():
             return -np.inf
+        if sets.alive[self._unanswerable].any():  # the model lacks an output that counts there
+            return -np.inf
         some = self._counting
         counting = Sets(
             sets.length, sets.alive[some], sets.centre[some], sets.radius[some], sets.ball[some], sets.lower[some],
@@ -179,7 +182,7 @@ def _check_growth(ramp: Tail, where: str) -> None:
         raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
 
 
-def _checked_nodes(tube: Tube, goal: Target, heads: int, b: int) -> Nodes:
+def _checked_nodes(tube: Tube, goal: Goal, heads: int, b: int) -> Nodes:
     """Raises `CertificateRefused` unless the tube's arrays fit the nodes that it asks for."""
     _check_memory(tube, *goal.delta.shape)
     found = nodes(goal, tube.memory, tube.frame_memory)

@@ -11,7 +11,7 @@ from fsa2lrnn.judge.certificate import Sets, Tube
 from fsa2lrnn.judge.check.margins import Margins, Readout
 from fsa2lrnn.judge.check.nodes import Nodes
 from fsa2lrnn.judge.check.rounding import LARGEST, StepError
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.judge.intervals import EPS, Ball, above, inverse, norm
 
 _AT_ONCE = 4096
@@ -33,7 +33,7 @@ class Words:
 
 
 def all_words(
-    A: np.ndarray, v: np.ndarray, x0: np.ndarray, goal: Target, error: StepError, memory: int
+    A: np.ndarray, v: np.ndarray, x0: np.ndarray, goal: Goal, error: StepError, memory: int
 ) -> Iterator[Words]:
     """Words of length 0, 1, 2, … with their last `memory` letters."""
     n_letters = len(A)
@@ -53,14 +53,17 @@ def all_words(
         x = Ball(middle.reshape(shape)[keep], spread.reshape(shape)[keep])
 
 
-def least_margin(words: Words, readout: Readout, goal: Target) -> float:
-    """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow."""
-    if not (words.x.size <= LARGEST).all():
+def least_margin(words: Words, readout: Readout, goal: Goal) -> float:
+    """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow or
+    the model lacks an output that counts."""
+    counts, answerable = goal.counts[words.state], goal.answerable[words.state]
+    if not (words.x.size <= LARGEST).all() or (counts & ~answerable).any():
         return -np.inf
     wanted = goal.wanted[words.state]
     found = [np.inf]
-    for output in np.unique(wanted[wanted != DOES_NOT_COUNT]):
-        mid, rad = words.x.mid[wanted == output], words.x.rad[wanted == output]
+    for output in np.unique(wanted[answerable]):
+        some = answerable & (wanted == output)
+        mid, rad = words.x.mid[some], words.x.rad[some]
         _, H, b = mid.shape
         box = Margins(
             readout, np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b)),

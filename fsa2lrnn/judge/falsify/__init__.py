@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.judge.falsify.beam import beam
 from fsa2lrnn.judge.falsify.exhaustive import exhaustive
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.long_words import periodic, random
 from fsa2lrnn.judge.falsify.shorten import shorten
-from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Failure, Falsified, Outcome, Searched, Unfalsified
+from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Failure, Outcome
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.verdicts import Refuted, Searched, Undecided
 
-__all__ = ["Budget", "Falsified", "Searched", "Unfalsified", "falsify"]
+__all__ = ["Budget", "falsify"]
 
 _Search = Callable[[Judge, Budget, int, Clock], Outcome]
 
@@ -35,11 +36,13 @@ _SEARCHES: tuple[tuple[str, _Search, float], ...] = (
 )
 
 
-def falsify(model: LRNN, machine: MooreMachine, budget: Budget | None = None) -> Falsified | Unfalsified:
+def falsify(
+    model: LRNN, machine: MooreMachine, budget: Budget | None = None, ignore: Ignore = ()
+) -> Refuted | Undecided:
     """The shortest failing word found, and what was searched; or what was searched, without one.
 
-    Words have at least one letter: the output on the empty word is not judged. Only positions count where the machine's
-    output is one of the model's (`fsa2lrnn.judge.goal`); logits that are not numbers are wrong there.
+    Words have at least one letter: the output on the empty word is not judged. Logits that are not numbers are wrong
+    wherever the output counts. That no word was found proves nothing (`prove_equivalent`, `certify`).
 
     Args:
         model: any LRNN: of any number of layers, with a token shift, or an index table; on its own device, in its own
@@ -47,20 +50,22 @@ def falsify(model: LRNN, machine: MooreMachine, budget: Budget | None = None) ->
         machine: over the same letters, in any order.
         budget: how far to look; `Budget()` unless given. With equal budgets the answers are equal, unless the time
             runs out, which they say.
+        ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+            collection of them.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if they have no output in common.
+        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity, constant = MooreMachine([[0, 1], [1, 0]], [0, 1]), MooreMachine([[0, 1], [1, 1]], [0, 1])
     >>> falsify(compile_machine(parity), constant).word
     (1, 1)
-    >>> falsify(compile_machine(parity), parity).exhaustive_to is None
+    >>> falsify(compile_machine(parity), parity).checked_length is None
     True
     """
     budget = budget or Budget()
-    judge, clock = Judge(model, machine), Clock(budget.seconds)
+    judge, clock = Judge(model, machine, ignore), Clock(budget.seconds)
     record = _Record()
     for name, search, share in _SEARCHES:
         if not record.is_settled:
@@ -79,12 +84,12 @@ class _Record:
         self.best: Failure | None = None
         self._found_by = ""
         self._searches: list[Searched] = []
-        self._exhaustive_to: int | None = 0
+        self._checked_length: int | None = 0
 
     @property
     def is_settled(self) -> bool:
         """Whether nothing shorter can be found: all shorter words were tried, or the states closed."""
-        to = self._exhaustive_to
+        to = self._checked_length
         return to is None or (self.best is not None and to >= len(self.best.tokens) - 1)
 
     def below(self, budget: Budget) -> int:
@@ -97,19 +102,14 @@ class _Record:
         if outcome.failure is not None and (self.best is None or len(outcome.failure.tokens) < len(self.best.tokens)):
             self.best, self._found_by = outcome.failure, name
         if name == "exhaustive":
-            self._exhaustive_to = None if outcome.closed else outcome.length
+            self._checked_length = None if outcome.closed else outcome.length
         _, what, length, words, letters, finished, _ = outcome
         self._searches.append(Searched(name, what, length, words, letters, turn.passed, found, finished))
 
-    def verdict(self, judge: Judge) -> Falsified | Unfalsified:
+    def verdict(self, judge: Judge) -> Refuted | Undecided:
         """The answer."""
-        searches = tuple(self._searches)
+        scope, searches = judge.goal.scope, tuple(self._searches)
         if self.best is None:
-            return Unfalsified(searches, self._exhaustive_to)
-        letters = tuple(judge.model.alphabet[a] for a in self.best.tokens.tolist())
-        numbers = self.best.outputs.tolist()
-        given = tuple("NaN" if j == NOT_A_NUMBER else judge.model.outputs[j] for j in numbers)
-        wanted = tuple(judge.machine.transduce(letters))
-        margin, scans = self.best.margin, self.best.scans
-        to = self._exhaustive_to or 0
-        return Falsified(letters, given, wanted, margin, scans, self._found_by, searches, to)
+            return Undecided(self._checked_length, scope, None, searches)
+        failure = judge.goal.failing_word(*self.best)
+        return Refuted(failure, self._checked_length or 0, scope, self._found_by, searches)

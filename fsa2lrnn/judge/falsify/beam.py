@@ -22,7 +22,7 @@ def beam(judge: Judge, budget: Budget, below: int, clock: Clock, wider: int = 1)
     should act alike differ most: what a trained model gets wrong at last is what adds up slowly, and that shows there
     long before it shows in a margin.
     """
-    n_states = int(judge.hopeful.sum())
+    n_states = int(judge.goal.hopeful.sum())
     width = max(2, min(budget.width * wider, _MOST // n_states))
     chooser = _Chooser(width)
     words, debt = Frontier(judge), np.array([np.inf])
@@ -31,13 +31,13 @@ def beam(judge: Judge, budget: Budget, below: int, clock: Clock, wider: int = 1)
     while words.length < longest and len(words):
         if clock.left < 0:
             return Outcome(None, what, words.length, len(words), words.letters, finished=False)
-        ahead = words.look()
-        if ahead.failure is not None:
-            return Outcome(ahead.failure, what, words.length, len(words), words.letters)
+        found = words.judged()
+        if found.failure is not None:
+            return Outcome(found.failure, what, words.length, len(words), words.letters)
         # Where nothing counts, a word is as close to failing as it was before.
-        margin = np.where(ahead.margin == np.inf, debt[ahead.parents], ahead.margin)
-        kept = chooser.choose(ahead.states, ahead.q, margin)
-        words.keep(ahead, kept)
+        margin = np.where(found.margin == np.inf, debt[found.ahead.parents], found.margin)
+        kept = chooser.choose(found.ahead.states, found.q, margin)
+        words.keep(found.ahead, found.q, kept)
         debt = margin[kept]
     return Outcome(None, what, words.length, len(words), words.letters)
 

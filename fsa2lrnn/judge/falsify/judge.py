@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.extraction.runner import Runner
 from fsa2lrnn.judge.falsify.verdict import Failure
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lrnn.model import LRNN
 
 CONFIRMED_BY = ("sequential", "auto")
@@ -32,36 +32,30 @@ class Marks(NamedTuple):
 
 
 class Judge:
-    """A model beside its target, both stepped by numbers of letters."""
+    """A model beside its goal, both stepped by numbers of letters."""
 
-    def __init__(self, model: LRNN, machine: MooreMachine) -> None:
-        self.model, self.machine = model, machine
+    def __init__(self, model: LRNN, machine: MooreMachine, ignore: Ignore = ()) -> None:
+        self.model = model
         self.runner = Runner(model)
-        self.target = target(model, machine)
-        self.delta, self.start, self.hopeful = self.target.delta, self.target.start, self.target.hopeful
+        self.goal = goal_for(model, machine, ignore)
 
     @property
     def n_letters(self) -> int:
         """|Σ|."""
-        return len(self.delta)
-
-    @cached_property
-    def live(self) -> np.ndarray:
-        """Whether a letter leads to a hopeful state: bool (|Σ|, n). Words through other states can't fail any more."""
-        return self.hopeful[self.delta]
+        return len(self.goal.delta)
 
     def marks(self, logits: Tensor, states: np.ndarray) -> Marks:
         """Logits (…, |Γ|) against machine states (…,). Ties go to the first output, as in `transduce`."""
-        wanted = self.target.wanted[states]
-        counts = wanted != DOES_NOT_COUNT
+        counts, answerable = self.goal.counts[states], self.goal.answerable[states]
         logits = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
-        asked = torch.as_tensor(np.where(counts, wanted, 0), device=logits.device)[..., None]
+        asked = torch.as_tensor(np.where(answerable, self.goal.wanted[states], 0), device=logits.device)[..., None]
         own = logits.gather(-1, asked)[..., 0]
         other = logits.scatter(-1, asked, -torch.inf).amax(-1)
         is_nan = logits.isnan().any(-1)
         wrong = (logits.argmax(-1) != asked[..., 0]) | is_nan
         margin = (own - other).masked_fill(is_nan | (own == -torch.inf), -torch.inf)
-        return Marks(wrong.cpu().numpy() & counts, np.where(counts, margin.double().cpu().numpy(), np.inf))
+        margins = np.where(answerable, margin.double().cpu().numpy(), np.where(counts, -np.inf, np.inf))
+        return Marks((wrong.cpu().numpy() | ~answerable) & counts, margins)
 
     def confirm(self, tokens: np.ndarray) -> Failure | None:
         """The shortest prefix of a word on which the model itself fails, sequentially and by default, if there is one.
@@ -70,7 +64,7 @@ class Judge:
         """
         if not len(tokens):
             return None
-        states = self.target.states(tokens[None])
+        states = self.goal.path(tokens[None])
         logits = {method: self._logits(tokens, method) for method in CONFIRMED_BY}
         wrong = np.all([self.marks(found, states).wrong[0] for found in logits.values()], axis=0)
         if not wrong.any():

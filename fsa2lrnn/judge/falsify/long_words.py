@@ -37,14 +37,14 @@ def _for_ever(judge: Judge, pairs: list[_Pair]) -> list[_Pair]:
     """The pairs (u, w) whose word u w w w … passes hopeful states only."""
     kept: list[_Pair] = []
     for u, w in pairs:
-        q, seen = judge.start, set[int]()
+        q, seen = judge.goal.start, set[int]()
         for a in u:
-            q = int(judge.delta[a, q])
+            q = int(judge.goal.delta[a, q])
         while q not in seen:  # the states after u, u w, u w w, … come round
             seen.add(q)
             for a in w:
-                q = int(judge.delta[a, q])
-        if judge.hopeful[q]:  # from a state that is not, none is reached
+                q = int(judge.goal.delta[a, q])
+        if judge.goal.hopeful[q]:  # from a state that is not, none is reached
             kept.append((u, w))
     return kept
 
@@ -67,16 +67,5 @@ def periodic_words(n_letters: int, prefix: int, period: int) -> Iterator[_Pair]:
 def random(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcome:
     """Words drawn letter by letter, uniformly among the letters that still lead somewhere."""
     rng = np.random.default_rng(budget.seed)
-    tokens = random_words(judge, rng, budget.random_words, min(budget.length, below - 1))
+    tokens = judge.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))
     return read_side_by_side(judge, tokens, clock, f"{len(tokens):,} random words")
-
-
-def random_words(judge: Judge, rng: np.random.Generator, n: int, length: int) -> np.ndarray:
-    """n words of live letters, int64 (n, length)."""
-    choices = judge.live.sum(0)  # how many letters there are to choose from in each machine state
-    letter = np.argsort(~judge.live, axis=0, kind="stable")  # the live ones first
-    tokens, q = np.empty((n, length), np.int64), np.full(n, judge.start)
-    for k in range(length):
-        tokens[:, k] = letter[(rng.random(n) * choices[q]).astype(np.int64), q]
-        q = judge.delta[tokens[:, k], q]
-    return tokens

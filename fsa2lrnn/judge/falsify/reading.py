@@ -14,14 +14,14 @@ _PIECE, _FIRST_PIECE = 64, 8  # letters; of the failures in one piece the shorte
 def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Clock, what: str) -> Outcome:
     """The shortest failing prefix of any of these words, int64 (N, T); words that can't fail any more are dropped."""
     n, longest = tokens.shape
-    states, q = judge.runner.start(n), np.full(n, judge.start)
+    states, q = judge.runner.start(n), np.full(n, judge.goal.start)
     alive = np.array(range(n), np.int64)
     letters = length = 0
     while length < longest and len(alive):
         if clock.left < 0:
             return Outcome(None, what, length, n, letters, finished=False)
         piece = tokens[alive, length : length + min(_PIECE, max(_FIRST_PIECE, length))]
-        path = judge.target.states(piece, q)
+        path = judge.goal.path(piece, q)
         logits, states = judge.runner.read(states, piece)
         letters += piece.size
         wrong = judge.marks(logits, path).wrong
@@ -31,7 +31,7 @@ def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Clock, what: str)
         if (failure := judge.confirm_first(words)) is not None:
             return Outcome(failure, what, len(failure.tokens), n, letters)
         length += piece.shape[1]
-        kept = np.flatnonzero(judge.hopeful[path[:, -1]])
+        kept = np.flatnonzero(judge.goal.hopeful[path[:, -1]])
         if len(kept) < len(alive):
             states = pick(states, kept)
         alive, q = alive[kept], path[kept, -1]

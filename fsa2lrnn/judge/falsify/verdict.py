@@ -1,16 +1,14 @@
-"""What `falsify` may spend, what it looked at, and what it answers."""
+"""What `falsify` may spend, and what each of its searches comes back with."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.equivalence import Verdict
 
 
 @dataclass(frozen=True)
@@ -47,88 +45,6 @@ class Budget:
         for name, value in vars(self).items():
             if value < (least := int(name == "length")):
                 raise UnsupportedFormat(f"budget: {name} = {value}, but at least {least} is needed")
-
-
-@dataclass(frozen=True)
-class Searched:
-    """One search and what it covered.
-
-    Args:
-        name: "exhaustive", "periodic", "random", "beam" or "shorten".
-        what: the words that it looked at, in words.
-        length: all those words were judged at every letter up to this length.
-        words: how many words, at the longest length; letters: model steps taken.
-        seconds: what it took.
-        found: the length of the shortest failing word that it found, if any.
-        finished: False where time cut it short.
-    """
-
-    name: str
-    what: str
-    length: int
-    words: int
-    letters: int
-    seconds: float
-    found: int | None
-    finished: bool
-
-
-@dataclass(frozen=True)
-class Falsified(Verdict):
-    """A word on which the model is wrong.
-
-    Args:
-        word: the letters; the model is wrong after the last of them and right wherever else it counts.
-        model_trace, machine_trace: outputs after each letter; the model's is "NaN" where its logits are not numbers.
-        margin: the logit of the output wanted at the last letter less the largest other; −∞ where one is not a number.
-        scans: the scans of the model that are wrong after this word; the sequential one and the default always are.
-        found_by: the search that found it.
-        searches: everything that was searched.
-        exhaustive_to: no shorter word than this fails, as far as single steps tell.
-    """
-
-    word: tuple[Hashable, ...]
-    model_trace: tuple[Hashable, ...]
-    machine_trace: tuple[Hashable, ...]
-    margin: float
-    scans: tuple[str, ...]
-    found_by: str
-    searches: tuple[Searched, ...]
-    exhaustive_to: int
-
-    @property
-    def position(self) -> int:
-        """Where the model is wrong, counted from 1: the last letter."""
-        return len(self.word)
-
-    @property
-    def is_shortest(self) -> bool:
-        """Whether all shorter words were tried."""
-        return self.exhaustive_to >= self.position - 1
-
-    @property
-    def ran_out_of_time(self) -> bool:
-        """Whether a search was cut short, so that another run may find another word."""
-        return not all(search.finished for search in self.searches)
-
-
-@dataclass(frozen=True)
-class Unfalsified(Verdict):
-    """No failing word among those that were searched: no proof of anything else (`prove_equivalent`, `certify`).
-
-    Args:
-        searches: everything that was searched.
-        exhaustive_to: no word of at most this length fails, as far as single steps tell; None if that holds for words
-            of every length, since the states closed.
-    """
-
-    searches: tuple[Searched, ...]
-    exhaustive_to: int | None
-
-    @property
-    def ran_out_of_time(self) -> bool:
-        """Whether a search was cut short."""
-        return not all(search.finished for search in self.searches)
 
 
 class Failure(NamedTuple):

@@ -5,17 +5,20 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import console
-from fsa2lrnn.judge import Proved, Refuted, Undecided
 from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.verdicts import FailingWord, Proved, Refuted, Scope, Undecided
 
 
 def test_verdicts_in_words():
-    assert "computed in bfloat16" in console.verdict_text(Proved(1, 2, 3, "bfloat16", ("sequential",)))
-    text = console.verdict_text(Refuted(("a", "b"), (True, False), (True, True)))
+    text = console.verdict_text(Proved(1, 2, "bfloat16", ("sequential",), Scope(3, 1, ("?",))))
+    assert "computed in bfloat16" in text
+    assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
+    text = console.verdict_text(Refuted(FailingWord(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
+    assert text.endswith("every output counts but that of the empty word")
     assert "differ on [bold]ab[/] (2 letters)" in text
     assert "model   accept reject" in text
-    assert "the empty word" in console.verdict_text(Refuted((), (1,), (2,)))
-    assert "every word of at most 7 letters" in console.verdict_text(Undecided(10, 7))
+    assert "the empty word" in console.verdict_text(Refuted(FailingWord((), (2,), (1,)), -1, Scope(3, empty_word=True)))
+    assert "every word of at most 7 letters" in console.verdict_text(Undecided(7, Scope(3), 10))
 
 
 @pytest.mark.parametrize(("word", "text"), [("ab", "ab"), (("up", "down"), "up down"), ((1, 0), "10"), ((), "")])

@@ -6,8 +6,9 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 import fsa2lrnn.cli as cli
-from fsa2lrnn import load, zoo
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn import MooreMachine, compile_machine, load, save, zoo
+from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.verdicts import FailingWord
 
 KEPT = Path(__file__).parents[3] / "experiments" / "models"
 SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")
@@ -58,6 +59,36 @@ def test_a_certificate_is_written_checked_and_refused(tmp_path):
     code, out = call("certify", EVEN5, "task:sum_mod(5)", "--check", str(file))
     assert code == 1
     assert "refused: it is of another machine: they differ after " in out
+
+
+def test_every_verb_says_how_many_states_do_not_count(tmp_path):
+    """The model lacks an output of the machine: what is certified where it counts is refuted where all count."""
+    machine, model = MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab"), tmp_path / "m.safetensors"
+    save(compile_machine(machine), model)
+    source, file = tmp_path / "m.json", tmp_path / "c.json"
+    source.write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())
+    said = "outputs of 1 of 3 states do not count: ?; nor does that of the empty word"
+    for arguments, also in ((("--memory", "1", "-o", str(file)), "saved"), (("--check", str(file)), "accepted")):
+        code, out = call("certify", str(model), str(source), *arguments)
+        shown = " ".join(out.split())
+        assert (code, "proved right on every word" in shown, said in shown, also in shown) == (0, True, True, True)
+    scope = {"states": 3, "ignored_states": 1, "ignored": ["?"], "empty_word": False}
+    code, out = call("certify", str(model), str(source), "--check", str(file), "--json")
+    assert (code, json.loads(out)["scope"]) == (0, scope)
+    code, out = call("verify", str(model), str(source))
+    assert (code, "refuted" in out, "every output counts" in out) == (1, True, True)
+
+
+def test_a_failing_word_has_one_shape_in_json():
+    """In `compare`, in `verify`, and in the facts of a page."""
+    few = ("--lengths", "10", "--words", "20")
+    found = json.loads(call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")[1])
+    compared = found["judged"]["even5/seed-4"]
+    verified = json.loads(call("verify", "task:sum_mod(2)", "regex:(0|1)*1(0|1)*", "--no-empty-word", "--json")[1])
+    assert compared["verdict"] == verified["verdict"] == "refuted"
+    assert set(compared["failure"]) == set(verified["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
+    assert len(compared["failure"]["word"]) == compared["failure"]["length"]
+    assert set(compared) - {"alignment"} == set(verified)
 
 
 def test_repair_writes_a_model_that_is_proved(tmp_path):

@@ -6,7 +6,7 @@ from fsa2lrnn.compile import compile_recurrence, compile_with_reason
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines
 

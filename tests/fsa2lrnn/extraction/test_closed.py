@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction import Interner, extract
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
@@ -42,14 +42,6 @@ def test_states_without_an_output_are_refused():
         model.layers[0].transition[2].bias.fill_(1e30)
     with pytest.raises(NotExact, match="NaN logits"):
         extract(model)
-
-
-def test_an_interner_numbers_rows_as_they_come():
-    seen = Interner()
-    rows = torch.tensor([[5, 5], [1, 2], [5, 5], [0, 0]], dtype=torch.uint8).numpy()
-    assert seen.number(rows).tolist() == [0, 1, 0, 2]
-    assert seen.number(rows[::-1]).tolist() == [2, 0, 1, 0]
-    assert len(seen) == 3
 
 
 def test_every_weight_matters_to_the_extraction():

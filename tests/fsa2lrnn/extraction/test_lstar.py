@@ -3,15 +3,15 @@
 import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.counting import positions_of
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction.asking import Asked
-from fsa2lrnn.extraction.counting import Mask
 from fsa2lrnn.extraction.lstar import _Teacher, learn
 from fsa2lrnn.lower import compile_machine
 
 
 def asked(machine):
-    return Asked(compile_machine(machine), Mask.of(machine.alphabet, None, True))
+    return Asked(compile_machine(machine), positions_of(machine.alphabet, None, True))
 
 
 def test_a_teacher_answers_once_and_steps_as_it_answers():

@@ -306,14 +306,26 @@ def test_a_document_nested_beyond_reason_is_refused():
     rejected(certificate, "malformed .RecursionError")
 
 
-@pytest.mark.parametrize("document", [None, [], {}, 3, "text", {"format": "fsa2lrnn-certificate", "version": 1}])
+HEADERS = [{"format": f"fsa2lrnn-{kind}certificate", "version": 1} for kind in ("", "family-")]
+
+
+@pytest.mark.parametrize("document", [None, [], {}, 3, "text", *HEADERS])
 def test_what_is_no_certificate_is_refused(document):
     rejected(document, "the certificate is malformed|is no certificate")
 
 
-@pytest.mark.parametrize(("key", "value"), [("format", "other"), ("version", 2), ("version", "1")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("format", "other"), ("format", "fsa2lrnn-horizon-certificate"), ("version", 2), ("version", "1")],
+)
 def test_a_certificate_of_another_kind_is_refused(key, value):
     rejected({**CASES["parity lti"], key: value}, "is no certificate that this file can read")
+
+
+def test_a_certificate_with_the_header_of_before_is_read():
+    new = CASES["parity lti"]
+    assert new["format"] == "fsa2lrnn-family-certificate"
+    assert recheck({**new, "format": "fsa2lrnn-certificate"}) == recheck(new)
 
 
 @pytest.mark.parametrize("order", [0, -3, 5_001, 10**9, 10**30])

@@ -122,7 +122,7 @@ def test_a_separator_and_a_family_are_part_of_what_is_checked():
 def test_certificates_hold_the_claim_the_machine_and_plain_numbers(machine, family):
     verdict = represent(machine, family, short_words=False)
     document, minimal = verdict.to_json(), machine.minimise()
-    assert (document["format"], document["version"], document["family"]) == ("fsa2lrnn-certificate", 1, family)
+    assert (document["format"], document["version"], document["family"]) == ("fsa2lrnn-family-certificate", 1, family)
     assert document["verdict"] == ("impossible" if isinstance(verdict, Impossibility) else "representable")
     assert MooreMachine(**document["machine"]) == minimal
     if isinstance(verdict, Impossibility):

@@ -9,6 +9,7 @@ import pytest
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verdicts import Scope
 
 RNG = np.random.default_rng(0)
 SETS = Sets(
@@ -36,6 +37,7 @@ CERTIFICATE = Certificate(
     sha256="ab" * 32,
     machine=MooreMachine([[1, 0]], ["odd", 2], 0, [("a", 1)]),
     tube=TUBE,
+    ignore=("odd",),
 )
 ENUMERATION = replace(CERTIFICATE, method="enumeration", tube=None, margins=np.zeros(0), slack=0.0)
 
@@ -67,8 +69,21 @@ def test_what_is_read_is_what_was_written(tmp_path):
         json.dumps(certificate.to_json(), allow_nan=False)
 
 
+def test_a_file_with_the_header_of_before_ignores_what_the_model_lacks(tmp_path):
+    whole = CERTIFICATE.to_json()
+    assert whole["format"] == "fsa2lrnn-horizon-certificate"
+    old = {name: value for name, value in whole.items() if name != "ignore"} | {"format": "fsa2lrnn-certificate"}
+    (tmp_path / "old.json").write_text(json.dumps(old))
+    found = Certificate.load(tmp_path / "old.json")
+    assert (found.ignore, found.scope) == ("lacked", None)
+    assert_alike(replace(found, ignore=("odd",)), CERTIFICATE)
+    found.save(tmp_path / "new.json")
+    assert_alike(Certificate.load(tmp_path / "new.json"), found)
+
+
 def test_what_it_covers():
     assert CERTIFICATE.covers(11)
+    assert CERTIFICATE.scope == Scope(2, 1, ("odd",))
     assert not CERTIFICATE.covers(12)
     assert replace(CERTIFICATE, horizon=None).covers(10**12)
     assert (CERTIFICATE.memory, ENUMERATION.memory) == (2, 0)
@@ -153,6 +168,10 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "tube": {**tube, "basis": [[1.0]]}}, r"tube.basis = \[\[1.0\]\], expected is an object"),
         ({**whole, "tube": {**tube, "tail": {}}}, "tube.tail = {}, expected is a list"),
         ({**whole, "machine": {**whole["machine"], "start": True}}, "start = True, but states run"),
+        ({**whole, "format": "fsa2lrnn-family-certificate"}, "'fsa2lrnn-family-certificate', version 1: this reads"),
+        ({**whole, "format": "fsa2lrnn-certificate"}, "ignore is not known in a file of format 'fsa2lrnn-certificate'"),
+        ({**whole, "ignore": "all"}, "ignore = 'all', expected is 'lacked' or a list"),
+        ({**whole, "ignore": [[1]]}, "is not a symbol"),
         ([], r"\[\] is no certificate: expected is a JSON object"),
     ]
     for value, reason in damaged:

@@ -15,8 +15,10 @@ from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.lrnn.switched import Readout
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verdicts import FailingWord, Scope
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")
@@ -45,10 +47,10 @@ def assert_refuted_by_a_shortest_word(broken, machine, longest=7):
     assert isinstance(verdict, Refuted)
     assert len(verdict.word) == length
     if length:
-        assert list(verdict.model_trace) == broken.transduce(verdict.word)
-        assert list(verdict.machine_trace) == machine.transduce(verdict.word)
-    assert verdict.model_trace[-1] != verdict.machine_trace[-1]
-    assert verdict.model_trace[:-1] == verdict.machine_trace[:-1]
+        assert list(verdict.failure.given) == broken.transduce(verdict.word)
+        assert list(verdict.failure.wanted) == machine.transduce(verdict.word)
+    assert verdict.failure.given[-1] != verdict.failure.wanted[-1]
+    assert verdict.failure.given[:-1] == verdict.failure.wanted[:-1]
     return True
 
 
@@ -57,7 +59,7 @@ def test_compiled_models_are_proved(machine, dtype, layout):
     model = compile_machine(machine, dtype=dtype, layout=layout)
     verdict = prove_equivalent(model, machine)
     n = machine.minimise().n_states
-    assert verdict == Proved(n, n * len(machine.alphabet), n, str(dtype)[6:], model.methods)
+    assert verdict == Proved(n, n * len(machine.alphabet), str(dtype)[6:], model.methods, Scope(n, empty_word=True))
 
 
 @given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))
@@ -144,7 +146,7 @@ def test_stacks_are_proved_for_all_scans(stack, dtype):
     model = lower(recurrence, dtype)
     verdict = prove_equivalent(model, machine)
     assert isinstance(verdict, Proved)
-    assert verdict.machine_states == machine.n_states
+    assert verdict.scope == Scope(machine.n_states, empty_word=True)
     assert verdict.scans == tuple(METHODS) == prove_equivalent(recurrence, machine).scans
     tokens = torch.randint(len(model.alphabet), (3, 130), generator=torch.Generator().manual_seed(0))
     for method in METHODS:
@@ -208,19 +210,51 @@ def test_the_empty_word_counts_unless_told_otherwise():
     other = MooreMachine([[1, 1]], ["start", "later"])
     model = compile_machine(MooreMachine([[0]], ["later"]))
     verdict = prove_equivalent(model, other)
-    assert verdict == Refuted((), ("later",), ("start",))
-    assert isinstance(prove_equivalent(model, other, empty_word=False), Proved)
+    assert verdict == Refuted(FailingWord((), ("start",), ("later",)), -1, Scope(2, empty_word=True))
+    assert (verdict.is_shortest, verdict.position, verdict.failure.position) == (True, 0, 0)
+    proved = prove_equivalent(model, other, empty_word=False)
+    assert isinstance(proved, Proved)
+    assert proved.scope == Scope(2)
 
 
 def test_an_output_that_the_model_has_not_got_refutes_it():
     model = compile_machine(MooreMachine([[0]], ["x"]))
-    verdict = prove_equivalent(model, MooreMachine([[1, 2, 2]], ["x", "x", "y"]))
-    assert verdict == Refuted((0, 0), ("x", "x"), ("x", "y"))
+    machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
+    scope = Scope(3, empty_word=True)
+    assert prove_equivalent(model, machine) == Refuted(FailingWord((0, 0), ("x", "y"), ("x", "x")), 1, scope)
+    assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
+        FailingWord((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
+    )
+
+
+def test_what_is_ignored_is_left_out_and_said():
+    machine = zoo.sum_mod(3)
+    fewer = MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet)
+    model = compile_machine(machine)
+    assert isinstance(prove_equivalent(model, fewer), Refuted)
+    for ignore in ("lacked", ("?",), {"?"}):
+        verdict = prove_equivalent(model, fewer, empty_word=False, ignore=ignore)
+        assert (verdict.pairs, verdict.scope) == (3, Scope(3, 1, ("?",)))
+    assert isinstance(prove_equivalent(model, fewer, ignore=(0,)), Refuted)
+
+
+def test_states_that_drift_after_all_that_counts_do_not_stand_in_the_way():
+    """After "b" nothing counts, and there the model's state is another one with every letter."""
+    machine = MooreMachine([[0, 1], [1, 1]], ["yes", "?"], 0, "ab")
+    readout = Readout.linear(torch.tensor([[1.0], [-1.0]]), torch.tensor([1.0, 0.0]))
+    A, v = torch.tensor([1.0, 1.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 1.0]).reshape(2, 1, 1)
+    model = LRNN.from_tables(A, v, torch.zeros(1, 1), readout, ("a", "b"), ("yes", "no"))
+    verdict = prove_equivalent(model, machine, budget=100, ignore="lacked")
+    assert (type(verdict), verdict.pairs, verdict.transitions) == (Proved, 1, 1)
+    strict = prove_equivalent(model, machine, budget=100)
+    assert (type(strict), strict.word) == (Refuted, ("b",))
 
 
 def test_a_budget_too_small_is_said():
     machine = zoo.length_mod(50)
-    assert prove_equivalent(compile_machine(machine), machine, budget=10) == Undecided(10, 10)
+    assert prove_equivalent(compile_machine(machine), machine, budget=10) == Undecided(
+        10, Scope(50, empty_word=True), 10
+    )
 
 
 def test_logits_that_are_not_numbers_refute():
@@ -229,7 +263,7 @@ def test_logits_that_are_not_numbers_refute():
         model.layers[0].transition[2].weight *= 1e25
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Refuted)
-    assert verdict.model_trace[-1] != verdict.machine_trace[-1]
+    assert verdict.failure.given[-1] != verdict.failure.wanted[-1]
 
 
 def test_letters_may_stand_in_another_order():
@@ -250,13 +284,19 @@ def test_a_trained_like_model_is_refuted_or_undecided_never_proved_on_a_sample()
     assert isinstance(verdict, Refuted)
 
 
-@pytest.mark.parametrize("verdict", [Proved(1, 1, 1, "int", ()), Refuted((), (), ()), Undecided(1, 0)])
-def test_a_verdict_is_no_truth_value(verdict):
-    with pytest.raises(TypeError, match=f"{type(verdict).__name__} is no truth value: ask isinstance"):
-        bool(verdict)
-
-
 def test_integers_refute_as_floats_do():
     wrong = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 1]], ["p", "q", "r", "s"], alphabet="ab")
     exact, floating = (prove_equivalent(m, ASYMMETRIC) for m in (compile_recurrence(wrong), compile_machine(wrong)))
-    assert exact == floating == Refuted(("a", "a", "a", "b"), ("q", "r", "s", "q"), ("q", "r", "s", "r"))
+    failure = FailingWord(("a", "a", "a", "b"), ("q", "r", "s", "r"), ("q", "r", "s", "q"))
+    assert exact == floating == Refuted(failure, 3, Scope(4, empty_word=True))
+
+
+def test_closure_against_another_machine_and_a_small_budget():
+    machine = zoo.sum_mod(5)
+    model = compile_machine(machine)
+    closed = prove_equivalent(model, machine, empty_word=False)
+    assert (closed.pairs, closed.transitions, "pscan" in closed.scans) == (5, 25, True)
+    wrong = prove_equivalent(model, MooreMachine(machine.delta, [0, 1, 2, 3, 3], 0, machine.alphabet), empty_word=False)
+    assert (type(wrong), wrong.checked_length) == (Refuted, 0)
+    short = prove_equivalent(model, machine, budget=4, empty_word=False)
+    assert (type(short), short.checked_length) == (Undecided, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import Gate
-from fsa2lrnn.judge.equivalence import Proved, Refuted, prove_equivalent
+from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
 from fsa2lrnn.recurrence import GatedLayer, GatedStack
 from fsa2lrnn.recurrence import stack as stack_module
 

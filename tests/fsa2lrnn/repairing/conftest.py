@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.repairing.observed import observe
@@ -58,7 +58,7 @@ def work():
 
     def look(model, machine):
         tables = switched(model).to(torch.float64)
-        states = States.of(target(model, machine))
+        states = States.of(goal_for(model, machine))
         observed = observe(tables, states)
         A, v, x0 = (table.numpy() for table in (tables.A, tables.v, tables.x0))
         found = []

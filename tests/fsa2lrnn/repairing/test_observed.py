@@ -7,14 +7,14 @@ import torch
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.observed import is_right, observe
 from fsa2lrnn.repairing.states import States
 
 
 def tables_and_states(model, machine):
-    return switched(model).to(torch.float64), States.of(target(model, machine))
+    return switched(model).to(torch.float64), States.of(goal_for(model, machine))
 
 
 def test_states_of_a_constructed_model_are_the_machines():

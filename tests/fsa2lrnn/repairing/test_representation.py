@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.representation import (
     Representation,
@@ -45,7 +45,7 @@ def look(functions, states, noise, seed=0):
 
 
 def states_of(machine):
-    return States.of(target(compile_machine(machine), machine))
+    return States.of(goal_for(compile_machine(machine), machine))
 
 
 @pytest.mark.parametrize("k", [1, 2])

@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.repairing.states import States
 from fsa2lrnn.testing.strategies import machines
 
 
 def states_of(machine):
-    return States.of(target(compile_machine(machine), machine))
+    return States.of(goal_for(compile_machine(machine), machine))
 
 
 @given(machines(max_states=6), st.integers(0, 2**32 - 1))
@@ -21,11 +21,11 @@ def test_outputs_along_words_are_the_machines(machine, seed):
     rng = np.random.default_rng(seed)
     tokens = states.draw(rng, 3, 12, is_live=bool(seed % 2))
     outputs = compile_machine(machine).outputs
-    for row, reached in zip(tokens, states.run(tokens), strict=True):
+    for row, reached in zip(tokens, states.path(tokens), strict=True):
         word = [machine.alphabet[a] for a in row]
         assert [outputs[j] for j in states.wanted[reached]] == machine.transduce(word)
     assert (states.delta != states.initial).all()
-    assert states.wanted[-1] == DOES_NOT_COUNT
+    assert states.counts.tolist() == [True] * states.initial + [False]
 
 
 @given(machines(max_states=6))
@@ -39,12 +39,12 @@ def test_access_words_reach_every_state_and_no_shorter_word_does(machine):
     words = states.access_words()
     assert [len(word) for word in words] == [lengths[q] for q in range(states.initial)]
     for q, word in enumerate(words):
-        assert states.run(np.array([word]))[0, -1] == q
+        assert states.path(np.array([word]))[0, -1] == q
 
 
 def test_live_words_stay_out_of_the_sink():
     states = states_of(zoo.tomita(4))
     sink = next(q for q in range(states.initial) if (states.delta[:, q] == q).all())
     rng = np.random.default_rng(0)
-    assert (states.run(states.draw(rng, 50, 30, is_live=True)) != sink).all()
-    assert (states.run(states.draw(rng, 50, 30)) == sink).any()
+    assert (states.path(states.draw(rng, 50, 30, is_live=True)) != sink).all()
+    assert (states.path(states.draw(rng, 50, 30)) == sink).any()

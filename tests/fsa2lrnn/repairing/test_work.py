@@ -7,7 +7,7 @@ import torch
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.repairing import repair, snap

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fsa2lrnn.report import Facts, Failure, Inside, Machine, Model
+from fsa2lrnn.report import Facts, Inside, Machine, Model
+from fsa2lrnn.verdicts import FailingWord
 
 NASTY = '<b a="1">&'
 
@@ -36,7 +37,7 @@ def inside(size):
 def facts():
     """A learned model that fails, its repair, which is proved, and the constructed one."""
     machine = Machine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
-    failure = Failure(["a", NASTY, "a"], ["yes", "no", "no"], ["yes", "no", NASTY])
+    failure = FailingWord(("a", NASTY, "a"), ("yes", "no", "no"), ("yes", "no", NASTY))
     head = {
         "kind": "cyclic", "r2": [0.99], "cycle": {"letter": 1, "length": 2, "frequency": 1, "share": 0.5},
         "residual": 0.1, "step_error": 0.0, "beyond_circle": -0.01, "variance": 0.75,

@@ -4,12 +4,15 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.report import Facts, Failure, Machine, verdict
+from fsa2lrnn.report import Facts, Machine, verdict
 from fsa2lrnn.report.facts import letters, repairs_of
 
 
 def test_facts_come_back_from_json(facts):
-    assert Facts.from_json(json.loads(json.dumps(facts.to_json()))) == facts
+    value = json.loads(json.dumps(facts.to_json()))
+    assert Facts.from_json(value) == facts
+    assert value["models"][0]["failure"] == json.loads(json.dumps(facts.models[0].failure.to_json()))
+    assert value["models"][1]["failure"] is None
 
 
 def test_json_that_is_no_facts_is_refused(facts):
@@ -38,14 +41,6 @@ def test_facts_that_contradict_themselves_are_refused(facts):
     assert repairs_of(facts, constructed) == []
 
 
-def test_where_a_word_fails():
-    word = ["a"] * 4
-    assert Failure(word, ["0", "1", "0", "0"], ["0", "0", "1", "0"]).position == 2
-    assert Failure(word, ["0", "1", "0", "0"], ["0", "0", "1", "0"], [True, False, True, True]).position == 3
-    with pytest.raises(UnsupportedFormat, match="a failure needs an output that counts and differs"):
-        _ = Failure(word, word, word).position
-
-
 def test_verdicts_are_sentences(facts):
     learned, repaired, constructed = facts.models
     ever = "right on all words, of every length (proved: closed, 7 joint states)"
@@ -64,6 +59,8 @@ def test_verdicts_are_sentences(facts):
     )
     seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")
     assert verdict(facts, seen) == "Wrong at 1 % of 10 letters."
+    some = replace(learned, scope="outputs of 2 of 5 states do not count: ?")
+    assert verdict(facts, some) == f"{verdict(facts, learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
     assert letters(1_000) == "1,000 letters"
 
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.report.align import align
@@ -40,7 +40,7 @@ def centres(points, when):
 def test_the_plane_parts_the_states(source):
     machine = zoo.from_task(source)
     tables = switched(compile_machine(machine, dtype=torch.float64))
-    points = plane(tables, target(tables, machine))
+    points = plane(tables, goal_for(tables, machine))
     near, far = centres(points, NEAR), centres(points, FAR)
     for q in near:
         np.testing.assert_allclose(near[q], far[q], atol=1e-2)
@@ -53,7 +53,7 @@ def test_a_plane_turned_to_match_another():
     tables = switched(compile_machine(machine))
     angles = 2 * np.pi * 2 * np.arange(5) / 5
     like = [[float(np.cos(t)), float(np.sin(t)), q, NEAR] for q, t in enumerate(angles)]
-    found = centres(plane(tables.to(torch.float64), target(tables, machine), like), NEAR)
+    found = centres(plane(tables.to(torch.float64), goal_for(tables, machine), like), NEAR)
     for q, t in enumerate(angles):
         np.testing.assert_allclose(found[q], [np.cos(t), np.sin(t)], atol=1e-2)
 

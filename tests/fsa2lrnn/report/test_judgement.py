@@ -19,7 +19,7 @@ def test_a_learned_model_before_all_judges(judged):
     judgement, model, steps = judged
     assert judgement.isomorphic
     assert 5 == judgement.certificate.horizon < judgement.failure <= 60
-    assert model.transduce(judgement.falsified.word)[-1] == judgement.falsified.model_trace[-1]
+    assert model.transduce(judgement.falsified.word)[-1] == judgement.falsified.failure.given[-1]
     least, bounded, dyadic = judgement.mended
     assert least.accuracy == bounded.accuracy == dyadic.accuracy == 1.0
     assert least.certificate.horizon == 5
@@ -45,6 +45,10 @@ def test_a_judgement_is_json(judged):
     assert facts["extraction"]["isomorphic"]
     assert facts["alignment"]["carrying"] == len(facts["alignment"]["kinds"])
     assert [mended["mode"] for mended in facts["mended"]] == ["least", "least", "dyadic"]
+    assert facts["failure"] == json.loads(json.dumps(judgement.falsified.failure.to_json()))
+    assert facts["failure"]["length"] == judgement.failure
+    assert facts["scope"] == {"states": 11, "ignored_states": 0, "ignored": [], "empty_word": False}
+    assert all(mended["scope"] == facts["scope"] for mended in facts["mended"])
     assert facts["mended"][2]["proved"]["arithmetic"] == "float32"
     assert (facts["certified"], facts["memory"]) == (judgement.certificate.horizon, judgement.certificate.memory)
 
@@ -84,6 +88,8 @@ def test_extraction_asks_for_the_outputs_that_count_alone(monkeypatch):
         machine.delta, [out if out in (0, 1) else 0 for out in machine.outputs], machine.start, machine.alphabet
     )
     model = compile_machine(kept, form="cascade", max_block=machine.n_states)
-    judgement = judge(model, machine, Budget(seconds=2, length=20))
+    judgement = judge(model, machine, Budget(seconds=2, length=20), ignore="lacked")
     assert judgement.isomorphic
+    assert judgement.falsified.scope == judgement.scope
+    assert judgement.to_json()["scope"]["ignored_states"] == judgement.scope.ignored_states > 0
     assert set(judgement.extraction.machine.outputs) == {0, 1, None}

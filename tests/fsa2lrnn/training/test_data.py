@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.language import output_classes
+from fsa2lrnn.automata.reach import settled
 from fsa2lrnn.cli.demo import evaluate
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training.data import (
-    IGNORE,
     Sampler,
     make_sampler,
-    settled_states,
     walk_compiled,
     walk_composed,
     words,
@@ -30,7 +31,7 @@ def drawn(source, sampler, size=64, length=41, seed=0):
 
 
 def read(made, labels):
-    return [None if label == IGNORE else made.outputs[label] for label in labels.tolist()]
+    return [None if label == UNCOUNTED else made.outputs[label] for label in labels.tolist()]
 
 
 @given(machines(), st.sampled_from(["uniform", "live"]), st.integers(0, 2**32 - 1))
@@ -72,7 +73,7 @@ def test_words_go_on_where_they_stopped():
     for word, row in zip(tokens, labels, strict=True):
         transduced = machine.transduce([machine.alphabet[a] for a in word])
         assert read(made, row)[::2] == transduced[::2]
-        assert (row[1::2] == IGNORE).all()
+        assert (row[1::2] == UNCOUNTED).all()
 
 
 def test_uniform_letters_are_uniform():
@@ -84,7 +85,7 @@ def test_uniform_letters_are_uniform():
 def test_modular_arithmetic_has_digits_and_operators_in_turn_and_counts_after_digits():
     machine, made, tokens, labels = drawn(ARITHMETIC, "task")
     assert made.outputs == (0, 1, 2, 3, 4)
-    assert (labels[:, 1::2] == IGNORE).all()
+    assert (labels[:, 1::2] == UNCOUNTED).all()
     for word, row in zip(tokens, labels, strict=True):
         text = "".join(machine.alphabet[a] for a in word)
         assert read(made, row)[-1] == evaluate(text) % 5
@@ -111,12 +112,12 @@ def test_other_tasks_of_the_paper_are_uniform(source):
 
 @given(machines())
 def test_live_words_settle_only_where_they_must(machine):
-    settled = settled_states(machine)
+    sinks = settled(machine.delta, output_classes(machine.outputs))
     for q in range(machine.n_states):
-        assert settled[q] == (len(outputs_from(machine, q)) == 1)
+        assert sinks[q] == (len(outputs_from(machine, q)) == 1)
     choices = make_sampler("live", machine).choices[0]
     for q in range(machine.n_states):
-        leads = settled[machine.delta[:, q]]
+        leads = sinks[machine.delta[:, q]]
         assert choices[q].tolist() == ([True] * len(leads) if leads.all() else (~leads).tolist())
 
 
@@ -131,7 +132,7 @@ def outputs_from(machine, start):
 
 def test_live_brackets_stay_open_to_an_answer():
     machine, _, tokens, _ = drawn("task:dyck(2, 3)", "live", length=60)
-    sink = settled_states(machine)
+    sink = settled(machine.delta, output_classes(machine.outputs))
     assert sink.sum() == 1
     for word in tokens:
         assert not sink[machine.run([machine.alphabet[a] for a in word])]

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import IGNORE, make_sampler, words
+from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import Settings
@@ -50,7 +51,7 @@ def test_a_step_of_training_keeps_weights_finite_and_the_loss_small():
     for _ in range(3):
         batch = drawn.batch(16, 20, drawn.generator(0))
         loss = torch.nn.functional.cross_entropy(
-            model(batch.tokens).flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORE
+            model(batch.tokens).flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED
         )
         loss.backward()
         optimiser.step()

@@ -45,7 +45,8 @@ def test_the_witness_against_zeros_is_wrong_as_it_says():
     answer = zeros_will_do(SMOKE)
     assert isinstance(answer, Refuted)
     machine = zoo.from_task(answer.data["machine"])
-    assert str(machine.transduce(answer.data["word"])[-1]) == answer.data["right"] != answer.data["given"]
+    failure = answer.data["failure"]
+    assert str(machine.transduce(failure["word"])[-1]) == failure["wanted"][-1] != failure["given"][-1]
 
 
 @given(wreath_products(max_states=8))

@@ -8,8 +8,10 @@ import torch
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.certify import search, tails
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
@@ -64,8 +66,8 @@ def perturbed_machines(draw):
 def short_searches():
     """Sets begin after a thousand words, not twenty thousand, and a tail has at most 12 ramps: all else is as ever."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fsa2lrnn.judge.certify.search._WORDS", 1_000)
-        patch.setattr("fsa2lrnn.judge.certify.tails._MOST_RAMPS", 12)
+        patch.setattr(search, "_WORDS", 1_000)
+        patch.setattr(tails, "_MOST_RAMPS", 12)
         yield
 
 
@@ -96,18 +98,18 @@ def model_of(tables):
 SCANS = ("sequential", "fused", "letters")
 
 
-def worst_margins(model, machine, length, method):
+def worst_margins(model, machine, length, method, ignore):
     """The least margin at each length, over all words, from logits as this scan and the read-out compute them."""
-    goal = target(model, machine)
+    goal = goal_for(model, machine, ignore)
     words = np.array(list(itertools.product(range(len(model.alphabet)), repeat=length)))
-    wanted = goal.wanted[goal.states(words)]
+    labels = goal.labels[goal.path(words)]
     tables = switched(model)
     x = scan_tokens(torch.from_numpy(words), tables.A, tables.v, tables.x0, method)
     logits = tables.logits(x).double().numpy()
-    at = np.maximum(wanted, 0)[..., None]
+    at = np.maximum(labels, 0)[..., None]
     own = np.take_along_axis(logits, at, -1)[..., 0]
     np.put_along_axis(logits, at, -np.inf, -1)
-    return np.where(wanted == DOES_NOT_COUNT, np.inf, own - logits.max(-1)).min(0)
+    return np.where(labels == UNCOUNTED, np.inf, own - logits.max(-1)).min(0)
 
 
 def assert_uncontradicted(certificate, tables, machine):
@@ -117,7 +119,7 @@ def assert_uncontradicted(certificate, tables, machine):
     if not length:
         return
     for method in SCANS:
-        margins = worst_margins(model_of(tables), machine, length, method)
+        margins = worst_margins(model_of(tables), machine, length, method, certificate.ignore)
         claimed = certificate.margins[:length]
         assert (margins[: len(claimed)] >= claimed).all()
         assert (margins > 0).all()

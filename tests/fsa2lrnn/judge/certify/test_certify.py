@@ -9,9 +9,10 @@ from hypothesis import event, given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.judge.certify import certify, closure, default_slack
+from fsa2lrnn.judge.certify import certify, default_slack
 from fsa2lrnn.judge.check import check
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -41,10 +42,10 @@ def test_drifting_tables(drifting, memory):
 
 def test_horizons_are_below_failures_that_are_known(drifting):
     machine, tables = drifting
-    model, goal = model_of(tables), target(tables, machine)
+    model, goal = model_of(tables), goal_for(tables, machine)
     words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
     words = torch.cat([words, torch.arange(3)[:, None].expand(3, 400)])
-    wrong = model(words).argmax(-1).numpy() != goal.wanted[goal.states(words.numpy())]
+    wrong = model(words).argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]
     shortest = int(wrong.any(0).argmax()) + 1
     assert wrong.any()
     assert certify(tables, machine, 2).horizon < shortest
@@ -54,9 +55,10 @@ def test_outputs_that_the_model_lacks_do_not_count():
     machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
     whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
     tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
-    certificate = certify(tables, machine, 1)
+    certificate = certify(tables, machine, 1, ignore="lacked")
     assert certificate.horizon is None or certificate.horizon > 5
-    check(certificate, tables)
+    assert certificate.ignore == ("dead",)
+    check(certificate, tables, "lacked")
 
 
 def test_a_wrong_first_letter_gives_horizon_zero(drifting):
@@ -119,5 +121,5 @@ def test_models_of_several_layers_are_enumerated(stack):
     assert certificate.method == "enumeration"
     assert certificate.horizon is None
     check(certificate, model)
-    verdict = closure(model, machine)
+    verdict = prove_equivalent(model, machine, empty_word=False, ignore="lacked")
     assert verdict.pairs == verdict.transitions / len(model.alphabet)

@@ -10,7 +10,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.judge.certificate import Tube
 from fsa2lrnn.judge.certify.directions import gradients
 from fsa2lrnn.judge.check.nodes import nodes
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 
 from .conftest import perturbed
 
@@ -20,7 +20,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
     """With the identity for a basis it is the gradient that torch finds."""
     machine = zoo.parity()
     tables = perturbed(machine, noise=0, layer_norm=layer_norm, dtype=torch.float64)
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine)
     found = nodes(goal, 1, 1)
     F, (H, b) = len(found.state), tables.x0.shape
     basis, slow = np.broadcast_to(np.eye(b), (F, H, b, b)), np.ones((F, H, b), bool)
@@ -39,7 +39,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
 
 def test_coordinates_that_are_not_slow_stay_out(drifting):
     machine, tables = drifting
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine)
     found = nodes(goal, 1, 1)
     F, (H, b) = len(found.state), tables.x0.shape
     slow = np.zeros((F, H, b), bool)

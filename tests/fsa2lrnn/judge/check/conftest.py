@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.judge.certificate import Tube
 from fsa2lrnn.judge.check.nodes import nodes
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.goal import goal_for
 
 from ..certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 
@@ -24,10 +24,10 @@ def any_tube(tables, goal, memory, frame_memory, seed):
 
 @st.composite
 def walks(draw):
-    """A machine, tables, a target and a tube."""
+    """A machine, tables, a goal and a tube."""
     machine, tables = draw(perturbed_machines())
     memory = draw(st.integers(1, 3))
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine)
     tube = any_tube(tables, goal, memory, draw(st.integers(1, memory)), draw(st.integers(0, 99)))
     return machine, tables, goal, tube
 
@@ -56,4 +56,4 @@ def outside(x, sets, tube, f, j, state):
 
 
 def counts(goal, state):
-    return goal.wanted[state] != DOES_NOT_COUNT
+    return goal.counts[state]

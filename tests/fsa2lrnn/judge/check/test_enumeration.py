@@ -8,7 +8,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import check
 from fsa2lrnn.judge.check.enumeration import explore
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
@@ -20,8 +20,8 @@ def test_an_enumeration_ends_before_the_first_wrong_word():
     model = LRNN(config)
     certificate = certify(model, machine)
     words = torch.tensor(list(itertools.product(range(3), repeat=certificate.horizon + 1)))
-    goal = target(model, machine)
-    wrong = model(words, "sequential").argmax(-1).numpy() != goal.wanted[goal.states(words.numpy())]
+    goal = goal_for(model, machine)
+    wrong = model(words, "sequential").argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]
     assert wrong[:, -1].any()
     assert not wrong[:, :-1].any()
     check(certificate, model)
@@ -30,9 +30,9 @@ def test_an_enumeration_ends_before_the_first_wrong_word():
 def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left_out():
     machine = zoo.sum_mod(5)
     model = compile_machine(machine)
-    goal = target(model, machine)
+    goal = goal_for(model, machine)
     assert explore(model, goal, 4).length == 0
     assert explore(model, goal, 10**6, longest=1).is_closed is False
     trap = MooreMachine([[1, 1], [1, 1]], [0, "?"], 0, "ab")
     small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
-    assert explore(small, target(small, trap), 10**6).pairs == 1
+    assert explore(small, goal_for(small, trap, "lacked"), 10**6).pairs == 1

@@ -4,6 +4,7 @@ import base64
 import copy
 import zlib
 from dataclasses import replace
+from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -19,7 +20,7 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import Replay
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, target
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 
@@ -36,7 +37,7 @@ def one_number(A, v, x0, W, b, alphabet, outputs):
 
 def by_hand(tables, machine, lengths, scale=1.0, tail=None):
     """A certificate in one slow coordinate x / scale; `tail` gives the radius, in x, of sets for all longer words."""
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine, "lacked")
     F = len(nodes(goal, 1, 1).state)
     sets = Sets(
         lengths, np.ones((F, 1), bool), np.zeros((F, 1, 1, 1)), np.full((F, 1, 1, 1), (tail or 0) / scale),
@@ -48,8 +49,9 @@ def by_hand(tables, machine, lengths, scale=1.0, tail=None):
     )  # fmt: skip
     horizon, margins = (lengths, lengths) if tail is None else (None, lengths + 1)
     return Certificate(
-        horizon, np.full(margins, 1e-30), "sets", "float32", ("sequential",), 0.0, tables.sha256, machine, tube
-    )
+        horizon, np.full(margins, 1e-30), "sets", "float32", ("sequential",), 0.0, tables.sha256, machine, tube,
+        "lacked",
+    )  # fmt: skip
 
 
 def test_states_that_overflow_where_nothing_counts_come_back_as_nan():
@@ -58,22 +60,22 @@ def test_states_that_overflow_where_nothing_counts_come_back_as_nan():
     machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
     with torch.no_grad():
         assert model_of(tables)(torch.tensor([[0, 0, 0, 0, 1]]), "sequential")[0, -1].isnan().all()
-    check(by_hand(tables, machine, 1), tables)
+    check(by_hand(tables, machine, 1), tables, "lacked")
     for length in (2, 5, 9):
         with pytest.raises(CertificateRefused, match="at length 2 the output may be wrong"):
-            check(by_hand(tables, machine, length), tables)
-    certificate = certify(tables, machine)
+            check(by_hand(tables, machine, length), tables, "lacked")
+    certificate = certify(tables, machine, ignore="lacked")
     assert certificate.horizon == 1
-    check(certificate, tables)
+    check(certificate, tables, "lacked")
 
 
 def test_sets_that_overflow_where_nothing_counts_are_refused_too():
     tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
     machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine, "lacked")
     replay = Replay(tables, goal, by_hand(tables, machine, 1).tube, 0.0)
     ((_, sets),) = islice(replay.lengths(), 1)
-    idle = goal.wanted[replay.nodes.state] == DOES_NOT_COUNT
+    idle = ~goal.counts[replay.nodes.state]
     for radius, shown in ((2.0**39, True), (2.0**41, False), (1e300, False), (np.nan, False)):
         wide = replace(sets, radius=np.where(idle[:, None, None, None], radius, sets.radius))
         assert (replay.margin(wide) > 0) == shown
@@ -107,7 +109,7 @@ def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
 
 
 def test_enumerations_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr("fsa2lrnn.judge.check._MOST_PAIRS", 12)
+    monkeypatch.setattr(import_module("fsa2lrnn.judge.check"), "_MOST_PAIRS", 12)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine, layout="index")
     certificate = certify(model, machine)

@@ -12,7 +12,7 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check.margins import Margins, Readout
 from fsa2lrnn.judge.check.replay import Replay
 from fsa2lrnn.judge.check.rounding import Format
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 
 from .conftest import counts, sampled, walks
 
@@ -45,7 +45,7 @@ def test_no_state_of_a_set_has_a_smaller_margin(walk, seed, wider):
 def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     machine, tables = drifting
     tube = certify(tables, machine, 1).tube
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine)
     replay = Replay(tables, goal, replace(tube, stored=(), tail=()), 0.0)
     sets = next(found for _, found in replay.lengths() if found is not None)
     f, j = np.argwhere(sets.alive)[0]

@@ -7,18 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.judge.check.nodes import nodes
-from fsa2lrnn.judge.goal import DOES_NOT_COUNT, Target
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.testing.strategies import machines
 
 
 @st.composite
-def targets(draw):
+def goals(draw):
     """A machine of up to 5 states and 3 letters, some of whose outputs may not count."""
-    machine = draw(machines(max_states=5, outputs=(0, 1, DOES_NOT_COUNT)))
-    return Target(machine.delta, np.array(machine.outputs), machine.start, ())
+    machine = draw(machines(max_states=5, outputs=(0, 1, 2)))
+    wanted = np.array(machine.outputs)
+    return Goal(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
 
 
-@given(targets(), st.integers(1, 3), st.data())
+@given(goals(), st.integers(1, 3), st.data())
 def test_nodes_are_where_words_lead(goal, memory, data):
     frame_memory = data.draw(st.integers(1, memory))
     found = nodes(goal, memory, frame_memory)

@@ -8,13 +8,13 @@ import pytest
 
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay, grown
-from fsa2lrnn.judge.goal import target
+from fsa2lrnn.judge.goal import goal_for
 
 
 def test_stored_sets_take_the_place_of_those_found(drifting):
     machine, tables = drifting
     tube = certify(tables, machine, 1).tube
-    goal = target(tables, machine)
+    goal = goal_for(tables, machine)
     kept = tube.stored[0]
     wide = replace(kept, radius=2 * kept.radius, ball=2 * kept.ball)
     wide = replace(wide, lower=kept.lower - 1, upper=kept.upper + 1)
@@ -41,7 +41,7 @@ def test_a_tail_that_grows_holds_less_down_and_more_up(forgetful):
 def test_nodes_that_sets_lack_are_missed(forgetful):
     machine, tables = forgetful
     tube = certify(tables, machine, 1).tube
-    replay = Replay(tables, target(tables, machine), tube, 0.0)
+    replay = Replay(tables, goal_for(tables, machine), tube, 0.0)
     sets = tube.tail[0].sets
     with pytest.raises(CertificateRefused, match="these lack a node"):
         replay.check_holds(replace(sets, alive=np.zeros_like(sets.alive)), sets, "these")

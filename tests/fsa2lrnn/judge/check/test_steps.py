@@ -48,7 +48,7 @@ def test_states_of_all_words_lie_in_their_sets(walk):
     k, length = len(tables.alphabet), tube.start + 3
     words = np.array(list(itertools.product(range(k), repeat=length)))
     x = tables.run(torch.from_numpy(words)).double().numpy()
-    states = goal.states(words)
+    states = goal.path(words)
     for at, (_, sets) in enumerate(itertools.islice(replay.lengths(), length)):
         if sets is None:
             continue

@@ -23,7 +23,7 @@ def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
     named, kind, k, length = numbers(tables), format_of(tables), len(tables.alphabet), 4
     error = StepError.of(named["A"], named["v"], 0.0, kind)
     words = np.array(list(itertools.product(range(k), repeat=length)))
-    states = goal.states(words)
+    states = goal.path(words)
     readout = Readout.of(named, kind)
     balls = all_words(named["A"], named["v"], named["x0"], goal, error, tube.memory)
     for method in ("sequential", "fused", "letters"):
@@ -37,7 +37,7 @@ def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
             off = np.abs(x[:, at].double().numpy() - found.x.mid[rows])
             assert (off <= found.x.rad[rows] + ROUNDED).all()
             wanted = goal.wanted[states[:, at]]
-            kept = wanted >= 0
+            kept = goal.counts[states[:, at]]
             if kept.any() and z.shape[-1] > 1 and (bound := least_margin(found, readout, goal)) > 0:
                 own = z[np.arange(len(z)), at, wanted][kept]
                 rest = z[:, at].copy()

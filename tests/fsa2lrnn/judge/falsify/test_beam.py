@@ -36,8 +36,8 @@ def test_a_leak_is_found_where_it_first_can_show():
     judge, outcome = search(leaking(0.01), width=2)
     length = len(outcome.failure.tokens)
     assert 69 <= length <= 71
-    states = judge.target.states(outcome.failure.tokens[None])[0]
-    assert judge.target.wanted[states[-1]] != outcome.failure.outputs[-1]
+    states = judge.goal.path(outcome.failure.tokens[None])[0]
+    assert judge.goal.wanted[states[-1]] != outcome.failure.outputs[-1]
     assert outcome.failure.tokens.tolist().count(0) >= 69
 
 

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.judge.falsify import Budget, Falsified, Unfalsified, falsify
+from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verdicts import Refuted, Undecided
 
 SMALL = Budget(words=300, length=200, periodic_words=50, random_words=16, width=8)
 
@@ -28,22 +29,22 @@ def drifting(machine, noise, seed=0, dtype=torch.float32):
 def assert_fails(model, machine, verdict):
     """The word is wrong at its last letter and nowhere before, whatever the scan."""
     wanted = machine.transduce(verdict.word)
-    assert list(verdict.machine_trace) == wanted
-    assert verdict.position == len(verdict.word) == len(verdict.model_trace)
+    assert list(verdict.failure.wanted) == wanted
+    assert verdict.position == len(verdict.word) == len(verdict.failure.given)
     for method in ("auto", "sequential"):
         given = model.transduce(verdict.word, method)
         assert given[-1] != wanted[-1]
         assert given[:-1] == wanted[:-1]
-    assert list(verdict.model_trace) == model.transduce(verdict.word, "sequential")
-    assert "sequential" in verdict.scans
-    assert verdict.margin <= 0
+    assert list(verdict.failure.given) == model.transduce(verdict.word, "sequential")
+    assert "sequential" in verdict.failure.scans
+    assert verdict.failure.margin <= 0
 
 
 @given(machines(max_states=5, max_letters=2), st.sampled_from(DTYPES), st.sampled_from(["dense", "index"]))
 def test_compiled_models_have_no_failing_word(machine, dtype, layout):
     verdict = falsify(compile_machine(machine, dtype=dtype, layout=layout), machine, SMALL)
-    assert isinstance(verdict, Unfalsified)
-    assert verdict.exhaustive_to is None
+    assert isinstance(verdict, Undecided)
+    assert verdict.checked_length is None
     assert [search.name for search in verdict.searches] == ["exhaustive"]
 
 
@@ -52,10 +53,10 @@ def test_compiled_models_have_no_failing_word(machine, dtype, layout):
 def test_a_model_that_drifts_is_found_out(machine, dtype):
     model = drifting(machine, 0.02, dtype=dtype)
     verdict = falsify(model, machine, SMALL)
-    assert isinstance(verdict, Falsified)
+    assert isinstance(verdict, Refuted)
     assert_fails(model, machine, verdict)
-    assert not verdict.ran_out_of_time
-    assert verdict.position > verdict.exhaustive_to >= 4
+    assert all(search.finished for search in verdict.searches)
+    assert verdict.position > verdict.checked_length >= 4
     finds = [search.found for search in verdict.searches if search.found]
     assert min(finds) == verdict.position
     assert sorted(finds, reverse=True) == finds  # each search looks below what was found before it
@@ -87,7 +88,7 @@ def test_untrained_models_of_two_layers_fail_soon(options):
     machine = zoo.sum_mod(2)
     model = LRNN(LRNNConfig(machine.alphabet, (0, 1), layers, embedding_dim=4, readout_hidden=16, **options))
     verdict = falsify(model, machine, SMALL)
-    assert isinstance(verdict, Falsified)
+    assert isinstance(verdict, Refuted)
     assert_fails(model, machine, verdict)
     assert verdict.is_shortest
 
@@ -97,13 +98,13 @@ def test_numbers_that_are_none_are_failures_where_they_count():
     tables = switched(compile_machine(machine))
     model = LRNN.from_tables(tables.A * 1e4, tables.v, tables.x0, tables.readout, tables.alphabet, tables.outputs)
     verdict = falsify(model, machine, SMALL)
-    assert verdict.model_trace[-1] == "NaN"
-    assert "NaN" not in verdict.model_trace[:-1]
-    assert verdict.margin == float("-inf")
+    assert verdict.failure.given[-1] == "NaN"
+    assert "NaN" not in verdict.failure.given[:-1]
+    assert verdict.failure.margin == float("-inf")
 
 
 def test_time_that_runs_out_is_said():
     machine = zoo.even_pair(3)
     verdict = falsify(drifting(machine, 0.001), machine, Budget(seconds=1e-6))
-    assert isinstance(verdict, Unfalsified)
-    assert verdict.ran_out_of_time
+    assert isinstance(verdict, Undecided)
+    assert not all(search.finished for search in verdict.searches)

@@ -28,14 +28,14 @@ def test_words_that_cannot_fail_any_more_are_known():
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
-    judge = Judge(model, machine)
+    judge = Judge(model, machine, "lacked")
     for word in ("1", "1+", "1+0", "1++", "11", "1++0"):
         q = machine.minimise().run(word)
-        assert judge.hopeful[q] == (word not in ("1++", "11", "1++0")), word
+        assert judge.goal.hopeful[q] == (word not in ("1++", "11", "1++0")), word
     after_digit, digit, plus = machine.minimise().run("1"), model.alphabet.index("1"), model.alphabet.index("+")
-    assert judge.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
-    assert not judge.marks(torch.full((1, 2), float("nan")), judge.delta[[plus], after_digit]).wrong.any()
-    assert judge.marks(torch.full((1, 2), float("nan")), judge.delta[[digit], judge.start]).wrong.all()
+    assert judge.goal.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
+    assert not judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[plus], after_digit]).wrong.any()
+    assert judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[digit], judge.goal.start]).wrong.all()
 
 
 def test_a_failure_is_cut_to_its_first_wrong_letter():
@@ -66,7 +66,14 @@ def test_unlike_symbols_are_refused():
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         Judge(compile_machine(PARITY), zoo.sum_mod(3))
     with pytest.raises(UnsupportedFormat, match="none of the machine's"):
-        Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"))
+        Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"), "lacked")
+
+
+def test_an_output_that_the_model_lacks_is_wrong_wherever_it_counts():
+    judge = Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, "over"]))
+    wrong, margin = judge.marks(torch.tensor([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([0, 1, 1]))
+    assert (wrong.tolist(), margin.tolist()) == ([False, True, True], [2, -np.inf, -np.inf])
+    assert judge.confirm(np.array([0, 1, 0])).tokens.tolist() == [0, 1]
 
 
 def test_double_precision_is_judged_in_double_precision():

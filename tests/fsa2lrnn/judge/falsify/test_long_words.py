@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.judge.falsify.judge import Judge
-from fsa2lrnn.judge.falsify.long_words import _for_ever, _places, periodic, periodic_words, random, random_words
+from fsa2lrnn.judge.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
 from fsa2lrnn.judge.falsify.verdict import Budget, Clock
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 def arithmetic():
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
-    return Judge(LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4)), machine)
+    return Judge(LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4)), machine, "lacked")
 
 
 @given(st.integers(1, 3), st.integers(0, 2), st.integers(1, 3))
@@ -48,8 +48,8 @@ def test_words_that_end_up_nowhere_are_left_out():
 
 def test_random_words_are_live_to_the_end_and_of_all_kinds():
     judge = arithmetic()
-    tokens = random_words(judge, np.random.default_rng(0), 200, 9)
-    assert judge.hopeful[judge.target.states(tokens)].all()
+    tokens = judge.goal.random_words(np.random.default_rng(0), 200, 9)
+    assert judge.goal.hopeful[judge.goal.path(tokens)].all()
     assert len({tuple(word) for word in tokens[:, :3].tolist()}) == 12  # 2 · 3 · 2
 
 

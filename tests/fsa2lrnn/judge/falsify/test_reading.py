@@ -24,7 +24,7 @@ def test_the_earliest_failure_is_taken_whichever_word_has_it():
 
 def test_words_that_cannot_fail_are_dropped():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])  # after a 1 nothing counts
-    judge = Judge(compile_machine(PARITY), ends)
+    judge = Judge(compile_machine(PARITY), ends, "lacked")
     tokens = np.zeros((2, 100), np.int64)
     tokens[0, 0] = 1
     outcome = read_side_by_side(judge, tokens, Clock(60), "words")

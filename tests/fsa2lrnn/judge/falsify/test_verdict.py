@@ -1,9 +1,9 @@
-"""What may be spent is checked; a verdict is no truth value."""
+"""What may be spent is checked."""
 
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.falsify import Budget, Searched, Unfalsified
+from fsa2lrnn.judge.falsify import Budget
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,3 @@ from fsa2lrnn.judge.falsify import Budget, Searched, Unfalsified
 def test_a_budget_says_what_is_wrong_with_it(name, value, least):
     with pytest.raises(UnsupportedFormat, match=f"budget: {name} = {value}, but {least} needed"):
         Budget(**{name: value})
-
-
-def test_a_verdict_is_no_truth_value_and_says_whether_time_ran_out():
-    search = Searched("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
-    verdict = Unfalsified((search,), 3)
-    with pytest.raises(TypeError, match="Unfalsified is no truth value"):
-        bool(verdict)
-    assert verdict.ran_out_of_time
-    assert not Unfalsified((), 3).ran_out_of_time

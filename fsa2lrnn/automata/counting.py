@@ -1,0 +1,147 @@
+"""Outputs that count and outputs that don't: where a task asks for none, and after the empty word.
+
+Whoever compares a model with a machine says with one option, `ignore`, which of the machine's outputs do not count:
+
+- `()`, everywhere the default: none. An output that the model lacks is one that it gets wrong.
+- `"lacked"`: those that the model has no logit for. A model of ModArith that was trained on digits alone is not asked
+  what an operator or a malformed expression gives.
+- a collection of outputs: those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from fsa2lrnn.automata.language import fresh_start, minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.reach import hopeful, paths
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.symbols import align
+
+Ignore = Literal["lacked"] | Collection[Hashable]
+
+UNCOUNTED = -1  # in place of the number of an output that does not count
+BLANK = None  # the output that a machine gives where none is asked for
+
+
+def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], ignore: Ignore) -> tuple[Hashable, ...]:
+    """Which of a machine's outputs do not count for a model that has outputs `known`, in order, each once.
+
+    Raises:
+        UnsupportedFormat: for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
+
+    >>> ignored_outputs(("a", "b", "error", "b"), ("a", "b"), "lacked"), ignored_outputs((0, 1), (0,), ())
+    (('error',), ())
+    """
+    own = dict.fromkeys(outputs)
+    if ignore == "lacked":
+        return tuple(output for output in own if output not in known)
+    if isinstance(ignore, str):
+        raise UnsupportedFormat(f'ignore {ignore!r}: give "lacked", or outputs of the machine as a tuple')
+    if unknown := [output for output in ignore if output not in own]:
+        raise UnsupportedFormat(
+            f"ignore: {', '.join(map(repr, unknown[:8]))} is none of the machine's outputs "
+            f"{', '.join(map(repr, list(own)[:8]))}"
+        )
+    return tuple(output for output in own if output in ignore)
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """After which words an output counts, as a machine in the numbers of a model's letters.
+
+    Args:
+        delta: int64 (|Σ|, n).
+        counts: bool (n,).
+        start: the state before the first letter.
+    """
+
+    delta: np.ndarray
+    counts: np.ndarray
+    start: int
+
+    @cached_property
+    def hopeful(self) -> np.ndarray:
+        """The states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
+        return hopeful(self.delta, self.counts)
+
+    @cached_property
+    def live(self) -> np.ndarray:
+        """Whether a letter leads to a hopeful state: bool (|Σ|, n). Words through other states can't fail any more."""
+        return self.hopeful[self.delta]
+
+    def path(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
+        """The states after every letter of words, from states `before` (N,) or the start: int64 (N, T) -> (N, T)."""
+        return paths(self.delta, np.full(len(tokens), self.start) if before is None else before, tokens)
+
+    def random_words(
+        self, rng: np.random.Generator, n: int, length: int, allowed: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Words drawn letter by letter among those allowed, bool (|Σ|, n), by default those that are live; any letter
+        where none is: int64 (n, length)."""
+        allowed = self.live if allowed is None else allowed
+        allowed = allowed | ~allowed.any(0)
+        choices, letter = allowed.sum(0), np.argsort(~allowed, axis=0, kind="stable")  # the allowed ones first
+        tokens, q = np.empty((n, length), np.int64), np.full(n, self.start)
+        for k in range(length):
+            tokens[:, k] = letter[(rng.random(n) * choices[q]).astype(np.int64), q]
+            q = self.delta[tokens[:, k], q]
+        return tokens
+
+
+def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, empty_word: bool) -> Positions:
+    """The words that an acceptor accepts (None accepts all), less the empty word unless that counts too.
+
+    Raises `InvalidMachine` for an alphabet other than the model's.
+
+    >>> positions_of(("a", "b"), None, empty_word=False).counts.tolist()
+    [False, True]
+    """
+    accepts = counts if counts is not None else MooreMachine(np.zeros((len(alphabet), 1), int), [True], 0, alphabet)
+    minimal = minimise(accepts if empty_word else fresh_start(accepts, False))
+    delta = minimal.delta[align(alphabet, minimal.alphabet)]
+    return Positions(delta, np.array([bool(output) for output in minimal.outputs]), minimal.start)
+
+
+def counted_words(machine: MooreMachine, ignored: Collection[Hashable]) -> MooreMachine:
+    """The acceptor of the words after which the machine's output is none of those ignored.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> counted_words(zoo.mod_arith(2), set(zoo.mod_arith(2).outputs) - {0, 1}).transduce("1+*")
+    [True, False, False]
+    """
+    counts = [output not in ignored for output in machine.outputs]
+    return MooreMachine(machine.delta, counts, machine.start, machine.alphabet)
+
+
+def blank_outputs(machine: MooreMachine, kept: Collection[Hashable]) -> MooreMachine:
+    """The smallest machine with the same outputs where they are among `kept`, and None everywhere else.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> blank_outputs(zoo.mod_arith(2), (0, 1)).transduce("1+*")
+    [1, None, None]
+    """
+    outputs = [output if output in kept else BLANK for output in machine.outputs]
+    return minimise(MooreMachine(machine.delta, outputs, machine.start, machine.alphabet))
+
+
+def smallest_after_first(machine: MooreMachine) -> MooreMachine:
+    """The smallest machine with the same output after every word of at least one letter.
+
+    The start of the minimal machine becomes one with a state that goes the same ways, if there is one and no letter
+    leads back to the start; its own output is then lost. Otherwise nothing changes.
+
+    >>> smallest_after_first(MooreMachine([[1, 2, 1]], "ooe")).outputs
+    ('e', 'o')
+    """
+    minimal = minimise(machine)
+    alike = (minimal.delta == minimal.delta[:, [minimal.start]]).all(0)
+    alike[minimal.start] = False
+    if (minimal.delta == minimal.start).any() or not alike.any():
+        return minimal
+    return minimise(MooreMachine(minimal.delta, minimal.outputs, int(alike.argmax()), minimal.alphabet, minimal.labels))

@@ -1,0 +1,268 @@
+"""What judges answer: proved, refuted or undecided, about which positions, and with which failing word.
+
+One vocabulary for all of them, in code, JSON and prose. It needs no torch, so that a report can be read without.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn, cast
+
+from fsa2lrnn import symbols
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.reading import read
+
+_NAMED = 8  # outputs that a line of text names
+
+
+class Verdict:
+    """A verdict is looked at with isinstance or match: as a truth value it would be read wrongly sooner or later."""
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} is no truth value: ask isinstance(verdict, Proved)")
+
+    @property
+    def kind(self) -> str:
+        """Its name in JSON and in prose: "proved", "refuted", "undecided"."""
+        return type(self).__name__.lower()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object: the kind under "verdict", and all that the verdict holds."""
+        return {"verdict": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}}
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The positions that a verdict is about: all words, after each letter, less what is named here.
+
+    Args:
+        states: of the minimal machine.
+        ignored_states: how many of them have outputs that do not count.
+        ignored: these outputs.
+        empty_word: whether the output on the empty word counts.
+    """
+
+    states: int
+    ignored_states: int = 0
+    ignored: tuple[Hashable, ...] = ()
+    empty_word: bool = False
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Scope(5, 2, ("error",)))
+        outputs of 2 of 5 states do not count: error; nor does that of the empty word
+        >>> print(Scope(5))
+        every output counts but that of the empty word
+        """
+        if not self.ignored_states:
+            return "every output counts" if self.empty_word else "every output counts but that of the empty word"
+        named = ", ".join(symbols.show(output) for output in self.ignored[:_NAMED])
+        more = f" and {len(self.ignored) - _NAMED} more" if len(self.ignored) > _NAMED else ""
+        rest = "" if self.empty_word else "; nor does that of the empty word"
+        return f"outputs of {self.ignored_states:,} of {self.states:,} states do not count: {named}{more}{rest}"
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return {**vars(self), "ignored": _written(self.ignored)}
+
+
+@dataclass(frozen=True)
+class FailingWord:
+    """A word that a model gets wrong.
+
+    Args:
+        word: the letters.
+        wanted, given: what the machine and the model put out after each letter, or on the empty word for the empty
+            word. The model's is "NaN" where its logits are not numbers.
+        counts: whether each of these outputs counts; None if all do.
+        margin: the logit of the output wanted at the last letter less the largest other; None where it was not looked
+            at, −∞ where one is not a number or the model has no such output.
+        scans: the scans of the model that are known to be wrong after this word.
+    """
+
+    word: tuple[Hashable, ...]
+    wanted: tuple[Hashable, ...]
+    given: tuple[Hashable, ...]
+    counts: tuple[bool, ...] | None = None
+    margin: float | None = None
+    scans: tuple[str, ...] = ()
+
+    @property
+    def position(self) -> int:
+        """The first wrong output, from 1; 0 for the empty word. Raises `UnsupportedFormat` if none is wrong."""
+        counts = self.counts or [True] * len(self.wanted)
+        for k, (wanted, given, is_asked) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
+            if is_asked and wanted != given:
+                return k if self.word else 0
+        raise UnsupportedFormat("a failing word needs an output that counts and differs from the machine's")
+
+    def as_text(self) -> FailingWord:
+        """The same with all symbols as they are written."""
+        word, wanted, given = (tuple(map(str, part)) for part in (self.word, self.wanted, self.given))
+        return FailingWord(word, wanted, given, self.counts, self.margin, self.scans)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back; an infinite margin, which JSON can't hold, becomes null."""
+        margin = self.margin if self.margin is not None and math.isfinite(self.margin) else None
+        return {
+            "length": self.position,
+            "word": _written(self.word),
+            "wanted": _written(self.wanted),
+            "given": _written(self.given),
+            "counts": None if self.counts is None else list(self.counts),
+            "margin": margin,
+            "scans": list(self.scans),
+        }
+
+    @classmethod
+    def from_json(cls, value: Any, where: str = "failure") -> FailingWord:
+        """Inverse of `to_json`; "counts", "margin", "scans" and "length" may be missing.
+
+        Raises:
+            UnsupportedFormat: for anything else.
+
+        >>> FailingWord.from_json(FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()).position
+        2
+        """
+        if isinstance(value, Mapping):
+            value = {name: part for name, part in cast("Mapping[str, Any]", value).items() if name != "length"}
+        found = read(cls, value, where, {Hashable: lambda symbol, _: symbols.from_json(symbol)})
+        lengths = {max(len(found.word), 1), len(found.wanted), len(found.given), len(found.counts or found.wanted)}
+        if len(lengths) > 1:
+            raise UnsupportedFormat(
+                f"{where}: {len(found.word)} letters, but {len(found.wanted)} and {len(found.given)} outputs"
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class Searched:
+    """One search for a failing word and what it covered.
+
+    Args:
+        name: "exhaustive", "periodic", "random", "beam" or "shorten".
+        what: the words that it looked at, in words.
+        length: all those words were judged at every letter up to this length.
+        words: how many words, at the longest length; letters: model steps taken.
+        seconds: what it took.
+        found: the length of the shortest failing word that it found, if any.
+        finished: False where time cut it short, so that another run may answer otherwise.
+    """
+
+    name: str
+    what: str
+    length: int
+    words: int
+    letters: int
+    seconds: float
+    found: int | None
+    finished: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Proved(Verdict):
+    """Right on every word of every length, wherever the output counts.
+
+    Args:
+        pairs: pairs (model state, machine state) reached; the graph is closed.
+        transitions: letters read in them, each computed and compared; those after which nothing counts are left out.
+        arithmetic: the dtype computed in, "int" for a `Recurrence`.
+        scans: the scans that the proof covers. The exploration is sequential; where nothing that it reached rounds, and
+            every transition is one-hot or a lane's (`judge.exactness`), every schedule computes the same numbers.
+        scope: which outputs count.
+    """
+
+    pairs: int
+    transitions: int
+    arithmetic: str
+    scans: tuple[str, ...]
+    scope: Scope
+
+
+@dataclass(frozen=True)
+class Refuted(Verdict):
+    """Wrong, with a word that shows it.
+
+    Args:
+        failure: the word; the model is wrong after its last letter and right wherever else it counts.
+        checked_length: no word of at most this length fails; −1 where the empty one does.
+        scope: which outputs count.
+        found_by: the search that found it.
+        searches: everything that was searched, by `falsify`.
+    """
+
+    failure: FailingWord
+    checked_length: int
+    scope: Scope
+    found_by: str = "exhaustive"
+    searches: tuple[Searched, ...] = ()
+
+    @property
+    def word(self) -> tuple[Hashable, ...]:
+        """The letters of the failing word."""
+        return self.failure.word
+
+    @property
+    def position(self) -> int:
+        """Where the model is wrong, counted from 1: the last letter."""
+        return len(self.failure.word)
+
+    @property
+    def is_shortest(self) -> bool:
+        """Whether all shorter words were tried."""
+        return self.checked_length >= self.position - 1
+
+    def to_json(self) -> dict[str, Any]:
+        """As every verdict, and whether all shorter words were tried."""
+        return {**super().to_json(), "is_shortest": self.is_shortest}
+
+
+@dataclass(frozen=True)
+class Undecided(Verdict):
+    """No failing word, and no proof.
+
+    Args:
+        checked_length: no word of at most this length fails, by single steps; None if that holds for words of every
+            length, since the states closed, in an arithmetic that is not the scans' own (`falsify` proves nothing).
+        scope: which outputs count.
+        budget: the joint states allowed to the proof that ran out of them, None for a search.
+        searches: everything that was searched, by `falsify`.
+    """
+
+    checked_length: int | None
+    scope: Scope
+    budget: int | None = None
+    searches: tuple[Searched, ...] = ()
+
+
+@dataclass(frozen=True)
+class Accepted(Verdict):
+    """A certificate proves what it claims, of this model: right on every word so long, wherever the output counts.
+
+    Args:
+        horizon: N, or None for words of every length.
+        scope: which outputs count.
+    """
+
+    horizon: int | None
+    scope: Scope
+
+
+def _plain(value: Any) -> Any:
+    """A field as JSON: what knows how to write itself does, lists and mappings go part by part."""
+    if hasattr(value, "to_json"):
+        return value.to_json()
+    if isinstance(value, Mapping):
+        return {name: _plain(part) for name, part in cast("Mapping[str, Any]", value).items()}
+    return [_plain(part) for part in cast("Iterable[Any]", value)] if isinstance(value, tuple | list) else value
+
+
+def _written(values: Iterable[Hashable]) -> list[Any]:
+    return [symbols.to_json(symbol) for symbol in values]

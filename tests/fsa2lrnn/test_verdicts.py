@@ -1,0 +1,111 @@
+"""One vocabulary: no verdict is a truth value, each says its scope, a failing word has one shape in JSON."""
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.verdicts import Accepted, FailingWord, Proved, Refuted, Scope, Searched, Undecided, Verdict
+
+WORD = FailingWord(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
+SEARCH = Searched("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
+VERDICTS = [
+    Proved(3, 6, "float32", ("sequential",), Scope(3, empty_word=True)),
+    Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
+    Undecided(3, Scope(5), 10),
+    Accepted(None, Scope(5)),
+]
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_a_verdict_is_no_truth_value_and_names_itself(verdict):
+    name = type(verdict).__name__
+    with pytest.raises(TypeError, match=f"{name} is no truth value: ask isinstance"):
+        bool(verdict)
+    written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
+    assert written["verdict"] == verdict.kind == name.lower()
+    assert written["scope"] == json.loads(json.dumps(verdict.scope.to_json()))
+
+
+def test_the_json_of_a_refutation():
+    assert json.loads(json.dumps(VERDICTS[1].to_json())) == {
+        "verdict": "refuted",
+        "failure": {
+            "length": 2,
+            "word": ["a", {"tuple": ["b", 1]}],
+            "wanted": [0, True],
+            "given": [0, "NaN"],
+            "counts": [False, True],
+            "margin": None,
+            "scans": ["sequential", "pscan"],
+        },
+        "checked_length": 0,
+        "is_shortest": False,
+        "scope": {"states": 5, "ignored_states": 2, "ignored": ["?", None], "empty_word": False},
+        "found_by": "beam",
+        "searches": [
+            {"name": "beam", "what": "beam of 2", "length": 10, "words": 2, "letters": 20, "seconds": 0.1,
+             "found": None, "finished": False}
+        ],
+    }  # fmt: skip
+
+
+def test_other_verdicts_are_written_part_by_part():
+    @dataclass(frozen=True)
+    class Told(Verdict):
+        data: dict
+        words: tuple
+
+    found = Told({"rows": [{"word": WORD}, 3]}, (("a", 1),)).to_json()
+    assert found == {"verdict": "told", "data": {"rows": [{"word": WORD.to_json()}, 3]}, "words": [["a", 1]]}
+
+
+def test_a_failing_word_comes_back_from_json():
+    plain = FailingWord(("a",), (0,), (1,))
+    empty, longer = FailingWord((), ("x",), ("y",)), FailingWord(("a", "b"), (0, 1), (0, 0), None, -0.5, ("fused",))
+    for word in (plain, empty, longer):
+        assert FailingWord.from_json(json.loads(json.dumps(word.to_json()))) == word
+    assert FailingWord.from_json({"word": ["a"], "wanted": [0], "given": [1]}) == plain  # as reports wrote them before
+    assert WORD.as_text() == FailingWord(("a", "('b', 1)"), ("0", "True"), ("0", "NaN"), *list(vars(WORD).values())[3:])
+
+
+def test_the_position_is_that_of_the_first_wrong_output_that_counts():
+    word = ("a", "b", "a", "b")
+    assert FailingWord(word, "0100", "0010").position == 2
+    assert FailingWord(word, "0100", "0010", [True, False, True, True]).position == 3
+    assert FailingWord((), ("x",), ("y",)).position == 0
+    with pytest.raises(UnsupportedFormat, match="needs an output that counts and differs"):
+        _ = FailingWord(word, word, word).position
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"extra": 1}, "failure.extra is not known: remove it"),
+        ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
+        ({"counts": [True]}, "failure: 2 letters"),
+        ({"word": None}, "failure.word = None, expected is a list"),
+        ({"given": [[1], [2]]}, "is not a symbol"),
+        ({"margin": "0"}, "failure.margin = '0', expected is a finite number or null"),
+    ],
+)
+def test_what_is_no_failing_word_is_refused(changes, reason):
+    with pytest.raises(UnsupportedFormat, match=reason):
+        FailingWord.from_json({**WORD.to_json(), **changes})
+    for value, missing in (
+        ({"word": [], "wanted": [0]}, "failure.given is missing"),
+        (3, "failure = 3, expected is an"),
+    ):
+        with pytest.raises(UnsupportedFormat, match=missing):
+            FailingWord.from_json(value)
+
+
+def test_a_scope_says_what_is_left_out():
+    assert str(Scope(5, empty_word=True)) == "every output counts"
+    assert str(Scope(5)) == "every output counts but that of the empty word"
+    assert str(Scope(1_200, 1_001, ("?", True), True)) == "outputs of 1,001 of 1,200 states do not count: ?, accept"
+    many = Scope(20, 10, tuple(range(10)))
+    assert str(many) == (
+        "outputs of 10 of 20 states do not count: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; nor does that of the empty word"
+    )
