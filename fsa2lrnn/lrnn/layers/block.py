@@ -13,7 +13,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
-from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.normalise import keeps, normalise
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
     GPU_TOKEN_METHODS,
@@ -190,12 +190,12 @@ class BlockLayer(AffineLayer):
         return self.rule == "none" and self.transition.is_lookup(u) and self.value.is_lookup(u)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1, and that before the
-        column rule as after it."""
+        """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1; and the column rule
+        keeps it, by whatever method a run takes."""
         if not (self.transition.is_exact(u, limit) and self.value.is_exact(u, limit)):
             return False
-        A, v = self.tables(u)  # (N, H, b, b), (N, H, b)
-        return torch.equal(A, self._written(u)[0]) and maps_closed(A, v, self.mask)
+        A, v = self._written(u)  # (N, H, b, b), (N, H, b)
+        return keeps(A, self.rule) and maps_closed(A, v, self.mask)
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
         """Write the columns of a look-up's block."""

@@ -53,6 +53,23 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto") -> Tensor:
     return METHODS[method](A, rule, p)
 
 
+def keeps(A: Tensor, rule: str) -> bool:
+    """Whether every method returns these blocks (…, b, b) number for number, for every p that a model may have.
+
+    Without a rule it does. Under "clip" it does where each column is zero but for at most one entry, which is 1 or −1
+    (T2 of docs/theory.md): one argument for all methods, sizes and places, where to try one would speak of one. No such
+    argument is made for "released".
+
+    >>> import torch
+    >>> keeps(torch.eye(3), "clip"), keeps(torch.eye(3) / 2, "clip"), keeps(torch.eye(3), "released")
+    (True, False, False)
+    """
+    if rule != "clip":
+        return rule == "none"
+    sizes = A.abs()
+    return bool(((sizes == 0) | (sizes == 1)).all() and ((sizes != 0).sum(-2) <= 1).all())
+
+
 def choose_method(A: Tensor) -> str:
     """The method that "auto" stands for: "fused" where it takes A (…, b, b) and the work is worth compiling it.
 
@@ -73,7 +90,7 @@ def released_scale(b: int, p: float) -> float:
     """
     if b == 1:
         return math.nan
-    return ((1 - 1 / b) ** p + (b - 1) * b**-p) ** (-1 / p)
+    return 1 / ((1 - 1 / b) * (1 + (b - 1.0) ** (1 - p)) ** (1 / p))
 
 
-__all__ = ["METHODS", "RULES", "choose_method", "fused", "normalise", "reference", "released_scale"]
+__all__ = ["METHODS", "RULES", "choose_method", "fused", "keeps", "normalise", "reference", "released_scale"]

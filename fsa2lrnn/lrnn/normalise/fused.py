@@ -18,6 +18,7 @@ from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.kernels import kernels
+from fsa2lrnn.lrnn.normalise.reference import bounded
 
 _PASSES = 8  # multiplications that the work on a number is worth, about
 
@@ -38,7 +39,7 @@ def fused(A: Tensor, rule: str, p: float) -> Tensor:
             f"blocks of size {A.shape[-1]}, {str(A.dtype).removeprefix('torch.')} on {A.device}: the fused column "
             f'rules take float32 or float64 on the CPU, size 1 to {WIDEST}; convert them, or choose method="reference"'
         )
-    return A if rule == "none" else _Normalise.apply(A, rule, p)  # type: ignore[no-any-return]
+    return A if rule == "none" else _Normalise.apply(A, rule, bounded(p))  # type: ignore[no-any-return]
 
 
 class _Normalise(Function):

@@ -215,3 +215,14 @@ def test_lanes_are_exact_if_all_maps_that_are_met_keep_0_and_1(maps, start, dtyp
     if expected:
         tokens = torch.randint(2, (2, 700), generator=torch.Generator().manual_seed(0))
         assert torch.equal(model(tokens, "pscan"), model(tokens, "sequential"))
+
+
+@pytest.mark.parametrize("p", [1e38, 1e39, 1e308])
+def test_what_is_proved_for_a_large_order_is_what_runs(p):
+    """A short word has its columns bounded by one method, a long one by another: both keep them."""
+    machine = zoo.tomita(3)
+    model = compile_machine(machine, form="cascade", max_block=3, p=p)
+    word = "".join(np.random.default_rng(0).choice(["0", "1"], 1000))
+    assert is_exact_along(model, every_letter(model))
+    for method in ("auto", *model.methods, "letters"):
+        assert model.transduce(word, method) == machine.transduce(word)

@@ -74,3 +74,7 @@ def test_released_gives_nan_where_all_columns_are_constant():
 def test_none_is_the_identity():
     A = torch.randn(2, 3, 3)
     assert reference(A, "none", 1.2) is A
+
+
+def test_the_released_scale_of_any_order():
+    assert [released_scale(5, p) for p in (1e4, 1e39, 1e308)] == pytest.approx([1.25] * 3)
