@@ -118,7 +118,8 @@ class Certificate:
         dtype: that the model computes in.
         scans: for which this holds. For "sets" it holds whatever the order of summation, with or without fused
             multiply-add; for an enumeration of a model that rounds, of words read letter by letter.
-        slack: what entries of A and v may differ from the model's tables, in absolute value.
+        slack: what entries of A and v may differ by, in absolute value, beyond what the model's own gates may make of
+            them in any order of summation; a checker computes that from the model.
         sha256: of the tables (`SwitchedAffine.sha256`), for an enumeration of the state dict.
         machine: what is computed.
         tube: of the method "sets".

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import Layer
 from fsa2lrnn.lrnn.model import LRNN
-
-_COUNTED = 2.0**52  # the sizes are added up in float64
+from fsa2lrnn.lrnn.rounding import Format
 
 
 class RoundingWatch:
@@ -30,7 +29,7 @@ class RoundingWatch:
 
     def __init__(self, model: LRNN) -> None:
         self._model = model
-        self._limit = min(2 / torch.finfo(model.dtype).eps, _COUNTED)
+        self._limit = Format.of(model.dtype).integers
         self._watched: list[nn.Module] = []  # a model without a stream has nothing that could round
         if not model.config.reads_letters:
             self._watched = [*model.recurrences, model.readout]

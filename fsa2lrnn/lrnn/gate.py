@@ -8,6 +8,8 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from fsa2lrnn.lrnn.rounding import Rounded
+
 
 class GateWeights(NamedTuple):
     """z ↦ W2 relu(W1 z + b1) + b2: W1 (m, d), b1 (m,), W2 (n, m), b2 (n,)."""
@@ -66,6 +68,15 @@ class Gate(nn.Sequential):
         """relu(W1 z + b1): (…, d) -> (…, m)."""
         first, relu, _ = self.children()
         return relu(first(z))
+
+    def rounded(self, z: Rounded) -> Rounded:
+        """What any evaluation may give out: (…, d) -> (…, n)."""
+        W1, b1, W2, b2 = self.weights
+        if z.is_exact:
+            given = z.mid.to(W1)
+            if self.is_lookup(given) or self.is_exact(given, z.kind.integers):
+                return Rounded.exact(self(given))
+        return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
         """Whether, for these inputs (N, d), no sum in the gate has two terms, so that no order of summation matters.

@@ -13,6 +13,7 @@ from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.lrnn.rounding import Rounded
 
 _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
 
@@ -22,7 +23,8 @@ def switched(model: Network) -> SwitchedAffine:
 
     They are bit for bit those that `model(tokens)` scans where it reads 2|Σ| letters or more at once; for fewer letters
     it makes A and v by products of other shapes, and for the scans "sequential", "pscan" and "chunked" by another way
-    of normalising columns, which may round otherwise. `LRNN.from_affine` makes a model without that difference.
+    of normalising columns, which may round otherwise: by how much, `table_error` bounds. `LRNN.from_affine` makes a
+    model without that difference.
 
     Raises:
         UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than
@@ -53,6 +55,29 @@ def _what_it_has(model: Network) -> str:
     return kind + (" and a token shift" if model.config.token_shift else "")
 
 
+def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
+    """By how much A and v (`switched`) may differ from those of any other evaluation: float64, (|Σ|, H, b, b) and (|Σ|,
+    H, b); zero where nothing rounds that more than one order of summation could round otherwise.
+
+    It is infinite where nothing is bounded: for numbers near the end of the format's range, and p over 64.
+
+    Raises:
+        UnsupportedFormat: as `switched` does, and for a layer that declares no such bound.
+    """
+    tables, layer = switched(model), model.recurrences[0]
+    with torch.no_grad():
+        if layer.is_lookup(u := model.first_inputs()):
+            return torch.zeros_like(tables.A, dtype=torch.float64), torch.zeros_like(tables.v, dtype=torch.float64)
+        A, v = layer.rounded_tables(Rounded.exact(u))
+    return _apart(tables.A, A), _apart(tables.v, v)
+
+
+def _apart(judged: Tensor, found: Rounded) -> Tensor:
+    """What any evaluation may be from the one that is judged: not further than both are from the midpoint."""
+    shift = (judged.cpu().double() - found.mid).abs()
+    return torch.where(found.off == 0, 0, (found.off + shift) * (1 + 2.0**-30))
+
+
 def as_tables(model: LRNN) -> LRNN:
     """A model of one layer over letters with look-ups for gates.
 
@@ -76,4 +101,4 @@ def _same(a: Tensor, b: Tensor) -> bool:
     return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())
 
 
-__all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched"]
+__all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched", "table_error"]

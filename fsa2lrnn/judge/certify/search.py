@@ -16,6 +16,7 @@ from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import LONGEST_START, Replay
 from fsa2lrnn.judge.check.rounding import numbers
 from fsa2lrnn.judge.goal import Goal
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 _WORDS = 20_000  # looked at one by one
@@ -56,7 +57,7 @@ class Walk:
 class Search:
     """Tubes for one model and goal, walked until a time."""
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal, slack: float, deadline: float) -> None:
+    def __init__(self, tables: SwitchedAffine, goal: Goal, slack: Slack, deadline: float) -> None:
         self._tables, self._goal, self._slack, self._deadline = tables, goal, slack, deadline
         self._weights = numbers(tables)
         self._part, self._frames = components(goal), Frames(self._weights["A"], goal)

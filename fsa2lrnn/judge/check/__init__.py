@@ -6,7 +6,8 @@ docs/theory.md):
 
 1. every word of up to `start` letters is computed, with a ball about its state for what rounding may do;
 2. the states of the longest of these are enclosed in one set a node, and the sets are carried on letter by letter, each
-   with what a step computed in the model's dtype may be off by, from any tables within `slack` of the model's;
+   with what a step computed in the model's dtype may be off by, from any tables that the model's gates may make
+   (`slack`, which is computed here from the model) and any within the certificate's slack of them;
 3. at the lengths where the certificate stores sets, the stored ones must hold those found, and take their place;
 4. at each length no state may be so large as to overflow, and the read-out is bounded on every set that counts and must
    be right with the margin claimed;
@@ -26,6 +27,7 @@ from fsa2lrnn.judge.certificate import Certificate, Tube
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
 from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.judge.check.slack import slack_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verdicts import Accepted
@@ -38,8 +40,8 @@ SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner product
 def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = ()) -> Accepted:
     """Do the proof again, for this model.
 
-    What is proved is the certificate's own claim: about its machine, up to its horizon, for tables within its slack,
-    wherever the machine's outputs count according to the certificate.
+    What is proved is the certificate's own claim: about its machine, up to its horizon, wherever the machine's outputs
+    count according to the certificate; of `model` as it runs, gates and all, or of tables alone where they are given.
 
     Args:
         ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
@@ -62,7 +64,7 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
         with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
-            return Accepted(certificate.horizon, _check_sets(certificate, tables, ignore).scope)
+            return Accepted(certificate.horizon, _check_sets(certificate, tables, model, ignore).scope)
     if isinstance(model, SwitchedAffine):
         raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
     _check_model(certificate, digest(model), model.dtype)
@@ -100,16 +102,18 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     return goal
 
 
-def _check_sets(certificate: Certificate, tables: SwitchedAffine, ignore: Ignore) -> Goal:
-    tube, slack = certificate.tube, certificate.slack
-    if tube is None or not 0 <= slack < np.inf:
-        raise CertificateRefused(f"slack = {slack}: what tables may differ by is a number of at least 0")
+def _check_sets(
+    certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore
+) -> Goal:
+    tube, more = certificate.tube, certificate.slack
+    if tube is None or not 0 <= more < np.inf:
+        raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")
     if unknown := set(certificate.scans) - set(SCANS):
         raise CertificateRefused(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
     goal = _goal(certificate, tables, ignore)
     claimed = certificate.margins
     steps = len(claimed) - bool(tube.tail)
-    replay = Replay(tables, goal, tube, slack)
+    replay = Replay(tables, goal, tube, slack_of(model, more))
     _check_lengths(tube, steps)
     if not tube.tail and certificate.horizon != steps:
         raise CertificateRefused(f"{steps} margins for a horizon of {certificate.horizon}: there is one a length")

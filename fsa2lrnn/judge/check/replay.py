@@ -14,6 +14,7 @@ from fsa2lrnn.judge.certificate import Sets, Tail, Tube
 from fsa2lrnn.judge.check.margins import Margins, Readout
 from fsa2lrnn.judge.check.nodes import Nodes, nodes
 from fsa2lrnn.judge.check.rounding import LARGEST, StepError, format_of, numbers
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.check.steps import Steps
 from fsa2lrnn.judge.check.words import all_words, enclose, least_margin
 from fsa2lrnn.judge.goal import Goal
@@ -37,7 +38,7 @@ class Replay:
         UnsupportedFormat: for dtypes and widths that the bounds on rounding do not cover.
     """
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal, tube: Tube, slack: float) -> None:
+    def __init__(self, tables: SwitchedAffine, goal: Goal, tube: Tube, slack: Slack) -> None:
         weights = numbers(tables)
         kind = format_of(tables)
         self._A, self._v, self._x0 = weights["A"], weights["v"], weights["x0"]

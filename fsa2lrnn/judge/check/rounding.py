@@ -14,25 +14,14 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.intervals import LONGEST_SUM, above
+from fsa2lrnn.lrnn.rounding import Format
 from fsa2lrnn.lrnn.switched import EPS as NORM_EPS
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 LARGEST = 2.0**40  # of states and of sums of weights, so that nothing overflows in either format
 _DTYPES = (torch.float32, torch.float64)
-
-
-@dataclass(frozen=True)
-class Format:
-    """The numbers that matter of a floating-point type: unit roundoff, smallest normal and largest number."""
-
-    u: float
-    tiny: float
-    largest: float
-
-    def gamma(self, n: int) -> float:
-        """At least γ_n."""
-        return n * self.u / (1 - n * self.u) * (1 + 2.0**-40)
 
 
 def numbers(tables: SwitchedAffine) -> dict[str, np.ndarray]:
@@ -59,24 +48,23 @@ def format_of(tables: SwitchedAffine) -> Format:
     sums = {name: float(np.abs(x).sum(-1).max()) for name, x in numbers(tables).items()}
     if bad := [name for name, size in sums.items() if not size <= LARGEST]:
         raise UnsupportedFormat(f"{', '.join(bad)}: sums of over 2^40, or no numbers, may overflow: rescale the model")
-    info = torch.finfo(tables.dtype)
-    return Format(info.eps / 2, info.tiny, info.max)
+    return Format.of(tables.dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class StepError:
-    """How far a computed step, by any tables within `slack` of A and v, may be from A x + v."""
+    """How far a computed step, by any tables within a slack of A and v, may be from A x + v."""
 
     matrix: np.ndarray  # (|Σ|, H, b, b)
     constant: np.ndarray  # (|Σ|, H, b)
 
     @classmethod
-    def of(cls, A: np.ndarray, v: np.ndarray, slack: float, kind: Format) -> StepError:
+    def of(cls, A: np.ndarray, v: np.ndarray, slack: Slack, kind: Format) -> StepError:
         """Bounds |error| ≤ matrix |x| + constant."""
         b, gamma = A.shape[-1], kind.gamma(A.shape[-1] + 1)
-        size_A, size_v = np.abs(A) + slack, np.abs(v) + slack
+        size_A, size_v = np.abs(A) + slack.A, np.abs(v) + slack.v
         small = kind.tiny * (4 * (b + 1) + 2 * size_A.sum(-1))
-        return cls(above(gamma * size_A + slack + 2 * kind.tiny), above(gamma * size_v + slack + small))
+        return cls(above(gamma * size_A + slack.A + 2 * kind.tiny), above(gamma * size_v + slack.v + small))
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
+from fsa2lrnn.lrnn.rounding import Rounded
 
 
 class Columns(NamedTuple):
@@ -171,6 +172,14 @@ class Layer(nn.Module):
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """A(u) and v(u): (…, d) -> (…, H, b, b), (…, H, b). `method` is that of the column rule."""
         raise UnsupportedFormat(f"{type(self).__name__} has no tables A(u), v(u) of numbers")
+
+    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+        """`tables` as any evaluation may give them: whatever the shape of inputs, order of sums, number of threads, and
+        method of the column rule."""
+        raise UnsupportedFormat(
+            f"{type(self).__name__} declares no bound on how its tables may round (`rounded_tables`): declare one, or "
+            "let LRNN.from_affine(switched(model)) look its tables up"
+        )
 
     def is_lookup(self, u: Tensor) -> bool:
         """Whether `tables` of these inputs (N, d) are looked up: no sum is formed whose order could matter."""

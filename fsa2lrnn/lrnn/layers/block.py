@@ -14,6 +14,7 @@ from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.normalise import keeps, normalise
+from fsa2lrnn.lrnn.rounding import Rounded
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
     GPU_TOKEN_METHODS,
@@ -184,6 +185,16 @@ class BlockLayer(AffineLayer):
         if min(self.block_sizes) < b:
             A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
         return A, v
+
+    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+        """What the gates give, and the column rule by either method."""
+        n_heads, b = self.mask.shape
+        mask = self.mask.cpu()
+        A = self.transition.rounded(u).unflatten((n_heads, b, b)).where(mask[:, :, None] & mask[:, None, :])
+        v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
+        if A.is_exact and keeps(A.mid, self.rule):
+            return A, v
+        return A.columns(self.rule, self.p), v
 
     def is_lookup(self, u: Tensor) -> bool:
         """Whether both gates look up, and no column rule rounds what they give."""

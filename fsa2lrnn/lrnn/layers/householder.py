@@ -15,6 +15,7 @@ from fsa2lrnn.lrnn.closed import maps_closed
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import AffineLayer
+from fsa2lrnn.lrnn.rounding import Rounded
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,19 @@ class HouseholderLayer(AffineLayer):
             along = key.unsqueeze(-2) @ A  # (…, H, 1, n)
             A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
         return A, self.value(u).unflatten(-1, (self.n_heads, n))
+
+    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+        """The sums of the gates, the norms and sigmoids of unit keys, and the products, factor by factor."""
+        keys = self.transition.rounded(u).unflatten((self.n_heads, self._n_factors, -1))
+        rates = self.rate.rounded(u).unflatten((self.n_heads, self._n_factors))
+        if self.unit_keys:
+            keys, rates = keys.normalised(), rates.sigmoid().scaled(2)
+        n = keys.mid.shape[-1]
+        A = Rounded.exact(torch.eye(n).expand(*keys.mid.shape[:-2], n, n), u.kind)
+        for j in range(self._n_factors):
+            key = keys[..., j, :]
+            A = A - rates[..., j, None, None] * key[..., None] * (key[..., None, :] @ A)
+        return A, self.value.rounded(u).unflatten((self.n_heads, n))
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
         """Each gate adds up integers, and so does each sum in the products; each block is a map or a reset."""

@@ -6,8 +6,9 @@ import torch
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.layers import BlockLayer, Layer
+from fsa2lrnn.lrnn.switched import as_tables, switched, table_error
 
 
 def learned(**changes):
@@ -52,3 +53,61 @@ def test_other_models_are_refused(model, message):
     assert not model().is_switched
     with pytest.raises(UnsupportedFormat, match=message):
         switched(model())
+
+
+def evaluations(model):
+    """A and v of every letter as other shapes of call make them, by either method of the column rule."""
+    u, layer = model.first_inputs(), model.recurrences[0]
+    n = len(u)
+    for rows in (u[:, None], u.repeat(50, 1), u.repeat(333, 1)[None], u.repeat(7, 1)[:, None]):
+        for method in ("reference", "fused"):
+            A, v = layer.tables(rows, method)
+            yield tuple(x.reshape(-1, n, *x.shape[rows.ndim - 1 :]).unbind(0) for x in (A, v))
+    for method in ("reference", "fused"):
+        alone = [layer.tables(u[i : i + 1], method) for i in range(n)]
+        yield tuple([torch.cat(x)] for x in zip(*alone, strict=True))
+
+
+def householder(unit_keys):
+    torch.manual_seed(0)
+    layers = (HouseholderLayerConfig(8, 2, 64, 32, 4, unit_keys),)
+    return LRNN(LRNNConfig(("a", "b", "c"), (0, 1), layers, 32, 8))
+
+
+MODELS = {
+    **{rule: lambda rule=rule: learned(normalisation=rule, layer_norm=True) for rule in ("released", "clip", "none")},
+    "products": lambda: householder(False),
+    "unit keys": lambda: householder(True),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", MODELS)
+def test_tables_of_any_evaluation_lie_within_the_error(name, dtype):
+    model = MODELS[name]().to(dtype)
+    tables, (error_A, error_v) = switched(model), table_error(model)
+    assert 0 < error_A.max() < 1e4 * torch.finfo(dtype).eps
+    assert 0 < error_v.max() < 1e4 * torch.finfo(dtype).eps
+    with torch.no_grad():
+        for As, vs in evaluations(model):
+            assert all(((A - tables.A).abs().double() <= error_A).all() for A in As)
+            assert all(((v - tables.v).abs().double() <= error_v).all() for v in vs)
+
+
+def test_look_ups_and_compiled_models_have_no_error():
+    for model in (as_tables(learned()), compile_machine(zoo.sum_mod(5)), compile_machine(zoo.sum_mod(5), p=2.0)):
+        assert not any(error.any() for error in table_error(model))
+
+
+class Mute(BlockLayer):
+    """A layer that says nothing of its rounding."""
+
+    rounded_tables = Layer.rounded_tables
+    is_lookup = Layer.is_lookup
+
+
+def test_a_layer_that_bounds_nothing_is_refused_with_the_remedy():
+    model = learned()
+    model.layers[0].__class__ = Mute
+    with pytest.raises(UnsupportedFormat, match=r"Mute declares no bound .* LRNN\.from_affine\(switched\(model\)\)"):
+        table_error(model)

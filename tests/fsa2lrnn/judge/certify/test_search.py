@@ -8,6 +8,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.check.slack import Slack
 
 
 def test_auto_is_as_good_as_each_memory_it_tries(drifting):
@@ -26,7 +27,7 @@ def test_sets_are_stored_up_to_the_horizon(drifting):
 
 def test_a_deadline_in_the_past_still_gives_a_walk(drifting):
     machine, tables = drifting
-    search = Search(tables, goal_for(tables, machine), 0.0, time.monotonic() - 1)
+    search = Search(tables, goal_for(tables, machine), Slack(), time.monotonic() - 1)
     assert search.best("auto").horizon > 5
 
 

@@ -21,6 +21,7 @@ from fsa2lrnn.judge.check import CertificateRefused, check
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import Replay
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 
@@ -73,7 +74,7 @@ def test_sets_that_overflow_where_nothing_counts_are_refused_too():
     tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
     machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
     goal = goal_for(tables, machine, "lacked")
-    replay = Replay(tables, goal, by_hand(tables, machine, 1).tube, 0.0)
+    replay = Replay(tables, goal, by_hand(tables, machine, 1).tube, Slack())
     ((_, sets),) = islice(replay.lengths(), 1)
     idle = ~goal.counts[replay.nodes.state]
     for radius, shown in ((2.0**39, True), (2.0**41, False), (1e300, False), (np.nan, False)):

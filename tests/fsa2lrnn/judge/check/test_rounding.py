@@ -6,6 +6,7 @@ import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.check.rounding import Format, ReadoutError, StepError, format_of, numbers
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.lrnn.switched import EPS, Readout, SwitchedAffine
 
 KIND = Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
@@ -16,7 +17,7 @@ def test_steps_in_any_order_with_and_without_fusing(seed):
     rng = np.random.default_rng(seed)
     b = 8
     A, v, x = (np.float32(rng.normal(size=shape)) for shape in ((1, 1, b, b), (1, 1, b), (200, b)))
-    error = StepError.of(np.float64(A), np.float64(v), 0.0, KIND)
+    error = StepError.of(np.float64(A), np.float64(v), Slack(), KIND)
     exact = np.float64(x) @ np.float64(A[0, 0]).T + v[0, 0]
     bound = np.abs(x) @ error.matrix[0, 0].T + error.constant[0, 0]
     for order in (np.arange(b), rng.permutation(b), np.arange(b)[::-1]):

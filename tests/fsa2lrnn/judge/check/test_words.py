@@ -8,6 +8,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn.judge.check.margins import Readout
 from fsa2lrnn.judge.check.rounding import StepError, format_of, numbers
+from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.check.words import all_words, least_margin
 from fsa2lrnn.lrnn.scans import scan_tokens
 
@@ -21,7 +22,7 @@ ROUNDED = 1e-15
 def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
     _, tables, goal, tube = walk
     named, kind, k, length = numbers(tables), format_of(tables), len(tables.alphabet), 4
-    error = StepError.of(named["A"], named["v"], 0.0, kind)
+    error = StepError.of(named["A"], named["v"], Slack(), kind)
     words = np.array(list(itertools.product(range(k), repeat=length)))
     states = goal.path(words)
     readout = Readout.of(named, kind)

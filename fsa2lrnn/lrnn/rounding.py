@@ -1,0 +1,239 @@
+"""How far apart any two evaluations of one expression may be, whatever the order of their sums.
+
+A gate is computed by a matrix library, in an order that depends on the shape of the call, on the batch and on the
+number of threads, with fused multiplication and addition or without. With unit round-off u a sum of n products is off
+by at most γ_n Σ|products| in any of these, γ_n = n u / (1 − n u), but for numbers too small for the format (Higham,
+"Accuracy and Stability of Numerical Algorithms", §3.1). `Rounded` carries such bounds along (T27 of docs/theory.md):
+its midpoint is what float64 makes of the expression, in some order, and its `off` bounds how far from that any
+evaluation in the format may be; so what float64 itself rounds counts among it. Bounds are computed in float64 and
+enlarged by 2⁻³⁰, many times what they round.
+
+Trusted are IEEE arithmetic, exp and pow of the C library and of torch to 4 units in the last place, and that LayerNorm
+on the CPU treats each row by itself, in a way that depends on its length alone (a test looks).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.linalg import vector_norm
+
+_U64 = 2.0**-53
+_OUTWARD = 1 + 2.0**-30
+_FLOOR = 1e-12  # of the norms that keys are divided by
+_STEEPEST = 64.0  # orders of norms up to which powers are bounded here
+
+
+@dataclass(frozen=True)
+class Format:
+    """The numbers that matter of a floating-point type: unit round-off, smallest normal and largest number."""
+
+    u: float
+    tiny: float
+    largest: float
+
+    @classmethod
+    def of(cls, dtype: torch.dtype) -> Format:
+        """That of a dtype."""
+        info = torch.finfo(dtype)
+        return cls(info.eps / 2, info.tiny, info.max)
+
+    def gamma(self, n: float) -> float:
+        """At least γ_n; infinite where nothing is bounded."""
+        return n * self.u / (1 - n * self.u) * (1 + 2.0**-40) if n * self.u < 0.5 else float("inf")
+
+    @property
+    def integers(self) -> float:
+        """Up to this the format holds all integers, and float64 adds up their sizes."""
+        return min(1 / self.u, 2.0**52)
+
+    @property
+    def both(self) -> float:
+        """At least the unit round-offs of this format and of float64 together: what an elementary operation costs."""
+        return (self.u + _U64) * _OUTWARD
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Numbers as any evaluation in a format may compute them: within `off` of `mid`, both float64, entry by entry.
+
+    Where `off` is zero, every evaluation gives `mid` itself. It is infinite where nothing is known.
+
+    >>> third = Rounded.exact(torch.ones(1), Format.of(torch.float32)).scaled(1 / 3)
+    >>> float((torch.ones(1) * (1 / 3)).double() - third.mid) <= float(third.off) < 1e-7
+    True
+    """
+
+    mid: Tensor
+    off: Tensor
+    kind: Format
+
+    @classmethod
+    def exact(cls, x: Tensor, kind: Format | None = None) -> Rounded:
+        """Numbers that every evaluation has, in their own format unless another is given."""
+        mid = x.detach().cpu().double()
+        return cls(mid, torch.zeros_like(mid), kind or Format.of(x.dtype))
+
+    @property
+    def size(self) -> Tensor:
+        """At least the absolute value that any evaluation has."""
+        return (self.mid.abs() + self.off) * _OUTWARD
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every evaluation gives the midpoints."""
+        return not self.off.any()
+
+    def of(self, mid: Tensor, off: Tensor) -> Rounded:
+        """The same format; a bound that is no number, or of a number that may overflow, is infinite."""
+        off = off * _OUTWARD
+        is_known = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
+        return Rounded(torch.where(is_known, mid, 0), torch.where(is_known, off, torch.inf), self.kind)
+
+    def where(self, mask: Tensor) -> Rounded:
+        """Zero outside the mask."""
+        return Rounded(self.mid.where(mask, 0), self.off.where(mask, 0), self.kind)
+
+    def unflatten(self, sizes: tuple[int, ...]) -> Rounded:
+        """The last axis as several."""
+        return Rounded(self.mid.unflatten(-1, sizes), self.off.unflatten(-1, sizes), self.kind)
+
+    def __getitem__(self, key: object) -> Rounded:
+        return Rounded(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
+
+    def scaled(self, factor: float) -> Rounded:
+        """A product with one number, the same in every evaluation."""
+        mid = self.mid * factor
+        return self.of(mid, self.off * abs(factor) + self.kind.both * self.size * abs(factor) + 4 * self.kind.tiny)
+
+    def linear(self, W: Tensor, b: Tensor) -> Rounded:
+        """W x + b, (n, d) and (n,), the same numbers in every evaluation: (…, d) -> (…, n).
+
+        A term that is zero in every evaluation is added without rounding, so it does not count among the n of γ_n.
+        """
+        W, b = W.detach().cpu().double(), b.detach().cpu().double()
+        mid, size, weights = self.mid @ W.T + b, self.size, W.abs()
+        terms = (size != 0).double() @ (W != 0).double().T + (b != 0)
+        sums = size @ weights.T + b.abs()
+        small = self.kind.tiny * (8 * terms + 4 * weights.sum(-1) + 4 * size.sum(-1, keepdim=True) + 4)
+        off = self.off @ weights.T + self._gamma(terms + 1) * sums + small * (terms > 0)
+        return self.of(mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
+
+    def relu(self) -> Rounded:
+        """Their positive parts, which nobody rounds."""
+        off = torch.where(self.mid < 0, (self.mid + self.off * _OUTWARD).clamp(min=0), self.off)
+        return Rounded(self.mid.relu(), off, self.kind)
+
+    def __mul__(self, other: Rounded) -> Rounded:
+        mid = self.mid * other.mid
+        spread = self.off * other.size + self.size * other.off
+        small = self.kind.tiny * (4 + 2 * self.size + 2 * other.size)
+        return self.of(mid, spread + self.kind.both * self.size * other.size + small * (mid.abs() + spread > 0))
+
+    def __sub__(self, other: Rounded) -> Rounded:
+        spread = self.off + other.off
+        return self.of(self.mid - other.mid, spread + self.kind.both * (self.size + other.size) + 2 * self.kind.tiny)
+
+    def __matmul__(self, other: Rounded) -> Rounded:
+        """Matrix products over the last two axes."""
+        n, size, there = self.mid.shape[-1], self.size, other.size
+        sums = size @ there
+        spread = self.off @ there + size @ other.off
+        small = self.kind.tiny * (8 * (n + 1) + 4 * size.sum(-1, keepdim=True) + 4 * there.sum(-2, keepdim=True))
+        off = spread + self._gamma(torch.tensor(n + 1.0)) * sums + small
+        return self.of(self.mid @ other.mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
+
+    def sigmoid(self) -> Rounded:
+        """1 / (1 + e^−x), which changes by at most a quarter of what x does."""
+        mid = self.mid.sigmoid()
+        return self.of(mid, self.off / 4 + 32 * self.kind.both * (mid + self.off / 4) + 4 * self.kind.tiny)
+
+    def normalised(self) -> Rounded:
+        """x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry is longer than 1, whatever is known of the norm."""
+        over = Rounded(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
+        norms = _Norms.of(over, 2.0)
+        middle = norms.middle.clamp(min=_FLOOR)
+        off = over.divided(middle, norms.low.clamp(min=_FLOOR / 2), norms.high.clamp(min=2 * _FLOOR))
+        mid = (over.mid / middle).squeeze(-1)
+        known = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
+        return self.of(mid, known)
+
+    def columns(self, rule: str, p: float) -> Rounded:
+        """Blocks under a column rule, by either method of `normalise`: (…, b, b) -> (…, b, b)."""
+        if rule == "none":
+            return self
+        if rule == "clip":
+            norms = _Norms.of(self, p)
+            low, middle, high = (norm.clamp(min=1) for norm in (norms.low, norms.middle, norms.high))
+            off = torch.where(high > 1, self.divided(middle, low, high), self.off)  # division by 1 is exact
+            return self.of(self.mid / middle, off)
+        centred = self.centred()
+        norms = _Norms.of(centred, p)
+        low, middle, high = (norm.amax(-1, keepdim=True) for norm in (norms.low, norms.middle, norms.high))
+        return self.of(centred.mid / middle, centred.divided(middle, low, high))
+
+    def centred(self) -> Rounded:
+        """Columns less their means: (…, b, b) -> (…, b, b)."""
+        b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
+        mean = self.mid.mean(-2, keepdim=True)
+        spread = self.off + self.off.mean(-2, keepdim=True)
+        rounding = self._gamma(torch.tensor(b + 3.0)) * mean_size + 2 * self.kind.both * (self.size + mean_size)
+        return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
+
+    def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
+        """How far quotients may be from mid / middle, where divisors lie between `low` and `high`."""
+        apart = torch.maximum(high - middle, middle - low) / (low * middle)
+        return self.off / low + self.mid.abs() * apart + self.kind.both * self.size / low + 4 * self.kind.tiny
+
+    def _gamma(self, n: Tensor) -> Tensor:
+        """γ_n in this format and in float64 together."""
+        gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
+        return torch.where(n * self.kind.u < 0.5, sum(gammas, torch.zeros_like(n)), torch.inf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Norms:
+    """p-norms of columns as any evaluation computes them: between low and high, in float64 middle, (…, 1, b) each."""
+
+    low: Tensor
+    middle: Tensor
+    high: Tensor
+
+    @classmethod
+    def of(cls, columns: Rounded, p: float) -> _Norms:
+        """By either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
+
+        A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1) by two series, 1 ± (12p + 11)u, of which the
+        root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at most, a rounded 1/p by N^u.
+        Powers below the smallest normal number may be lost: if the norm's own power is 2⁴⁰ times as large, that costs
+        less than a unit. Where it is not, or a power may overflow, nothing is known, but that the norm is small.
+        """
+        kind, b = columns.kind, columns.mid.shape[-2]
+        own = (b + 128) * _U64  # of norms in float64, which are scaled to be near 1
+        middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
+        high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
+        logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
+        relative = [(b + 64 + 2 * log) * kind.both for log in logs]
+        high, low = high * (1 + relative[0]), low * (1 - relative[1])
+        fits = high.log2() * p + torch.tensor(float(b)).log2() <= torch.tensor(kind.largest).double().log2() - 4
+        is_lost = low.log2() * p <= torch.tensor(kind.tiny).double().log2() + 40
+        unknown = ~fits | (p > _STEEPEST)
+        low = torch.where(is_lost | unknown, 0, low)
+        high = torch.where(is_lost, torch.maximum(high, _least_norm(kind, b, p)), high)
+        return cls(low, middle, torch.where(unknown, torch.inf, high))
+
+
+def _least_norm(kind: Format, b: int, p: float) -> Tensor:
+    """What a norm may come out as where powers are lost: each of b powers at most 2⁴¹ times the smallest number."""
+    return torch.tensor((b * kind.tiny * 2.0**42) ** (1 / p), dtype=torch.float64)
+
+
+def _norm(x: Tensor, p: float) -> Tensor:
+    """p-norms of columns without overflow on the way: (…, b, c) -> (…, 1, c)."""
+    largest = x.abs().amax(-2, keepdim=True)
+    is_plain = (largest > 0) & largest.isfinite()
+    unit = torch.where(is_plain, x / torch.where(is_plain, largest, 1), 0)
+    norms = largest * vector_norm(unit, ord=p, dim=-2, keepdim=True)
+    return torch.where(is_plain, norms, largest)

@@ -1,0 +1,195 @@
+"""Bounds on what evaluations may differ by, against evaluations: other shapes, orders and methods, and exact ones."""
+
+import math
+
+import flint
+import pytest
+import torch
+
+from fsa2lrnn.lrnn.gate import Gate, look_up
+from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.lrnn.rounding import Format, Rounded
+
+DTYPES = [torch.float32, torch.float64]
+
+
+def drawn(seed):
+    return torch.Generator().manual_seed(seed)
+
+
+def assert_within(found, bound, least_use=0.0):
+    """Every entry lies within its bound; some use up at least a share of it, so that the bound is no fantasy."""
+    off = (found.double() - bound.mid).abs()
+    assert (off <= bound.off).all()
+    if least_use:
+        assert (off / bound.off.clamp(min=1e-300)).max() >= least_use
+
+
+def by_order(z, W, b, order):
+    """W z + b, one product after the other, in a given order: no matrix library."""
+    total = torch.zeros(*z.shape[:-1], len(b), dtype=z.dtype)
+    for i in order:
+        total = total + b if i == len(W.T) else total + z[..., i, None] * W[:, i]
+    return total
+
+
+@pytest.mark.parametrize("weight", [1.0, 1e3, 1e6])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gates_in_any_order_of_summation_stay_within(dtype, weight):
+    gate = Gate(7, 40, 9).to(dtype)
+    with torch.no_grad():
+        for part in gate.weights:
+            size = weight ** torch.rand(part.shape, generator=drawn(0))
+            part.copy_(size * torch.randn(part.shape, generator=drawn(1)))
+        gate.weights.W2[:, 20:] = -gate.weights.W2[:, :20]  # what the first half adds, the second takes away
+        gate.weights.W1[20:], gate.weights.b1[20:] = gate.weights.W1[:20], gate.weights.b1[:20]
+        gate.weights.b2.fill_(1)
+    z = torch.randn(5, 7, generator=drawn(2), dtype=dtype)
+    W1, b1, W2, b2 = gate.weights
+    bound = gate.rounded(Rounded.exact(z))
+    with torch.no_grad():
+        for seed in range(20):
+            inner, outer = torch.randperm(8, generator=drawn(seed)), torch.randperm(41, generator=drawn(seed))
+            assert_within(by_order(by_order(z, W1, b1, inner).relu(), W2, b2, outer), bound)
+        at_once = gate(z)
+        assert_within(at_once, bound)
+        # not 16 units in the last place of the largest output
+        apart = (by_order(by_order(z, W1, b1, range(8)).relu(), W2, b2, range(40, -1, -1)) - at_once).abs()
+        assert (apart.max() > 16 * torch.finfo(dtype).eps * at_once.abs().max()) or weight == 1
+        assert apart.max() >= 1e-3 * bound.off.max()
+
+
+def test_terms_that_are_zero_in_every_evaluation_cost_nothing():
+    W = torch.randn(4, 100, generator=drawn(0))
+    z = torch.zeros(1, 100)
+    z[0, :3] = 1.0
+    few = Rounded.exact(z).linear(W, torch.zeros(4))
+    many = Rounded.exact(torch.ones(1, 100)).linear(W, torch.zeros(4))
+    assert (few.off < many.off / 20).all()
+
+
+def test_look_ups_and_integers_are_exact_and_nothing_else_is():
+    table = torch.randn(3, 4, generator=drawn(0))
+    gate = Gate(3, 3, 4)
+    gate.set(look_up(table))
+    assert gate.rounded(Rounded.exact(torch.eye(3))).is_exact
+    assert torch.equal(gate.rounded(Rounded.exact(torch.eye(3))).mid, table.double())
+    with torch.no_grad():
+        gate.weights.b2[0] = 0.5
+    assert not gate.rounded(Rounded.exact(torch.eye(3))).is_exact
+    integers = Gate(2, 3, 2)
+    integers.set({name: torch.full_like(part, 3) for name, part in integers.weights._asdict().items()})
+    assert integers.rounded(Rounded.exact(torch.ones(1, 2))).is_exact
+    assert not integers.rounded(Rounded.exact(torch.full((1, 2), 0.1))).is_exact
+
+
+def exact_columns(A, rule, p):
+    """A column rule of one block in 300 bits: (b, b) -> (b, b)."""
+    flint.ctx.prec = 300
+    columns = [[flint.arb(x) for x in column] for column in A.double().T.tolist()]
+    if rule == "released":
+        columns = [[x - sum(column, flint.arb(0)) / len(column) for x in column] for column in columns]
+    powers = [sum((abs(x) ** flint.arb(p) for x in column if x != 0), flint.arb(0)) for column in columns]
+    norms = [power ** (1 / flint.arb(p)) if power != 0 else flint.arb(0) for power in powers]
+    if rule == "released":
+        norms = [max(norms, key=lambda x: float(x))] * len(norms)
+    else:
+        norms = [max(norm, flint.arb(1), key=lambda x: float(x)) for norm in norms]
+    return torch.tensor([[float(x / n) for x in c] for c, n in zip(columns, norms, strict=True)], dtype=torch.float64).T
+
+
+def blocks(b, dtype, n=300):
+    """Blocks of all sizes, columns near norm 1 among them."""
+    A = torch.randn(n, b, b, generator=drawn(b), dtype=torch.float64)
+    A *= torch.logspace(-6, 6, n, dtype=torch.float64)[torch.randperm(n, generator=drawn(0)), None, None]
+    A[::4] /= torch.linalg.vector_norm(A[::4], ord=1.2, dim=-2, keepdim=True)
+    A[1::9] += 1000.0
+    return A.to(dtype)
+
+
+@pytest.mark.parametrize("p", [1.0, 1 + 2.0**-52, 1.2, 2.0, 7.5])
+@pytest.mark.parametrize("rule", ["clip", "released"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_either_method_of_the_column_rules_stays_within_and_so_does_the_truth(dtype, rule, p):
+    for b in (2, 8):
+        A = blocks(b, dtype)
+        bound = Rounded.exact(A).columns(rule, p)
+        assert bound.off.isfinite().double().mean() > 0.6
+        for method in ("reference", "fused"):
+            assert_within(normalise(A, rule, p, method).nan_to_num(0), bound)
+        for block, mid, off in list(zip(A, bound.mid, bound.off, strict=True))[:12]:
+            assert ((exact_columns(block, rule, p) - mid).abs() <= off).all()
+
+
+def test_the_bounds_of_the_column_rules_are_not_far_from_what_happens():
+    A = blocks(8, torch.float32)[::4]
+    bound = Rounded.exact(A).columns("clip", 1.2)
+    assert_within(normalise(A, "clip", 1.2, "fused"), bound, 0.01)
+    assert (bound.off <= 200 * 2.0**-24).all()
+
+
+@pytest.mark.parametrize("p", [65.0, 1e39])
+def test_of_steep_norms_nothing_is_said_but_of_columns_that_stay(p):
+    assert Rounded.exact(torch.full((2, 2), 0.5)).columns("clip", p).off.isinf().all()
+
+
+def test_powers_that_may_overflow_or_vanish_leave_nothing_known():
+    for value in (1e36, 1e-36):
+        A = value * torch.randn(3, 3, generator=drawn(0))
+        assert Rounded.exact(A).columns("released", 2.0).off.isinf().all()
+    assert torch.equal(Rounded.exact(1e-36 * torch.eye(3)).columns("clip", 2.0).off, torch.zeros(3, 3).double())
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, 1e38])
+def test_numbers_that_are_none_or_overflow_have_no_bound(value):
+    bound = Rounded.exact(torch.ones(1, 2)).linear(torch.tensor([[value, value], [1.0, 1.0]]), torch.zeros(2))
+    assert bound.off.isinf().tolist() == [[True, False]]
+    assert bound.relu().linear(torch.ones(1, 2), torch.zeros(1)).off.isinf().all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_keys_of_norm_one_and_sigmoids_stay_within(dtype):
+    keys = torch.randn(200, 6, generator=drawn(0), dtype=torch.float64) * torch.logspace(-20, 15, 200).double()[:, None]
+    keys = keys.to(dtype)
+    bound = Rounded.exact(keys).normalised()
+    for found in (torch.nn.functional.normalize(keys, dim=-1), torch.nn.functional.normalize(keys[17:18], dim=-1)):
+        rows = slice(17, 18) if len(found) == 1 else slice(None)
+        assert_within(found, Rounded(bound.mid[rows], bound.off[rows], bound.kind))
+    assert (bound.off <= 2.2).all()
+    assert bound.off[100].max() < 200 * torch.finfo(dtype).eps
+    rates = torch.linspace(-80, 80, 1001, dtype=dtype)
+    assert_within(rates.sigmoid(), Rounded.exact(rates).sigmoid())
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products_and_differences_stay_within(dtype):
+    x, y = (torch.randn(4, 5, 5, generator=drawn(seed), dtype=dtype) * 1e3**seed for seed in range(2))
+    a, b = Rounded.exact(x), Rounded.exact(y)
+    assert_within(x * y, a * b)
+    assert_within(x - y, a - b)
+    assert_within(x @ y, a @ b)
+    assert_within((x @ y) * x - y, (a @ b) * a - b, 1e-3 if dtype == torch.float32 else 0)
+    assert_within(2 * x, a.scaled(2))
+
+
+def test_a_format_knows_its_integers():
+    kinds = [Format.of(dtype) for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64)]
+    assert [kind.integers for kind in kinds] == [2.0**8, 2.0**11, 2.0**24, 2.0**52]
+    assert kinds[0].gamma(200) == math.inf
+    assert kinds[2].gamma(10) == pytest.approx(10 * 2.0**-24, rel=1e-5)
+
+
+def test_layer_norm_treats_each_row_by_itself():
+    """What is trusted of torch: the same bits whatever the batch, the place in it, and the number of threads."""
+    for width in (1, 3, 16, 64, 100):
+        for dtype in DTYPES:
+            norm = torch.nn.LayerNorm(width).to(dtype)
+            rows = torch.randn(300, width, generator=drawn(width)).to(dtype)
+            with torch.no_grad():
+                alone = torch.cat([norm(row[None]) for row in rows])
+                before = torch.get_num_threads()
+                for threads in (1, 2):
+                    torch.set_num_threads(threads)
+                    assert torch.equal(norm(rows), alone)
+                    assert torch.equal(norm(rows.repeat(40, 1).reshape(40, 300, width))[7], alone)
+                torch.set_num_threads(before)
