@@ -6,8 +6,6 @@ where a tail may begin, and the horizon is what the judge makes of them.
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
@@ -15,11 +13,12 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify.search import Search
+from fsa2lrnn.judge.certify.work import WORK, SearchCutShort, Work
 from fsa2lrnn.judge.check import SCANS, digest
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
-from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.check.slack import slack_of
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -32,7 +31,8 @@ def certify(
     machine: MooreMachine,
     memory: int | str = "auto",
     slack: float = 0.0,
-    seconds: float = 40.0,
+    work: float = WORK,
+    seconds: float | None = None,
     ignore: Ignore = (),
 ) -> Certificate:
     """Up to which length the model gives the machine's output at every position that counts, of every word.
@@ -47,7 +47,8 @@ def certify(
         slack: by how much more, entry by entry, tables may differ than other products of the same gates may make them:
             that is bounded from the gates' weights, whatever the order of sums (`judge.check.slack`), and is most of
             what limits a model of wide gates. `as_tables(model)` looks its tables up, and needs none.
-        seconds: after which no further coordinates and memories are tried.
+        work: multiplications that the search may take, about: the same model gets the same certificate on any machine.
+        seconds: a cap on top. Where it bites, a `SearchCutShort` warning says so, and N depends on the machine's load.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
 
@@ -71,8 +72,10 @@ def certify(
     format_of(tables)  # before anything is computed with numbers that may be none
     bound = slack_of(model, slack)
     with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
-        search = Search(tables, goal, bound, time.monotonic() + seconds)
+        effort = Work(work, seconds)
+        search = Search(tables, goal, bound, effort)
         walk = search.settled(search.best(memory))
+    effort.warn_if_cut_short(walk.horizon)
     return Certificate(
         horizon=walk.horizon,
         margins=np.array(walk.margins) * _CLAIMED,
@@ -113,4 +116,4 @@ def _name(model: LRNN | SwitchedAffine) -> str:
     return str(model.dtype).removeprefix("torch.")
 
 
-__all__ = ["certify"]
+__all__ = ["WORK", "SearchCutShort", "certify"]

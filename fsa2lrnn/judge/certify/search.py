@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,11 +11,12 @@ from fsa2lrnn.judge.certificate import Sets, Tube
 from fsa2lrnn.judge.certify.directions import gradients
 from fsa2lrnn.judge.certify.frames import Frames, components
 from fsa2lrnn.judge.certify.tails import find_tail, rounded
+from fsa2lrnn.judge.certify.work import Work
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import LONGEST_START, Replay
 from fsa2lrnn.judge.check.rounding import numbers
-from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 _WORDS = 20_000  # looked at one by one
@@ -25,7 +25,6 @@ _NODES = 40_000
 _THRESHOLDS = (0.93, 0.8)
 _WORTH_IT = 1.02  # gain in length by which another letter of memory earns the next
 _LONGEST_WALK = 4_000
-_PATIENCE = 30.0  # seconds that any walk may take
 _LOOK = 64  # letters after which the margins' decline is first looked at
 _MOST_DIRECTIONS = 64
 _STORED_BYTES = 3_000_000
@@ -40,13 +39,13 @@ class Walk:
         tube: with the sets stored and the tail found.
         horizon: None for ever.
         margins: as in `Certificate`.
-        seconds: that it took.
+        work: that it took.
     """
 
     tube: Tube
     horizon: int | None
     margins: list[float]
-    seconds: float
+    work: float
 
     @property
     def reach(self) -> float:
@@ -55,10 +54,10 @@ class Walk:
 
 
 class Search:
-    """Tubes for one model and goal, walked until a time."""
+    """Tubes for one model and goal, walked as long as the work lasts."""
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal, slack: Slack, deadline: float) -> None:
-        self._tables, self._goal, self._slack, self._deadline = tables, goal, slack, deadline
+    def __init__(self, tables: SwitchedAffine, goal: Goal, slack: Slack, work: Work) -> None:
+        self._tables, self._goal, self._slack, self._work = tables, goal, slack, work
         self._weights = numbers(tables)
         self._part, self._frames = components(goal), Frames(self._weights["A"], goal)
 
@@ -79,7 +78,7 @@ class Search:
         threshold = self._thresholds[walks.index(best)]
         memory, last = 2, best
         while best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
-            if time.monotonic() + last.seconds * len(self._goal.delta) / 2 > self._deadline:
+            if not self._work.allows(last.work * len(self._goal.delta) / 2):
                 break
             last = self.walk(self.tube(memory, threshold))
             paid = last.reach >= _WORTH_IT * best.reach
@@ -118,20 +117,23 @@ class Search:
         return replace(plain, directions=directions) if np.isfinite(directions).all() else plain
 
     def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> Walk:
-        """As far as the outputs are right, storing sets at some lengths on the way."""
-        began = time.monotonic()
-        until = max(began + _PATIENCE, self._deadline) if not store else np.inf
+        """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
+        made before, and is not counted."""
+        step, spent = self._cost(tube), 0.0
         replay = Replay(self._tables, self._goal, tube, self._slack)
         margins: list[float] = []
         stored: list[Sets] = []
         sets, look, tail = None, tube.start + _LOOK, ()
         for margin, sets in replay.lengths():
             if not margin > 0:
-                return Walk(tube, len(margins), margins, time.monotonic() - began)
+                return Walk(tube, len(margins), margins, spent)
             margins.append(margin)
             if sets is not None:
                 break
-        while sets is not None and time.monotonic() < until:
+        while sets is not None and (store or self._work.allows(step)):
+            spent += step
+            if not store:
+                self._work.spend(step)
             if len(margins) == _LONGEST_WALK or (len(margins) >= look and _will_last(margins)):
                 tail = find_tail(replay, sets)
                 look = 2 * len(margins)
@@ -151,7 +153,14 @@ class Search:
         if sets is not None and tail:
             least, horizon = replay.tail(tail, sets)
             margins.append(least)
-        return Walk(tube, horizon, margins, time.monotonic() - began)
+        return Walk(tube, horizon, margins, spent)
+
+    def _cost(self, tube: Tube) -> float:
+        """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
+        F, H, b = tube.slow.shape
+        n_sets = F * len(self._goal.delta) ** (tube.memory - tube.frame_memory)
+        per_step = len(self._goal.delta) * H * b * (4 * b + 2 * tube.directions.shape[1])
+        return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: Walk) -> Walk:
         """The same walk with sets stored at some lengths, the last among them; a tail has its own."""

@@ -26,8 +26,8 @@ from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.judge.certificate import Certificate, Tube
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
-from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.check.slack import slack_of
+from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verdicts import Accepted
@@ -102,9 +102,7 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     return goal
 
 
-def _check_sets(
-    certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore
-) -> Goal:
+def _check_sets(certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore) -> Goal:
     tube, more = certificate.tube, certificate.slack
     if tube is None or not 0 <= more < np.inf:
         raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")

@@ -9,8 +9,7 @@ from hypothesis import event, given, settings
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.judge.certify import certify, default_slack
-from fsa2lrnn.judge.certify import certify, closure
+from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import check
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.goal import goal_for

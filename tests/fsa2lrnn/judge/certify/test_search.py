@@ -1,14 +1,13 @@
 """The search: more memory is taken where it pays, and requests that make no sense are named."""
 
-import time
-
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.certify.search import Search
-from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.certify.work import SearchCutShort, Work
 from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.judge.goal import goal_for
 
 
 def test_auto_is_as_good_as_each_memory_it_tries(drifting):
@@ -25,10 +24,24 @@ def test_sets_are_stored_up_to_the_horizon(drifting):
     assert certificate.tube.start < lengths[0] <= lengths[-1] == certificate.horizon
 
 
-def test_a_deadline_in_the_past_still_gives_a_walk(drifting):
+def test_without_work_there_is_still_a_walk_along_single_words(drifting):
     machine, tables = drifting
-    search = Search(tables, goal_for(tables, machine), Slack(), time.monotonic() - 1)
+    search = Search(tables, goal_for(tables, machine), Slack(), Work(1.0))
     assert search.best("auto").horizon > 5
+
+
+def test_the_same_work_finds_the_same_certificate(drifting):
+    """Whatever else the machine is doing: no clock is looked at."""
+    machine, tables = drifting
+    first, second = (certify(tables, machine, work=3e7) for _ in range(2))
+    assert first.to_json() == second.to_json()
+    assert certify(tables, machine, work=1e6).horizon < first.horizon <= certify(tables, machine).horizon
+
+
+def test_a_cap_on_seconds_says_so_where_it_bites(drifting):
+    machine, tables = drifting
+    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 seconds, with N = \d+: without a cap"):
+        certify(tables, machine, seconds=1e-6)
 
 
 def test_memories_that_are_none_are_refused(drifting):

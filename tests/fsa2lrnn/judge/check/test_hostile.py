@@ -20,8 +20,8 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import Replay
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 

@@ -12,8 +12,8 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check.margins import Margins, Readout
 from fsa2lrnn.judge.check.replay import Replay
 from fsa2lrnn.judge.check.rounding import Format
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.judge.goal import goal_for
 
 from .conftest import counts, sampled, walks
 

@@ -8,8 +8,8 @@ import pytest
 
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay, grown
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.judge.goal import goal_for
 
 
 def test_stored_sets_take_the_place_of_those_found(drifting):
