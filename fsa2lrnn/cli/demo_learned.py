@@ -18,7 +18,7 @@ from fsa2lrnn.training.train import Progress, train
 TASK = "task:sum_mod(5)"
 SETTINGS = {"steps": 6_000}  # at most: training stops at accuracy 1.0 on words of 500 letters
 SEARCH = Budget(seconds=10)
-SECONDS = 8.0  # for the search of each certificate
+WORK = 1e9  # for the search of each certificate
 SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 
@@ -33,7 +33,7 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
         )
     outcome = train(settings, out / "sum5", report=None if as_json else _step)
     model, machine = as_tables(outcome.model), settings.machine()
-    found = judge(model, machine, SEARCH, SECONDS, None if as_json else _doing)
+    found = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
     if not as_json:
         _tell(found, outcome.step)
     origin = {"command": f'fsa2lrnn train "{TASK}" --out FOLDER --steps {settings.steps}', "step": f"{outcome.step:,}"}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, cast
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.connection import CONNECTIONS, stream_widths
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, LayerConfig, name_of
 from fsa2lrnn.lrnn.normalise import RULES
+from fsa2lrnn.reading import read, shown
+
+MAX_LAYERS = 256  # a file of some bytes can ask for millions
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class LRNNConfig:
     def __post_init__(self) -> None:
         if not self.alphabet or not self.outputs or not self.layers:
             raise UnsupportedFormat("alphabet, outputs and layers must each have at least one entry")
+        if len(self.layers) > MAX_LAYERS:
+            raise UnsupportedFormat(f"{len(self.layers):,} layers: at most {MAX_LAYERS} make a model")
         for name in ("alphabet", "outputs"):
             if len(set(values := getattr(self, name))) != len(values):
                 raise UnsupportedFormat(f"{name} = {values}: the entries must be distinct")
@@ -109,34 +114,35 @@ class LRNNConfig:
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
         return {
-            **{name: getattr(self, name) for name in _PLAIN},
+            **{field.name: getattr(self, field.name) for field in fields(self)},
             "alphabet": [symbols.to_json(letter) for letter in self.alphabet],
             "outputs": [symbols.to_json(output) for output in self.outputs],
             "layers": [{"kind": name_of(layer), **vars(layer)} for layer in self.layers],
         }
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> LRNNConfig:
-        """Inverse of `to_json`. Raises `UnsupportedFormat`, `KeyError` or `TypeError` on anything else."""
-        layers: list[LayerConfig] = []
-        for layer in value["layers"]:
-            if layer["kind"] not in LAYERS:
-                raise UnsupportedFormat(_unknown(layer["kind"]))
-            rest = {name: tuple(x) if isinstance(x, list) else x for name, x in layer.items() if name != "kind"}
-            layers.append(LAYERS[layer["kind"]].Config(**rest))
-        return cls(
-            alphabet=tuple(symbols.from_json(letter) for letter in value["alphabet"]),
-            outputs=tuple(symbols.from_json(output) for output in value["outputs"]),
-            layers=tuple(layers),
-            **{name: value[name] for name in _PLAIN},
-        )
+    def from_json(cls, value: Any) -> LRNNConfig:
+        """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is missing, unknown or of another type."""
+        return read(cls, value, "config", {Hashable: _symbol, LayerConfig: _layer})
 
 
-_PLAIN = ("embedding_dim", "readout_hidden", "normalisation", "p", "connection", "layer_norm", "token_shift")
+def _symbol(value: Any, where: str) -> Hashable:
+    try:
+        return symbols.from_json(value)
+    except UnsupportedFormat as error:
+        raise UnsupportedFormat(f"{where}: {error}") from None
 
 
-def _unknown(kind: str) -> str:
+def _layer(value: Any, where: str) -> LayerConfig:
+    rest = dict(cast("dict[str, Any]", value)) if isinstance(value, dict) else {}
+    kind = rest.pop("kind", None)
+    if not isinstance(kind, str) or kind not in LAYERS:
+        raise UnsupportedFormat(f"{where}: {_unknown(kind)}")
+    return read(LAYERS[kind].Config, rest, where)
+
+
+def _unknown(kind: object) -> str:
     """A file is never a reason to import a module: who wants a layer of their own names it."""
-    known = f"layer kind {kind!r} is not known: one of {', '.join(LAYERS)}"
+    known = f"layer kind {shown(kind)} is not known: one of {', '.join(LAYERS)}"
     hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({kind!r}) or --layer {kind}"
-    return known + (hint if ":" in kind else "")
+    return known + (hint if isinstance(kind, str) and ":" in kind else "")

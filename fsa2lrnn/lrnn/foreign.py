@@ -14,9 +14,13 @@ from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import look_up
 from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.tensor_file import state_shapes
+from fsa2lrnn.reading import shown
 
 if TYPE_CHECKING:
     from fsa2lrnn.lrnn.model import LRNN
+
+_FAULTS_SHOWN = 20
 
 
 class FromElsewhere:
@@ -46,21 +50,22 @@ class FromElsewhere:
             CheckpointError: naming every weight that is missing, unknown, of a wrong shape or of another dtype.
             UnsupportedFormat: if the symbols are not distinct, or layers are not as wide as the stream between them.
         """
-        layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", name))}
+        layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", str(name)))}
         ours = _names(max(1, len(layers)))
-        faults = [f"{name} is no weight of the released code" for name in state_dict if name not in ours]
+        faults = [f"{shown(name)[1:-1]} is no weight of the released code" for name in state_dict if name not in ours]
         _refuse(faults + [f"{name} is missing" for name in ours if name not in state_dict])
+        _refuse([fault for name in ours if (fault := _fault_of(name, state_dict[name]))])
         config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
         weights = {new: state_dict[old][0] if old.endswith("a0") else state_dict[old] for old, new in ours.items()}
-        model = _new(cls, config, weights["embedding.weight"].dtype)
-        wanted = model.state_dict()
+        wanted = state_shapes(lambda: cast("type[LRNN]", cls)(config))
         _refuse(
             [
-                f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {tuple(shape)}"
+                f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {shape}"
                 for old, new in ours.items()
-                if weights[new].shape != (shape := wanted[new].shape)
+                if tuple(weights[new].shape) != (shape := wanted[new][0])
             ]
         )
+        model = _new(cls, config, weights["embedding.weight"].dtype)
         model.load_state_dict(weights)
         return cast("Self", model)
 
@@ -189,9 +194,21 @@ def _config(
     )
 
 
+def _fault_of(name: str, weight: object) -> str | None:
+    """Why a weight is none that can be taken over: every entry has to be there, and in the file once for itself."""
+    if not isinstance(weight, Tensor):
+        return f"{name} is a {type(weight).__name__}, no tensor"
+    if weight.layout != torch.strided or weight.device.type == "meta":
+        return f"{name} is a tensor of layout {weight.layout} on {weight.device}, without entries"
+    if weight.untyped_storage().nbytes() < weight.numel() * weight.element_size():
+        return f"{name} has shape {tuple(weight.shape)}, but entries are used twice: make it contiguous"
+    return None
+
+
 def _refuse(faults: list[str]) -> None:
     if faults:
+        more = f"; and {len(faults) - _FAULTS_SHOWN} more" if len(faults) > _FAULTS_SHOWN else ""
         raise CheckpointError(
-            f"{'; '.join(faults)}. Expected are the weights that the code published with the paper saves: embedding, "
-            "layers.i.{a0, gen_block, gen_value}, ln.i, ln_final, Wo1, Wo2"
+            f"{'; '.join(faults[:_FAULTS_SHOWN])}{more}. Expected are the weights that the code published with the "
+            "paper saves: embedding, layers.i.{a0, gen_block, gen_value}, ln.i, ln_final, Wo1, Wo2"
         )

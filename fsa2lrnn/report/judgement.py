@@ -24,7 +24,7 @@ from fsa2lrnn.extraction import Extraction, extract_learned, output_numbers
 from fsa2lrnn.extras import require
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.certify import WORK, certify
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.judge.goal import Goal, goal_for
@@ -131,11 +131,11 @@ def judge(
     model: LRNN,
     machine: MooreMachine,
     budget: Budget | None = None,
-    seconds: float = 30.0,
+    work: float = WORK,
     say: Callable[[str], None] | None = None,
     ignore: Ignore = (),
 ) -> Judgement:
-    """Everything at once. `seconds` are those of each certificate's search; `say` hears what is being done.
+    """Everything at once. `work` is that of each certificate's search; `say` hears what is being done.
 
     `ignore` says which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
     collection of them.
@@ -164,7 +164,7 @@ def judge(
     with clock("falsify"):
         falsified = falsify(model, machine, budget, ignored)
     with clock("certify"):
-        certificate = certify(model, machine, seconds=seconds, ignore=ignored)
+        certificate = certify(model, machine, work=work, ignore=ignored)
     alignment = None
     if one_layer:
         with clock("align"):
@@ -172,12 +172,12 @@ def judge(
     mended = []
     for columns, mode in REPAIRS if one_layer else ():
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            mended.append(mend(model, machine, columns, mode, seconds, ignored))
+            mended.append(mend(model, machine, columns, mode, work, ignored))
     return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took)
 
 
 def mend(
-    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, seconds: float = 30.0, ignore: Ignore = ()
+    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, work: float = WORK, ignore: Ignore = ()
 ) -> Mended:
     """One repair, run on `LETTERS` letters, and certified or proved, wherever `ignore` lets the outputs count.
 
@@ -204,7 +204,7 @@ def mend(
         return Mended(columns, mode, None, repaired, dtype, accuracy, None, proof)
     certificate = None
     if columns == "keep":
-        certificate = certify(repaired.model, machine, seconds=seconds, ignore=ignore)
+        certificate = certify(repaired.model, machine, work=work, ignore=ignore)
     return Mended(columns, mode, None, repaired, dtype, accuracy, certificate)
 
 

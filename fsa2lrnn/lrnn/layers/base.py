@@ -18,6 +18,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.rounding import Rounded
 
+MAX_WIDTH = 1 << 20  # numbers in the state of a layer of blocks: a file of some bytes can ask for any
+
 
 class Columns(NamedTuple):
     """The column rule of a model (`normalise.normalise`): for layers whose blocks a gate writes out."""
@@ -35,10 +37,21 @@ class Shape:
 
     NAMES: ClassVar[tuple[str, ...]] = ("heads", "block", "width")
 
+    def __post_init__(self) -> None:
+        check_width(self.width)
+
     @property
     def width(self) -> int:
         """H·b."""
         return self.heads * self.block
+
+
+def check_width(width: int) -> None:
+    """Raises `UnsupportedFormat` for a state that is too wide to be meant."""
+    if width > MAX_WIDTH:
+        raise UnsupportedFormat(
+            f"heads and blocks make a state of {width:,} numbers: at most {MAX_WIDTH:,} make a layer"
+        )
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.normalise import keeps, normalise
 from fsa2lrnn.lrnn.rounding import Rounded
 from fsa2lrnn.lrnn.scans import (
@@ -45,6 +45,7 @@ class BlockLayerConfig(LayerConfig):
         for name in ("transition_hidden", "value_hidden"):
             if getattr(self, name) < 1:
                 raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a gate needs at least one hidden unit")
+        check_width(self.width)
 
     @property
     def width(self) -> int:

@@ -13,7 +13,7 @@ from torch.nn.functional import normalize
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.closed import maps_closed
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.rounding import Rounded
 
@@ -38,6 +38,7 @@ class HouseholderLayerConfig(LayerConfig):
         for name in ("size", "n_factors", "transition_hidden", "value_hidden", "n_heads"):
             if (value := getattr(self, name)) < 1:
                 raise UnsupportedFormat(f"{name} = {value}: a Householder layer needs a positive one")
+        check_width(self.width)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:

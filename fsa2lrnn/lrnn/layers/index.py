@@ -85,6 +85,12 @@ class IndexLayerConfig(LayerConfig):
 
     reads_letters: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        if min(self.n_states, self.n_maps) < 1:
+            raise UnsupportedFormat(
+                f"n_states = {self.n_states} and n_maps = {self.n_maps}: a table has at least one of each"
+            )
+
     @property
     def width(self) -> int:
         """1: the index of the state."""

@@ -128,10 +128,99 @@ def test_tensors_that_do_not_fit_the_configuration(saved):
         load(saved)
 
 
-def test_a_missing_tensor_breaks_the_checksum(saved):
-    rewrite(saved, change_tensors=lambda t: t.pop("layers.0.x0"))
-    with pytest.raises(CheckpointError, match="checksum"):
+def test_other_tensors_are_named(saved):
+    rewrite(saved, change_tensors=lambda t: t.update(extra=t.pop("layers.0.x0")))
+    with pytest.raises(CheckpointError, match=r"layers.0.x0 is missing; extra is unknown"):
         load(saved)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "reason"),
+    [
+        (torch.int64, r"layers.0.x0 is of torch.int64 in place of torch.float32"),
+        (torch.float64, r"its floating-point types are \['torch.float32', 'torch.float64'\], not one"),
+        (torch.float8_e4m3fn, "'layers.0.x0' is of type F8_E4M3, which no file of ours has"),
+        (torch.bool, "'layers.0.x0' is of type BOOL, which no file of ours has"),
+    ],
+)
+def test_tensors_of_another_type_are_named(saved, dtype, reason):
+    rewrite(saved, change_tensors=lambda t: t.update({"layers.0.x0": t["layers.0.x0"].to(dtype)}))
+    with pytest.raises(CheckpointError, match=reason):
+        load(saved)
+
+
+def config_of(layer=None, **changes):
+    """A change of metadata: fields of the configuration, and of its first layer."""
+
+    def change(metadata):
+        config = json.loads(metadata["config"]) | changes
+        config["layers"][0] |= layer or {}
+        metadata["config"] = json.dumps(config)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (config_of(embedding_dim=2.0), "config.embedding_dim = 2.0, expected is a whole number"),
+        (config_of(embedding_dim=True), "config.embedding_dim = True, expected is a whole number"),
+        (config_of(embedding_dim=10**30), "config.embedding_dim = 1000000.*, expected is a whole number"),
+        (config_of(readout_hidden=None), "config.readout_hidden = None"),
+        (config_of(p="2"), "config.p = '2', expected is a finite number"),
+        (config_of(p=float("inf")), "config.p = inf, expected is a finite number"),
+        (config_of(layer_norm=1), "config.layer_norm = 1, expected is true or false or text"),
+        (config_of(alphabet="ab"), "config.alphabet = 'ab', expected is a list"),
+        (config_of(alphabet=[["a"]]), r"config.alphabet\[0\]: \['a'\] is not a symbol"),
+        (config_of(colour="red"), "config.colour is not known: remove it"),
+        (config_of({"kind": ["block"]}), r"config.layers\[0\]: layer kind \['block'\] is not known"),
+        (config_of({"block_sizes": [51.0]}), r"config.layers\[0\].block_sizes\[0\] = 51.0, expected is a whole number"),
+        (config_of({"value_hidden": True}), r"config.layers\[0\].value_hidden = True"),
+        (config_of({"colour": 1}), r"config.layers\[0\].colour is not known"),
+        (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 1,048,576"),
+        (lambda m: m.update(config="[" * 100_000), "the configuration: the JSON is nested deeper than 100"),
+        (lambda m: m.pop("config"), "it has none"),
+        (lambda m: m.update(version="9" * 5_000), "of format version '9999.*', and this fsa2lrnn reads up to 1"),
+        (lambda m: m.update(version="01"), "of format version '01'"),
+    ],
+)
+def test_a_configuration_of_other_types_is_named(saved, change, reason):
+    rewrite(saved, change)
+    with pytest.raises(CheckpointError, match=reason):
+        load(saved)
+
+
+HUGE = [
+    config_of(embedding_dim=400_000_000),
+    config_of(readout_hidden=10**18),
+    config_of({"transition_hidden": 10**9}),
+    config_of({"block_sizes": [1] * 1_000_000}),
+    config_of({"kind": "householder", "size": 1 << 10, "n_heads": 1 << 10, "n_factors": 10**9, "unit_keys": True}),
+    config_of(embedding_dim=1 << 62, readout_hidden=1 << 62),
+]
+
+
+@pytest.mark.parametrize("change", HUGE)
+def test_nothing_is_made_of_sizes_that_the_tensors_do_not_have(saved, change, monkeypatch):
+    built = []
+
+    def recorded(config):
+        built.append(torch.empty(0).device.type)
+        return LRNN(config)
+
+    def without_what_is_not_its_own(metadata):
+        change(metadata)
+        config = json.loads(metadata["config"])
+        layer = config["layers"][0]
+        if layer["kind"] == "householder":
+            del layer["block_sizes"]
+        metadata["config"] = json.dumps(config)
+
+    rewrite(saved, without_what_is_not_its_own)
+    monkeypatch.setattr("fsa2lrnn.lrnn.checkpoint.LRNN", recorded)
+    with pytest.raises(CheckpointError, match=r"weights that can't be|does not hold the weights its config"):
+        load(saved)
+    assert built == ["meta"]
 
 
 def test_a_failed_write_leaves_the_old_file_whole_and_no_rubbish(saved, monkeypatch):

@@ -187,3 +187,37 @@ def test_numbers_that_are_not_finite_are_refused(table, wrong):
     parts[table].flatten()[1] = wrong
     with pytest.raises(CheckpointError, match="not finite"):
         LRNN.from_tables(**parts, readout=Readout.linear(torch.eye(2), torch.zeros(2)))
+
+
+@pytest.mark.parametrize(
+    ("name", "weight", "reason"),
+    [
+        ("Wo1.bias", [1.0] * 9, "Wo1.bias is a list, no tensor"),
+        ("Wo1.bias", torch.zeros(9, device="meta"), "Wo1.bias is a tensor of layout torch.strided on meta, without"),
+        ("Wo1.weight", torch.zeros(9, 6).to_sparse(), "Wo1.weight is a tensor of layout torch.sparse_coo"),
+        (
+            "embedding.weight",
+            torch.zeros(1).expand(4, 10**9),
+            "embedding.weight has shape .* but entries are used twice",
+        ),
+        ("layers.0.a0", torch.zeros(1).expand(1, 10**11, 3), "layers.0.a0 has shape .* but entries are used twice"),
+    ],
+)
+def test_released_weights_that_are_not_there_entry_by_entry_are_refused(name, weight, reason):
+    with pytest.raises(CheckpointError, match=reason):
+        LRNN.from_released({**released(1), name: weight})
+
+
+def test_released_weights_of_other_sizes_build_nothing(monkeypatch):
+    weights = released(1)
+    weights["Wo1.bias"] = torch.zeros(100_000, dtype=torch.float64)
+    monkeypatch.setattr("fsa2lrnn.lrnn.foreign._new", None)
+    with pytest.raises(
+        CheckpointError, match=r"Wo1.weight has shape \(9, 6\) where the other weights ask for \(100000, 6"
+    ):
+        LRNN.from_released(weights)
+
+
+def test_names_that_are_no_weights_are_counted():
+    with pytest.raises(CheckpointError, match=r"x0 is no weight of the released code; .*; and 981 more. Expected"):
+        LRNN.from_released({**released(1), 3: torch.zeros(1)} | {f"x{i}": torch.zeros(1) for i in range(1_000)})

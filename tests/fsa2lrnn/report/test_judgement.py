@@ -32,7 +32,7 @@ def test_a_learned_model_before_all_judges(judged):
 def test_certificates_are_those_of_the_models(monkeypatch):
     monkeypatch.setattr(judging, "REPAIRS", judging.REPAIRS[:1])
     model, machine = load(MODELS / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
-    judgement = judge(model, machine, Budget(seconds=5, length=60, random_words=16), seconds=0.1)
+    judgement = judge(model, machine, Budget(seconds=5, length=60, random_words=16), work=1e6)
     check(judgement.certificate, model)
     (mended,) = judgement.mended
     check(mended.certificate, mended.repaired.model)

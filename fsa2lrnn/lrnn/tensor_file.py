@@ -1,0 +1,161 @@
+"""Tensors on disk: one safetensors file with its format, its version and a SHA-256 of the tensors in the metadata.
+
+No pickle. What a file holds is known before any of it is read: `TensorFile.shapes` are those of its header, so that a
+reader can compare them with what it expects and allocate nothing where they differ.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor, nn
+
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.reading import shown
+
+# Of the types that safetensors knows, those that models and optimisers of ours have.
+DTYPES = {
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "F32": torch.float32,
+    "F64": torch.float64,
+    "I64": torch.int64,
+    "U8": torch.uint8,
+}
+
+
+Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
+
+
+class Form(NamedTuple):
+    """A kind of file: the name of its format and the version that is written, the only one that is read."""
+
+    name: str
+    version: int
+
+
+class TensorFile(NamedTuple):
+    """An open file whose header was read: texts by name, the shape and the type of each tensor."""
+
+    metadata: dict[str, str]
+    shapes: Shapes
+    path: Path
+    source: Any
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors, on the CPU. Raises `CheckpointError` if they do not match their checksum."""
+        tensors = {name: self.source.get_tensor(name) for name in self.shapes}
+        if self.metadata.get("sha256") != _digest(tensors):
+            raise CheckpointError(
+                f"{self.path} is damaged: its tensors do not match their checksum; save the model again"
+            )
+        return tensors
+
+
+def write_tensors(path: Path, form: Form, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+    """Write a file, atomically; equal tensors give equal bytes. Raises `OSError`."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    header = {"format": form.name, "version": str(form.version), **metadata, "sha256": _digest(plain)}
+    write_atomically(path, _in_order(to_bytes(plain, header)))
+
+
+def _in_order(content: bytes) -> bytes:
+    """The same file with its metadata sorted: safetensors writes them in an order that changes from process to process.
+
+    The header, JSON padded with blanks, stands behind its length; tensors are found relative to its end.
+    """
+    size = int.from_bytes(content[:8], "little")
+    header: dict[str, Any] = json.loads(content[8 : 8 + size])
+    header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+    text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text + content[8 + size :]
+
+
+@contextmanager
+def open_tensors(path: Path, form: Form) -> Iterator[TensorFile]:
+    """The file at `path`, if it is of this format and version.
+
+    Raises `CheckpointError` for one that is missing, damaged, foreign or newer, within the `with` too.
+    """
+    if not path.is_file():
+        raise CheckpointError(f"no such file: {path}")
+    try:
+        with safe_open(path, framework="pt") as source:
+            metadata = source.metadata() or {}
+            _check_header(path, metadata, form)
+            shapes = {name: _shape(path, name, source.get_slice(name)) for name in source.keys()}  # noqa: SIM118
+            yield TensorFile(metadata, shapes, path, source)
+    except (SafetensorError, OSError) as error:
+        raise CheckpointError(
+            f"{path} is damaged or no safetensors file ({str(error)[:200]}): save the model again"
+        ) from error
+
+
+def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
+    """The shapes and dtypes of the state dict of what `make` makes, found without any weights.
+
+    Raises `CheckpointError` for sizes of which no tensor can be.
+    """
+    try:
+        with torch.device("meta"):
+            model = make()
+    except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the configuration asks for weights that can't be ({str(error)[:200]})") from error
+    return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
+
+
+def check_shapes(origin: str, wanted: Shapes, found: Shapes) -> None:
+    """Raises `CheckpointError` unless tensors are as a configuration wants them, floats of any one dtype."""
+    faults = [f"{name} is missing" for name in wanted if name not in found]
+    faults += [f"{shown(name)[1:-1]} is unknown" for name in found if name not in wanted]
+    for name, (shape, dtype) in wanted.items():
+        there, kind = found.get(name, (shape, dtype))
+        if there != shape:
+            faults.append(f"{name} has shape {there} in place of {shape}")
+        if kind != dtype and not (kind.is_floating_point and dtype.is_floating_point):
+            faults.append(f"{name} is of {kind} in place of {dtype}")
+    floats = {kind for _, kind in found.values() if kind.is_floating_point}
+    if len(floats) != 1:
+        faults.append(f"its floating-point types are {sorted(map(str, floats))}, not one")
+    if faults:
+        raise CheckpointError(f"{origin} does not hold the weights its configuration asks for: {'; '.join(faults[:5])}")
+
+
+def _shape(path: Path, name: str, header: Any) -> tuple[tuple[int, ...], torch.dtype]:
+    if header.get_dtype() not in DTYPES:
+        raise CheckpointError(
+            f"{path}: {shown(name)} is of type {header.get_dtype()}, which no file of ours has: save the model again"
+        )
+    return tuple(header.get_shape()), DTYPES[header.get_dtype()]
+
+
+def _check_header(path: Path, metadata: Mapping[str, str], form: Form) -> None:
+    if metadata.get("format") != form.name:
+        raise CheckpointError(
+            f"{path} is a safetensors file of another program (format {shown(metadata.get('format'))}, not "
+            f"{form.name!r}): fsa2lrnn loads the files that it saved"
+        )
+    if metadata.get("version") != str(form.version):
+        raise CheckpointError(
+            f"{path} is of format version {shown(metadata.get('version', ''))}, and this fsa2lrnn reads up to "
+            f"{form.version}: update fsa2lrnn"
+        )
+
+
+def _digest(tensors: Mapping[str, Tensor]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+"""Tensors on disk: what a header says is known before anything is read, and every other file is refused by name."""
+
+import json
+
+import pytest
+import torch
+from safetensors.torch import save_file
+from torch import nn
+
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, state_shapes, write_tensors
+
+FORM = Form("a-format", 3)
+TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.tensor(7), "c": torch.zeros(0, 4, dtype=torch.uint8)}
+
+
+@pytest.fixture
+def path(tmp_path):
+    write_tensors(tmp_path / "t", FORM, TENSORS, {"note": "é"})
+    return tmp_path / "t"
+
+
+def read(path, form=FORM):
+    with open_tensors(path, form) as file:
+        return file.metadata, file.shapes, file.tensors()
+
+
+def test_what_is_written_comes_back(path):
+    metadata, shapes, tensors = read(path)
+    assert {name: metadata[name] for name in ("format", "version", "note")} == {
+        "format": "a-format", "version": "3", "note": "é",
+    }  # fmt: skip
+    assert shapes == {
+        "a": ((), torch.int64), "b": ((2, 3), torch.float32), "c": ((0, 4), torch.uint8),
+    }  # fmt: skip
+    assert all(torch.equal(tensors[name], TENSORS[name]) for name in TENSORS)
+
+
+def test_equal_tensors_give_equal_bytes(path, tmp_path):
+    write_tensors(tmp_path / "again", FORM, dict(reversed(TENSORS.items())), {"note": "é"})
+    assert (tmp_path / "again").read_bytes() == path.read_bytes()
+
+
+def test_strided_and_shared_tensors_are_written_as_they_look(tmp_path):
+    both = torch.arange(4.0).reshape(2, 2)
+    write_tensors(tmp_path / "t", FORM, {"x": both, "y": both.T, "z": both.clone().expand(3, 2, 2)}, {})
+    assert torch.equal(read(tmp_path / "t")[2]["y"], both.T)
+
+
+@pytest.mark.parametrize(
+    ("form", "reason"),
+    [
+        (Form("other", 3), r"a safetensors file of another program \(format 'a-format', not 'other'\)"),
+        (Form("a-format", 2), "is of format version '3', and this fsa2lrnn reads up to 2: update fsa2lrnn"),
+        (Form("a-format", 30), "is of format version '3', and this fsa2lrnn reads up to 30"),
+    ],
+)
+def test_other_formats_and_versions_are_named(path, form, reason):
+    with pytest.raises(CheckpointError, match=reason):
+        read(path, form)
+
+
+def test_a_flipped_bit_is_found_when_tensors_are_read(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with open_tensors(path, FORM) as file:
+        assert file.shapes["b"][0] == (2, 3)
+        with pytest.raises(CheckpointError, match="t is damaged: its tensors do not match their checksum"):
+            file.tensors()
+
+
+def header_with(path, change):
+    content = path.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[8 + size :])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda h: h["b"].update(shape=[2**62, 2**62]),
+        lambda h: h["b"].update(shape=[10**11]),
+        lambda h: h["b"].update(shape=[-1]),
+        lambda h: h["b"].update(data_offsets=[0, 2**60]),
+        lambda h: h["b"].update(dtype="F128"),
+        lambda h: h.update(d={"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}),
+        lambda h: h["__metadata__"].update(version=3),
+    ],
+)
+def test_headers_that_say_more_than_there_is_are_refused(path, change):
+    header_with(path, change)
+    with pytest.raises(CheckpointError, match="t is damaged or no safetensors file"):
+        read(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00" * 8, b"\xff" * 16, (1 << 40).to_bytes(8, "little") + b"{}"])
+def test_other_bytes_are_refused(path, content):
+    path.write_bytes(content)
+    with pytest.raises(CheckpointError, match="t is damaged or no safetensors file"):
+        read(path)
+
+
+def test_what_is_no_file_is_named(tmp_path):
+    for path in (tmp_path, tmp_path / "nothing"):
+        with pytest.raises(CheckpointError, match="no such file"):
+            read(path)
+
+
+def test_types_that_no_file_of_ours_has(tmp_path):
+    save_file({"x": torch.zeros(2, dtype=torch.complex64)}, tmp_path / "t", {"format": "a-format", "version": "3"})
+    with pytest.raises(CheckpointError, match="t: 'x' is of type C64, which no file of ours has"):
+        read(tmp_path / "t")
+
+
+def test_shapes_are_found_without_weights():
+    shapes = state_shapes(lambda: nn.Linear(1 << 31, 1 << 20))
+    assert shapes == {"weight": ((1 << 20, 1 << 31), torch.float32), "bias": ((1 << 20,), torch.float32)}
+    with pytest.raises(CheckpointError, match="asks for weights that can't be"):
+        state_shapes(lambda: nn.Linear(1 << 62, 1 << 62))
+
+
+def test_shapes_and_types_are_compared_by_name():
+    wanted = {"a": ((2,), torch.float32), "b": ((3,), torch.int64), "c": ((), torch.float32)}
+    half = {"a": ((2,), torch.float16), "b": ((3,), torch.int64), "c": ((), torch.float16)}
+    check_shapes("t", wanted, half)
+    found = {"a": ((4,), torch.float64), "b": ((3,), torch.float64), "d": ((), torch.float32)}
+    with pytest.raises(CheckpointError) as caught:
+        check_shapes("t", wanted, found)
+    for fault in (
+        "c is missing",
+        "d is unknown",
+        "a has shape (4,) in place of (2,)",
+        "b is of torch.float64 in place",
+    ):
+        assert fault in str(caught.value)
