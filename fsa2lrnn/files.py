@@ -1,11 +1,24 @@
-"""Files that are written whole or not at all, so that a crash or a full disk leaves the old one as it was."""
+"""Files that are written whole or not at all, so that a crash or a full disk leaves the old one as it was.
+
+What is being written is a hidden file beside it, locked by the process that writes. A process that is killed leaves it
+there without the lock, and so the next one that writes tells it from a file under way, and removes it.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+LOCK = ".lock"
+_UNDER_WAY = ".fsa2lrnn-part"
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def check_file(path: Path) -> None:
@@ -32,26 +45,96 @@ def _check_place(path: Path) -> None:
 
 def _try(folder: Path, prefix: str) -> None:
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=_UNDER_WAY)
     except OSError as error:
         raise OSError(error.errno, f"can't be written in ({error.strerror}), choose another", str(folder)) from None
     os.close(handle)
-    Path(temporary).unlink()
+    Path(temporary).unlink(missing_ok=True)
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: written beside it, flushed to disk, then moved into place. Raises `OSError`."""
+    """Put `content` at `path`: written beside it, flushed to disk, then moved into place.
+
+    Raises `OSError` naming `path`, which is then as it was.
+    """
     _check_place(path)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    remove_leftovers(path.parent, path.name)
+    temporary = None
     try:
+        handle, temporary = _begin(path)
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(temporary).chmod(0o666 & ~umask)  # mkstemp makes files that only their owner reads
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+            umask = os.umask(0)
+            os.umask(umask)
+            temporary.chmod(0o666 & ~umask)  # mkstemp makes files that only their owner reads
+            temporary.replace(path)  # before the lock ends with the file
+    except BaseException as error:
+        if temporary is not None:
+            temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            remedy = ", make room and call again" if error.errno in _FULL else ""
+            raise OSError(error.errno, f"{error.strerror}; what was here before is whole{remedy}", str(path)) from error
         raise
+
+
+def remove_leftovers(folder: Path, name: str | None = None) -> None:
+    """Remove what killed processes left of a file of that name, or of any file of the folder."""
+    with os.scandir(folder) as entries:
+        found = [
+            entry
+            for entry in entries
+            if entry.name.startswith("." if name is None else f".{name}.") and entry.name.endswith(_UNDER_WAY)
+        ]
+    for entry in found:
+        with suppress(OSError), Path(entry.path).open("rb") as file:  # removed by another, or being written
+            _lock(file.fileno(), wait=False)
+            Path(entry.path).unlink(missing_ok=True)
+
+
+@contextmanager
+def alone(folder: Path, work: str) -> Iterator[None]:
+    """At work in a folder where no other process is, and without what killed ones left there.
+
+    The lock ends with the process, however that ends. Raises `UnsupportedFormat` if another process has it, `OSError`
+    where files can't be locked.
+
+    Args:
+        work: "sweep" or "run", for the message.
+    """
+    path = folder / LOCK
+    with path.open("w") as file:
+        try:
+            _lock(file.fileno(), wait=False)
+        except BlockingIOError as error:
+            raise UnsupportedFormat(
+                f"another {work} is at work in {folder}: wait for it, or give another folder"
+            ) from error
+        except OSError as error:
+            raise OSError(error.errno, f"no lock to be had ({error.strerror}), give another disk", str(path)) from error
+        remove_leftovers(folder)
+        yield
+
+
+def _begin(path: Path) -> tuple[int, Path]:
+    """A new locked file beside `path`, open for writing."""
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNDER_WAY)
+        with suppress(OSError):  # a file system without locks: nothing is removed there
+            _lock(handle, wait=True)
+        if Path(temporary).exists():  # else it was taken for a leftover before it was locked
+            return handle, Path(temporary)
+        os.close(handle)
+
+
+def _lock(handle: int, wait: bool) -> None:
+    """Lock an open file until it is closed.
+
+    Raises `BlockingIOError` where another process has it locked, `OSError` where there are no locks.
+    """
+    if sys.platform == "win32":
+        raise OSError(errno.ENOLCK, "no locks on Windows")
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))

@@ -1,4 +1,4 @@
-"""Files that others may have written: JSON of bounded depth, and values of the types that data classes declare.
+"""Files that others may have written: JSON and TOML of bounded depth, and values of the types that classes declare.
 
 Every reader of ours goes through here. What it then builds is bounded by what the file holds, or by a limit that the
 reader states; and whatever a file holds, the answer is a value or an `UnsupportedFormat` that says what is wrong.
@@ -75,6 +75,23 @@ def parse_json(text: str | bytes, origin: str) -> Any:
     return value
 
 
+def parse_toml(text: str, origin: str) -> dict[str, Any]:
+    """The table of a TOML text, at most `MAX_DEPTH` deep.
+
+    Raises `UnsupportedFormat` naming `origin` and what is wrong there.
+    """
+    import tomllib
+
+    try:
+        value = tomllib.loads(text)
+    except RecursionError:
+        _refuse_depth(origin)
+    except ValueError as fault:  # of the syntax, or an integer of more than 4,300 digits
+        raise UnsupportedFormat(f"{origin}: {str(fault)[:200]}: mend the TOML") from None
+    _check_depth(value, origin)
+    return value
+
+
 class _NotOurs(ValueError):
     """What JSON allows, or Python reads, and no writer of ours writes."""
 
@@ -104,10 +121,16 @@ def _check_depth(value: Any, origin: str) -> None:
 
 
 def _refuse_depth(origin: str) -> NoReturn:
-    raise UnsupportedFormat(f"{origin}: the JSON is nested deeper than {MAX_DEPTH}: no file of ours is; write it again")
+    raise UnsupportedFormat(f"{origin}: nested deeper than {MAX_DEPTH}, and no file of ours is: write it again")
 
 
-def read(kind: type[T], value: Any, where: str, decoders: Mapping[Any, Decoder] | None = None) -> T:
+def read(
+    kind: type[T],
+    value: Any,
+    where: str,
+    decoders: Mapping[Any, Decoder] | None = None,
+    pass_over: bool = False,
+) -> T:
     """A JSON value as a type says that it is written: whole and finite numbers, truth values, texts, null, lists as
     tuples of one kind, objects as dictionaries or data classes, and unions of these.
 
@@ -118,6 +141,7 @@ def read(kind: type[T], value: Any, where: str, decoders: Mapping[Any, Decoder] 
         kind: a type or an annotation; `float` takes whole numbers too.
         where: what the value is called in messages.
         decoders: how values of other types are read.
+        pass_over: whether fields that a data class does not have are passed over.
 
     Raises:
         UnsupportedFormat: naming up to five values that do not fit; or as the class itself does.
@@ -126,7 +150,7 @@ def read(kind: type[T], value: Any, where: str, decoders: Mapping[Any, Decoder] 
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
     BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4)
     """
-    reader = _Reader(decoders or {}, from_json=True)
+    reader = _Reader(decoders or {}, from_json=True, pass_over=pass_over)
     found = reader.read(kind, value, where)
     reader.finish()
     return found
@@ -134,7 +158,7 @@ def read(kind: type[T], value: Any, where: str, decoders: Mapping[Any, Decoder] 
 
 def check_fields(data: Any) -> None:
     """For `__post_init__`: raises `UnsupportedFormat` unless each field of a data class is of its annotated type."""
-    reader = _Reader({}, from_json=False)
+    reader = _Reader({}, from_json=False, pass_over=False)
     for name, kind in _hints(type(data)).items():
         reader.read(kind, getattr(data, name), name)
     reader.finish()
@@ -148,8 +172,8 @@ def shown(value: object) -> str:
 class _Reader:
     """Reads values and collects what does not fit."""
 
-    def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool) -> None:
-        self._decoders, self._from_json = decoders, from_json
+    def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:
+        self._decoders, self._from_json, self._pass_over = decoders, from_json, pass_over
         self._faults: list[str] = []
         self._more = 0
 
@@ -207,7 +231,7 @@ class _Reader:
 
     def _read_fields(self, kind: Any, value: dict[str, Any], where: str) -> Any:
         hints, before, found = _hints(kind), len(self._faults) + self._more, dict[str, Any]()
-        for name in [name for name in value if name not in hints]:
+        for name in [name for name in value if name not in hints and not self._pass_over]:
             self._add(f"{where}.{shown(name)[1:-1]} is not known: remove it")
         for field in fields(kind):
             if field.name in value:

@@ -15,7 +15,7 @@ MAY_IMPORT = {
     "fsa2lrnn": set(),  # the door: its imports are loaded at first use
     "fsa2lrnn.errors": set(),
     "fsa2lrnn.extras": {"errors"},
-    "fsa2lrnn.files": set(),
+    "fsa2lrnn.files": {"errors"},
     "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.reading": {"errors"},
     "fsa2lrnn.rows": set(),

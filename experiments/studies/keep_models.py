@@ -22,6 +22,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training import seeds
+from fsa2lrnn.training.results import read_result
 from fsa2lrnn.training.run_folder import MODEL, SETTINGS
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.versions import versions
@@ -55,10 +56,10 @@ def _facts(run: Path) -> dict[str, Any]:
     path = run / seeds.RESULT
     if not path.is_file():
         raise CheckpointError(f"{run} has no {seeds.RESULT}: only runs that have ended are kept; train until then")
-    result = json.loads(path.read_text("utf-8"))
+    result = read_result(path)
     if "last_checkpoint" not in result:
         raise CheckpointError(f"{run}: the run was {result['end']}: only runs that have ended are kept; train on")
-    settings = Settings.from_json((run / SETTINGS).read_text("utf-8"))
+    settings = Settings.from_json((run / SETTINGS).read_bytes())
     return {
         "task": settings.task,
         "seed": settings.seed,

@@ -26,6 +26,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.report.judgement import REPAIRS, judge
+from fsa2lrnn.training.results import Kept, read_result
 
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
@@ -71,7 +72,7 @@ def known() -> dict[str, Any]:
 
 def judged(path: Path) -> dict[str, Any]:
     """One row: how the model came about, and what the judges say."""
-    origin = json.loads(path.with_suffix(".json").read_text("utf-8"))
+    origin = read_result(path.with_suffix(".json"), Kept)
     found = judge(load(path), MooreMachine.from_source(origin["task"]), ignore="lacked").to_json()
     names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
     return {name: origin[name] for name in names} | found

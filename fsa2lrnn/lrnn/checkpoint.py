@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
+import torch
+
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, state_shapes, write_tensors
+from fsa2lrnn.lrnn.tensor_file import Form, Shapes, check_shapes, open_tensors, state_shapes, write_tensors
 from fsa2lrnn.reading import parse_json
 
 FORM = Form("fsa2lrnn-model", 1)
@@ -34,11 +36,27 @@ def load(path: str | Path) -> LRNN:
     path = Path(path)
     with open_tensors(path, FORM) as file:
         config = _config(path, file.metadata)
-        check_shapes(str(path), state_shapes(lambda: LRNN(config)), file.shapes)
+        dtype = _one_float(path, file.shapes)
+        wanted = {
+            name: (shape, dtype if kind.is_floating_point else kind)
+            for name, (shape, kind) in state_shapes(lambda: LRNN(config)).items()
+        }
+        check_shapes(str(path), wanted, file.shapes)
         tensors = file.tensors()
-    model = LRNN(config).to(next(t.dtype for t in tensors.values() if t.is_floating_point()))
+    model = LRNN(config).to(dtype)
     model.load_state_dict(tensors)
     return model
+
+
+def _one_float(path: Path, shapes: Shapes) -> torch.dtype:
+    """The floating-point type that a model computes in."""
+    kinds = {kind for _, kind in shapes.values() if kind.is_floating_point}
+    if len(kinds) != 1:
+        raise CheckpointError(
+            f"{path} does not hold the weights its configuration asks for: its floating-point types are "
+            f"{sorted(map(str, kinds))}, not one"
+        )
+    return kinds.pop()
 
 
 def _config(path: Path, metadata: Mapping[str, str]) -> LRNNConfig:

@@ -9,9 +9,9 @@ from typing import Any, cast
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.connection import CONNECTIONS, stream_widths
-from fsa2lrnn.lrnn.layers import LAYERS, Columns, LayerConfig, name_of
+from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
 from fsa2lrnn.lrnn.normalise import RULES
-from fsa2lrnn.reading import read, shown
+from fsa2lrnn.reading import read
 
 MAX_LAYERS = 256  # a file of some bytes can ask for millions
 
@@ -135,14 +135,8 @@ def _symbol(value: Any, where: str) -> Hashable:
 
 def _layer(value: Any, where: str) -> LayerConfig:
     rest = dict(cast("dict[str, Any]", value)) if isinstance(value, dict) else {}
-    kind = rest.pop("kind", None)
-    if not isinstance(kind, str) or kind not in LAYERS:
-        raise UnsupportedFormat(f"{where}: {_unknown(kind)}")
-    return read(LAYERS[kind].Config, rest, where)
-
-
-def _unknown(kind: object) -> str:
-    """A file is never a reason to import a module: who wants a layer of their own names it."""
-    known = f"layer kind {shown(kind)} is not known: one of {', '.join(LAYERS)}"
-    hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({kind!r}) or --layer {kind}"
-    return known + (hint if isinstance(kind, str) and ":" in kind else "")
+    try:
+        kind = layer_in_file(rest.pop("kind", None))
+    except UnsupportedFormat as error:
+        raise UnsupportedFormat(f"{where}: {error}") from None
+    return read(kind.Config, rest, where)

@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.lrnn.layers import layer_in_file
+from fsa2lrnn.reading import parse_json, parse_toml, shown
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import Settings, preset
 
 Changes = Mapping[str, Any]  # of settings, by name
+
+MAX_BYTES = 1 << 20  # of a file
+_FAULTS_SHOWN = 100
+MAX_RUNS = 10_000  # four short lists can ask for billions
 
 # All as wide as the paper's networks, 64. The released rule divides a block of 1 by zero: diagonal layers are clipped.
 NETWORKS: dict[str, Changes] = {
@@ -112,7 +117,9 @@ class Sweep:
     def __post_init__(self) -> None:
         axes = {name: getattr(self, name) for name in ("tasks", "networks", "settings", "seeds")}
         faults = [f"{name} is empty: give at least one" for name, values in axes.items() if not values]
-        faults += [f"{name} = {list(x)}: each may occur once" for name, x in axes.items() if len(set(x)) < len(x)]
+        faults += [
+            f"{name} = {shown(list(x))}: each may occur once" for name, x in axes.items() if len(set(x)) < len(x)
+        ]
         for (network, of_network), (name, changes) in product(self.networks.items(), self.settings.items()):
             if both := sorted(of_network.keys() & changes.keys()):
                 faults.append(
@@ -120,6 +127,8 @@ class Sweep:
                 )
             if taken := sorted({"task", "seed"} & (of_network.keys() | changes.keys())):
                 faults.append(f"{network!r} with {name!r} changes {', '.join(taken)}: those are axes of their own")
+        if (runs := prod(map(len, axes.values()))) > MAX_RUNS:
+            faults.append(f"{runs:,} runs: at most {MAX_RUNS:,} are a sweep, split it")
         if not faults:
             faults = self._faults_of_trials()
         if faults:
@@ -148,6 +157,8 @@ class Sweep:
                 self._trial(task, network, setting, seed).settings.network(machines[task].alphabet, outputs)
             except UnsupportedFormat as error:
                 faults.append(f"network {network!r} with setting {setting!r}: {error}")
+                if len(faults) == _FAULTS_SHOWN:
+                    return faults
         return faults
 
     @classmethod
@@ -159,7 +170,7 @@ class Sweep:
         """
         faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
         faults += [
-            f"{name} = {values[name]!r}: give {wanted}"
+            f"{name} = {shown(values[name])}: give {wanted}"
             for name, (wanted, fits) in _FIELDS.items()
             if name in values and not fits(values[name])
         ]
@@ -186,14 +197,24 @@ class Sweep:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a .json or .toml file holds. Raises `UnsupportedFormat` if it is neither, or no table; `OSError`."""
-    readers = {".json": json.loads, ".toml": tomllib.loads}
+    """What a .json or .toml file holds, whose layers must be known already.
+
+    Raises `UnsupportedFormat` if it is neither, no table, or too large; `OSError`.
+    """
+    readers: dict[str, Callable[[str, str], Any]] = {".json": parse_json, ".toml": parse_toml}
     if path.suffix not in readers:
         raise UnsupportedFormat(f"{path} ends in {path.suffix or 'nothing'}: a sweep is a .json or a .toml file")
+    if (size := path.stat().st_size) > MAX_BYTES:
+        raise UnsupportedFormat(f"{path} has {size:,} bytes, and at most {MAX_BYTES:,} are a sweep: split it")
     try:
-        values = readers[path.suffix](path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        values = readers[path.suffix](path.read_text(encoding="utf-8"), "the text")
+    except (UnsupportedFormat, UnicodeDecodeError) as error:
         raise UnsupportedFormat(f"{path} can't be read ({error}): give a {path.suffix[1:].upper()} table") from error
     if not isinstance(values, dict):
         raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table of {', '.join(_FIELDS)}")
+    for name in ("networks", "settings"):
+        tables = values.get(name)
+        for changes in tables.values() if isinstance(tables, dict) else ():
+            if isinstance(changes, dict) and "layer" in changes:
+                layer_in_file(changes["layer"])
     return values

@@ -23,6 +23,7 @@ import torch
 
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.reading import shown
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
@@ -30,6 +31,7 @@ from fsa2lrnn.training.stacked import train_stacked
 from fsa2lrnn.training.train import Diverged, Outcome, Progress, Stop, train, use_threads
 
 RESULT = "result.json"
+_MOST = 10**12
 _JUDGING_SEED = 1 << 40  # apart from all seeds of training
 _POLL_SECONDS = 0.2
 
@@ -63,6 +65,8 @@ class Plan:
             raise UnsupportedFormat(
                 f"lengths {self.lengths}, {self.n_words} words, {self.letters} letters a length: all must be at least 1"
             )
+        if (most := max(*self.lengths, self.n_words, self.letters, 1)) > _MOST:
+            raise UnsupportedFormat(f"{shown(most)} words or letters are too many to be meant: at most {_MOST:,} are")
 
 
 def run_seeds(

@@ -13,8 +13,10 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_named
+from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
+from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
+from fsa2lrnn.lrnn.layers.base import MAX_WIDTH
+from fsa2lrnn.reading import MAX_WHOLE, parse_json, shown
 from fsa2lrnn.training.data import SAMPLERS
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -26,6 +28,13 @@ _WHOLE = (
     "embedding_dim", "block", "heads", "layers", "batch", "length", "steps", "test_length", "test_words",
     "evaluate_every", "threads",
 )  # fmt: skip
+_MOST = {"embedding_dim": MAX_WIDTH, "block": MAX_WIDTH, "heads": MAX_WIDTH, "layers": MAX_LAYERS, "threads": 1 << 10}
+_MOST_WHOLE = 10**9
+_TEXTS = (
+    "task", "sampler", "layer", "normalisation", "connection", "init", "optimiser", "schedule", "dtype", "device",
+    "precision",
+)  # fmt: skip
+_FLAGS = ("layer_norm", "token_shift", "compile")
 
 
 @dataclass(frozen=True)
@@ -95,6 +104,10 @@ class Settings:
     threads: int = 1
 
     def __post_init__(self) -> None:
+        faults = [f"{name} = {self._shown(name)} must be text" for name in _TEXTS if not self._is(name, str)]
+        faults += [f"{name} = {self._shown(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
+        if faults:
+            raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
         known = {
             "sampler": SAMPLERS,
             "optimiser": OPTIMISERS,
@@ -104,31 +117,14 @@ class Settings:
             "init": INITS,
         }
         faults = [
-            f"{name} = {getattr(self, name)!r} is none of {', '.join(values)}"
+            f"{name} = {self._shown(name)} is none of {', '.join(values)}"
             for name, values in known.items()
             if getattr(self, name) not in values
         ]
-        faults += [
-            f"{name} = {getattr(self, name)!r} must be a whole number of at least 1"
-            for name in _WHOLE
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1
-        ]
+        faults += self._faults_of_numbers()
         faults += self._faults_of_layer()
-        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
-            faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
-        ranges: dict[str, tuple[Callable[[float], bool], str]] = {
-            "learning_rate": (lambda x: 0 < x < math.inf, "a number above 0"),
-            "weight_decay": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
-            "noise": (lambda x: 0 <= x < math.inf, "a number of at least 0"),
-            "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
-            "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
-        }
-        for name, (fits, wanted) in ranges.items():
-            value = getattr(self, name)
-            if not (value is None and "None" in wanted) and not (_is_number(value) and fits(value)):
-                faults.append(f"{name} = {value!r} must be {wanted}")
         if self.device.partition(":")[0] not in ("cpu", "cuda"):
-            faults.append(f"device = {self.device!r} is none of cpu, cuda, cuda:N")
+            faults.append(f"device = {self._shown('device')} is none of cpu, cuda, cuda:N")
         if self.noise and self.init == "random":
             faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
         if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
@@ -136,10 +132,38 @@ class Settings:
                 f"precision = 'mixed' with device = {self.device!r} and dtype = {self.dtype!r}: it is for float32 on a "
                 "GPU, take 'full'"
             )
-        if type(self.compile) is not bool:
-            faults.append(f"compile = {self.compile!r} must be true or false")
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
+
+    def _is(self, name: str, kind: type) -> bool:
+        return isinstance(getattr(self, name), kind)
+
+    def _shown(self, name: str) -> str:
+        return shown(getattr(self, name))
+
+    def _faults_of_numbers(self) -> list[str]:
+        faults: list[str] = []
+        for name in _WHOLE:
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                faults.append(f"{name} = {shown(value)} must be a whole number of at least 1")
+            elif value > (most := _MOST.get(name, _MOST_WHOLE)):
+                faults.append(f"{name} = {shown(value)} is too large to be meant: at most {most:,} is taken")
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
+            faults.append(f"seed = {self._shown('seed')} must be a whole number from 0 to 2³² − 1")
+        ranges: dict[str, tuple[Callable[[float], bool], str]] = {
+            "p": (lambda x: x >= 1, "a number of at least 1"),
+            "learning_rate": (lambda x: x > 0, "a number above 0"),
+            "weight_decay": (lambda x: x >= 0, "a number of at least 0"),
+            "noise": (lambda x: x >= 0, "a number of at least 0"),
+            "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
+            "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
+        }
+        for name, (fits, wanted) in ranges.items():
+            value = getattr(self, name)
+            if not (value is None and "None" in wanted) and not (_is_number(value) and fits(value)):
+                faults.append(f"{name} = {shown(value)} must be {wanted}")
+        return faults
 
     def __hash__(self) -> int:
         return hash(self.to_json())  # options are a dictionary
@@ -154,10 +178,14 @@ class Settings:
 
     def _faults_of_layer(self) -> list[str]:
         try:
-            kind = layer_named(self.layer)
-            kind.Config.refuse_unknown(self.options)
+            layer_named(self.layer).Config.refuse_unknown(self.options)
+            json.dumps(dict(self.options))
+            if self._is("heads", int) and self._is("block", int):
+                Shape(self.heads, self.block)
         except UnsupportedFormat as error:
             return [str(error)]
+        except (TypeError, ValueError):  # dates of a TOML file, for one
+            return [f"options = {self._shown('options')} must be a table of what JSON holds"]
         return []
 
     @property
@@ -191,23 +219,34 @@ class Settings:
         return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
-    def from_json(cls, text: str) -> Settings:
-        """Inverse of `to_json`. Raises `UnsupportedFormat` naming what is unknown, missing or out of range."""
+    def from_json(cls, text: str | bytes) -> Settings:
+        """Inverse of `to_json`, for the layers that are known already.
+
+        Raises `UnsupportedFormat` naming what is unknown, missing or out of range.
+        """
+        names = [field.name for field in fields(cls)]
+        remedy = f"give a JSON object of {', '.join(names)}"
         try:
-            values: dict[str, Any] = json.loads(text)
+            values = parse_json(text, "the text")
+            if not isinstance(values, dict):
+                raise UnsupportedFormat(f"{shown(values)} is no object")
             if "factors" in values:  # files of version 0.1
                 factors = values.pop("factors")
                 values |= {"layer": "householder", "options": {"factors": factors}} if factors else {}
-            return cls(**values)
-        except (ValueError, TypeError) as error:
-            if isinstance(error, UnsupportedFormat):
-                raise
-            names = ", ".join(field.name for field in fields(cls))
-            raise UnsupportedFormat(f"settings can't be read ({error}): give a JSON object of {names}") from error
+            if unknown := [name for name in values if name not in names]:
+                raise UnsupportedFormat(f"{shown(unknown[0])[1:-1]}: no such setting")
+            if "task" not in values:
+                raise UnsupportedFormat("task is missing")
+            layer_in_file(values.get("layer", cls.layer))
+        except UnsupportedFormat as error:
+            raise UnsupportedFormat(f"settings can't be read ({error}): {remedy}") from error
+        return cls(**values)
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    if type(value) is int:
+        return abs(value) <= MAX_WHOLE
+    return isinstance(value, float) and math.isfinite(value)
 
 
 # The paper gives p, (b, h), the numbers of layers, 40,000 updates and the lengths; its released code the rest.
@@ -220,7 +259,7 @@ _QUICK: dict[str, Any] = {"learning_rate": 1e-3, "steps": 1_000, "test_length": 
 PRESETS = ("released", "quick")
 
 
-def preset(name: str, task: str, **changes: Any) -> Settings:
+def preset(name: str, task: str, /, **changes: Any) -> Settings:
     """Settings by name, with changes.
 
     - "released": the paper's and its released code's, one of three for Sum, EvenPair and ModArith; any other task gets
@@ -240,8 +279,8 @@ def preset(name: str, task: str, **changes: Any) -> Settings:
     options = {name: changes.pop(name) for name in taken if name in changes}
     if unknown := changes.keys() - {field.name for field in fields(Settings)}:
         raise UnsupportedFormat(_unknown_setting(sorted(unknown), changes.get("layer", Settings.layer)))
-    if options:
-        changes["options"] = {**changes.get("options", {}), **options}
+    if options and isinstance(given := changes.get("options", {}), Mapping):
+        changes["options"] = {**given, **options}
     found = re.match(r"task:\s*(\w+)", task)
     values = _RELEASED.get(found[1] if found else "", {}) if name == "released" else _QUICK
     return replace(Settings(task, **values), **changes)

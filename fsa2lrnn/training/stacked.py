@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.settings import Settings
@@ -56,7 +58,10 @@ def train_stacked(
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
     writers = [record_writer(folder) if tensorboard else None for _, folder in jobs]
     diverged: dict[int, Diverged] = {}
-    with use_threads(settings.threads), Stop() as stop:
+    with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
+        for _, folder in jobs:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(folder, "run"))
         runs = [Run(*job, resume) for job in jobs]
         losses = StackedLosses(runs[0].model.config, settings)
         reported = time.monotonic()

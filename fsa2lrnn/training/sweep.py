@@ -20,13 +20,11 @@ and 130 after Ctrl-C.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import statistics
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,10 +32,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.files import write_atomically
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.files import alone, write_atomically
 from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, serial
 from fsa2lrnn.training.grid import NETWORKS, Sweep, Trial, read
+from fsa2lrnn.training.results import Line, parse_result
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
@@ -56,12 +55,9 @@ class Ledger:
         """Raises `CheckpointError` naming a line that is no record."""
         self._path = path
         self._records: dict[str, Record] = {}
-        for i, line in enumerate(path.read_text(encoding="utf-8").splitlines() if path.exists() else [], start=1):
-            try:
-                record = json.loads(line)
-                self._records[record["folder"]] = record
-            except (ValueError, TypeError, KeyError) as error:
-                raise CheckpointError(f"{path}, line {i} is no result of a run: remove the line") from error
+        for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
+            record = parse_result(Line, line, f"{path}, line {i}")
+            self._records[record["folder"]] = record
 
     def find(self, trial: Trial) -> Record | None:
         """The record of a trial that was judged as this one is to be."""
@@ -196,7 +192,7 @@ def _main(given: argparse.Namespace) -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     stop = Stop()
     engine = serial(stop) if given.engine == "serial" else on_ray(stop, given.address, given.cpus)
-    with _alone(given.out), engine as run, stop:  # in this order: Ray takes SIGTERM for itself
+    with alone(given.out, "sweep"), engine as run, stop:  # in this order: Ray takes SIGTERM for itself
         records = run_sweep(sweep, given.out, run, stop, given.retries)
     cells = summary(sweep, records)
     write_atomically(given.out / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
@@ -245,19 +241,6 @@ def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
             except ValueError:
                 found[name][key.strip()] = value
     return found
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """No other sweep in the same folder; the lock ends with the process, however that ends."""
-    with (folder / ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise UnsupportedFormat(
-                f"another sweep is at work in {folder}: wait for it, or give another --out"
-            ) from error
-        yield
 
 
 if __name__ == "__main__":

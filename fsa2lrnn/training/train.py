@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -25,9 +25,11 @@ from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extras import require
+from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
@@ -78,13 +80,14 @@ def train(
 
     Raises:
         Diverged: naming the step, and the norms that grew; the last checkpoint stays.
-        UnsupportedFormat: if the settings don't fit the machine or the folder.
+        UnsupportedFormat: if the settings don't fit the machine or the folder, or another run is at work there.
         MissingPackage: if `tensorboard` is asked for and not installed.
         CheckpointError: if the folder's checkpoint can't be read.
     """
     folder = Path(folder)
     write = record_writer(folder) if tensorboard else None
-    with use_threads(settings.threads), Stop() as stop:
+    folder.mkdir(parents=True, exist_ok=True)
+    with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
         run = Run(settings, folder, resume)
         reported = time.monotonic()
         while not run.is_done and not stop.asked:
@@ -125,19 +128,6 @@ class _Look(NamedTuple):
     gradient_norm: float
 
 
-@dataclass
-class _Since:
-    """The steps since the last test: the sum of their losses, and their largest gradient norm."""
-
-    loss: float = 0.0
-    gradient_norm: float = 0.0
-    steps: int = 0
-
-    def add(self, look: _Look) -> None:
-        self.loss, self.steps = self.loss + look.loss, self.steps + 1
-        self.gradient_norm = max(self.gradient_norm, look.gradient_norm)
-
-
 class Run:
     """The state of training: what `checkpoint.bin` holds, and the clock."""
 
@@ -158,8 +148,8 @@ class Run:
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
         self.step, self.saved_step, self.records = 0, -1, []
-        self.since_test = _Since()
-        if (checkpoint := run_folder.prepare(folder, settings, resume)) is not None:
+        self.since_test = run_folder.Since()
+        if (checkpoint := run_folder.prepare(folder, settings, resume, self._shapes())) is not None:
             self._restore(checkpoint)
         self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
         self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
@@ -218,7 +208,9 @@ class Run:
             if not (math.isfinite(look.loss) and math.isfinite(look.gradient_norm)):
                 raise Diverged(self._explanation(look, tokens))
             self.last = look
-            self.since_test.add(look)
+            since = self.since_test
+            since.loss, since.steps = since.loss + look.loss, since.steps + 1
+            since.gradient_norm = max(since.gradient_norm, look.gradient_norm)
 
     def test_and_save(self) -> dict[str, Any]:
         """Test on fresh words, and write the record and a checkpoint."""
@@ -238,9 +230,9 @@ class Run:
         }
         self.records.append(record)
         self.last_weight_norm = record["weight_norm"]
-        self.since_test, self.busy, self.busy_steps = _Since(), 0.0, 0
+        self.since_test, self.busy, self.busy_steps = run_folder.Since(), 0.0, 0
         self.save()
-        run_folder.append_record(self.folder, record)
+        run_folder.write_records(self.folder, self.records)
         return record
 
     @property
@@ -254,15 +246,9 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint of finite weights."""
         self.look()
-        checkpoint = {
-            "step": self.step,
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "training": self.training.get_state(),
-            "testing": self.testing.get_state(),
-            "records": self.records,
-            "since_test": vars(self.since_test),
-        }
+        looks = tuple(run_folder.Look(**record) for record in self.records)
+        standing = run_folder.Standing(self.step, looks, self.since_test)
+        checkpoint = run_folder.Checkpoint(standing, self._tensors())
         run_folder.write_checkpoint(self.folder, self.model, checkpoint)
         self.saved_step, self.saved_at = self.step, time.monotonic()
 
@@ -282,13 +268,42 @@ class Run:
         end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
         return Outcome(end, self.step, self.model, self.words, self.records)
 
-    def _restore(self, checkpoint: dict[str, Any]) -> None:
-        self.model.load_state_dict(checkpoint["model"])
-        self.optimiser.load_state_dict(checkpoint["optimiser"])
-        self.training.set_state(checkpoint["training"])
-        self.testing.set_state(checkpoint["testing"])
-        self.step, self.records = checkpoint["step"], checkpoint["records"]
-        self.saved_step, self.since_test = self.step, _Since(**checkpoint["since_test"])
+    def _tensors(self) -> dict[str, Tensor]:
+        """What a checkpoint holds of the run."""
+        found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for i, state in self.optimiser.state_dict()["state"].items():
+            found |= {f"optimiser.{i}.{name}": tensor for name, tensor in state.items()}
+        return found | {"training": self.training.get_state(), "testing": self.testing.get_state()}
+
+    def _shapes(self) -> Shapes:
+        """The shapes of `_tensors` once a step was done: the optimiser then has averages of each weight."""
+        found = self._tensors()
+        for i, weight in enumerate(self.model.parameters()):
+            found |= {f"optimiser.{i}.step": torch.zeros(())}
+            found |= {f"optimiser.{i}.{name}": weight for name in ("exp_avg", "exp_avg_sq")}
+        return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in found.items()}
+
+    def _restore(self, checkpoint: run_folder.Checkpoint) -> None:
+        own = {"model": dict[str, Tensor](), "optimiser": dict[str, Tensor]()}
+        for name, tensor in checkpoint.tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind in own:
+                own[kind][rest] = tensor
+        self.model.load_state_dict(own["model"])
+        states: dict[int, dict[str, Tensor]] = {}
+        for name, tensor in own["optimiser"].items():
+            i, _, part = name.partition(".")
+            states.setdefault(int(i), {})[part] = tensor
+        self.optimiser.load_state_dict({"state": states, "param_groups": self.optimiser.state_dict()["param_groups"]})
+        try:
+            self.training.set_state(checkpoint.tensors["training"])
+            self.testing.set_state(checkpoint.tensors["testing"])
+        except RuntimeError as error:
+            raise CheckpointError(f"{self.folder}: random numbers can't be resumed ({error}): start afresh") from error
+        standing = checkpoint.standing
+        self.step, self.records = standing.step, [asdict(look) for look in standing.records]
+        self.saved_step, self.since_test = self.step, standing.since_test
+        run_folder.write_model(self.folder, self.model)  # a full disk may have left the one before
 
     def _explanation(self, look: _Look, tokens: Tensor | None) -> str:
         norms = {

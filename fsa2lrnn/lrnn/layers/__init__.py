@@ -15,6 +15,7 @@ from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
+from fsa2lrnn.reading import shown
 
 LAYERS: dict[str, type[Layer]] = {"block": BlockLayer, "householder": HouseholderLayer, "index": IndexLayer}
 
@@ -31,6 +32,18 @@ def layer_named(name: str) -> type[Layer]:
         raise UnsupportedFormat(
             f"layer {name!r} is not known: one of {', '.join(LAYERS)}, or module:Class for a layer of your own"
         )
+    return LAYERS[name]
+
+
+def layer_in_file(name: object) -> type[Layer]:
+    """The layer that a file names, one that is known already: a file is never a reason to import a module.
+
+    Raises `UnsupportedFormat` for any other, saying how one of your own is made known.
+    """
+    if not isinstance(name, str) or name not in LAYERS:
+        fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
+        hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --layer {name}"
+        raise UnsupportedFormat(fault + (hint if isinstance(name, str) and ":" in name else ""))
     return LAYERS[name]
 
 
@@ -82,6 +95,7 @@ __all__ = [
     "Layer",
     "LayerConfig",
     "Shape",
+    "layer_in_file",
     "layer_named",
     "name_of",
     "register",

@@ -18,7 +18,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.rounding import Rounded
 
-MAX_WIDTH = 1 << 20  # numbers in the state of a layer of blocks: a file of some bytes can ask for any
+MAX_WIDTH = 1 << 16  # numbers in the state of a layer of blocks: a file of some bytes can ask for any
 
 
 class Columns(NamedTuple):

@@ -178,7 +178,7 @@ def config_of(layer=None, **changes):
         (config_of({"value_hidden": True}), r"config.layers\[0\].value_hidden = True"),
         (config_of({"colour": 1}), r"config.layers\[0\].colour is not known"),
         (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 1,048,576"),
-        (lambda m: m.update(config="[" * 100_000), "the configuration: the JSON is nested deeper than 100"),
+        (lambda m: m.update(config="[" * 100_000), "the configuration: nested deeper than 100"),
         (lambda m: m.pop("config"), "it has none"),
         (lambda m: m.update(version="9" * 5_000), "of format version '9999.*', and this fsa2lrnn reads up to 1"),
         (lambda m: m.update(version="01"), "of format version '01'"),

@@ -91,6 +91,20 @@ def test_what_a_file_holds_is_checked_at_once():
         ({"preset": "slow"}, "preset 'slow' is not known: choose one of released, quick"),
         ({"seeds": [-1]}, "seed = -1 must be a whole number from 0"),
         ({"lengths": [0]}, "all must be at least 1"),
+        ({"lengths": [10**30]}, "1000.* words or letters are too many to be meant: at most 1,000,000,000,000 are"),
+        ({"settings": {"x": {"layers": 99_999_999_999}}}, "layers = 99999999999 is too large to be meant: at most 256"),
+        (
+            {"networks": {"x": {"heads": 99_999_999_999}}},
+            "heads = 99999999999 is too large to be meant: at most 65",
+        ),
+        (
+            {"networks": {"x": {"heads": 65_536, "block": 2}}},
+            "make a state of 131,072 numbers: at most 65,536",
+        ),
+        ({"settings": {"x": {"name": "y"}}}, "with setting 'x': name: no such setting"),
+        ({"settings": {"x": {"connection": ["chain"]}}}, r"connection = \['chain'\] must be text"),
+        ({"settings": {"x": {"options": [1]}}}, r"options = \[1\] must be a table of what JSON holds"),
+        ({"seeds": list(range(20_000))}, "160,000 runs: at most 10,000 are a sweep, split it"),
     ],
 )
 def test_what_does_not_fit_is_named(changes, message):
@@ -115,9 +129,16 @@ def test_both_kinds_of_file(tmp_path):
     ("name", "text", "message"),
     [
         ("s.yaml", "", "s.yaml ends in .yaml: a sweep is a .json or a .toml file"),
-        ("s.json", "{", r"s.json can't be read \(Expecting .*: give a JSON table"),
+        ("s.json", "{", r"s.json can't be read \(.*: Expecting .*: give a JSON table"),
         ("s.toml", "x", r"s.toml can't be read \(.*: give a TOML table"),
         ("s.json", "[1]", "s.json holds a list: give a table of tasks, networks"),
+        ("s.json", "[" * 100_000, r"s.json can't be read \(the text: nested deeper than 100"),
+        ("s.toml", "a = " + "[" * 5_000 + "]" * 5_000, r"s.toml can't be read \(the text: nested deeper than 100"),
+        ("s.toml", ".".join(["a"] * 5_000) + " = 1", r"s.toml can't be read \(the text: nested deeper than 100"),
+        ("s.toml", "a = " + "9" * 5_000, "s.toml can't be read .*: mend the TOML"),
+        ("s.toml", "# " + "-" * (1 << 20), "s.toml has 1,048,578 bytes, and at most 1,048,576 are a sweep: split it"),
+        ("s.toml", '[networks.mine]\nlayer = "os:path"', "layer kind 'os:path' is not known: .* is made known first"),
+        ("s.json", '{"settings": {"x": {"layer": ["block"]}}}', r"layer kind \['block'\] is not known"),
     ],
 )
 def test_files_that_are_no_sweep(tmp_path, name, text, message):

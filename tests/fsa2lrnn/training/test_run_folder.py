@@ -1,40 +1,62 @@
 """A folder holds one run, and its files agree."""
 
-from dataclasses import replace
+import json
+from dataclasses import asdict, replace
 
 import pytest
+import torch
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, load
+from fsa2lrnn.lrnn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
-from fsa2lrnn.training.run_folder import append_record, prepare, read_records, write_checkpoint
+from fsa2lrnn.training.run_folder import (
+    FORM,
+    Checkpoint,
+    Look,
+    Since,
+    Standing,
+    prepare,
+    read_records,
+    write_checkpoint,
+    write_records,
+)
 from fsa2lrnn.training.settings import Settings
 
 SETTINGS = Settings("task:parity", embedding_dim=2, block=1, heads=2, normalisation="clip", connection="chain")
+LOOK = Look(1, 0.5, 0.25, 0.125, 40, 8, 1.5, float("inf"), 1e-4, 100.0)
+TENSORS = {"model.x": torch.arange(3.0), "optimiser.0.step": torch.tensor(1.0), "training": torch.zeros(5).byte()}
+WANTED = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in TENSORS.items()}
+WANTED |= {"optimiser.1.step": ((), torch.float32)}  # of a weight that nothing has moved yet
+
+
+def prepared(folder, settings=SETTINGS, resume=True):
+    return prepare(folder, settings, resume, WANTED)
 
 
 @pytest.fixture
 def folder(tmp_path):
     """A run with a checkpoint after its first of two records."""
     folder = tmp_path / "a" / "run"
-    assert prepare(folder, SETTINGS, resume=True) is None
-    append_record(folder, {"step": 1})
-    write_checkpoint(folder, LRNN(SETTINGS.network(("0", "1"), (False, True))), {"records": [{"step": 1}]})
-    append_record(folder, {"step": 2})
-    with (folder / run_folder.METRICS).open("a") as file:
-        file.write('{"ste')  # the power went off
+    assert prepared(folder) is None
+    model = LRNN(SETTINGS.network(("0", "1"), (False, True)))
+    write_checkpoint(folder, model, Checkpoint(Standing(7, (LOOK,), Since(0.1, 0.2, 3)), TENSORS))
+    write_records(folder, [asdict(LOOK), asdict(replace(LOOK, step=2))])
     return folder
 
 
 def test_metrics_go_back_to_the_checkpoint(folder):
-    checkpoint = prepare(folder, SETTINGS, resume=True)
+    assert [record["step"] for record in read_records(folder)] == [1, 2]
+    checkpoint = prepared(folder)
     assert checkpoint is not None
-    assert checkpoint["records"] == read_records(folder) == [{"step": 1}]
+    assert checkpoint.standing == Standing(7, (LOOK,), Since(0.1, 0.2, 3))
+    assert all(torch.equal(checkpoint.tensors[name], tensor) for name, tensor in TENSORS.items())
+    assert read_records(folder) == [asdict(LOOK)]
     assert load(folder / run_folder.MODEL).alphabet == ("0", "1")
 
 
 def test_a_fresh_start_forgets_the_run(folder):
-    assert prepare(folder, replace(SETTINGS, seed=3), resume=False) is None
+    assert prepared(folder, replace(SETTINGS, seed=3), resume=False) is None
     assert read_records(folder) == []
     assert sorted(path.name for path in folder.iterdir()) == ["metrics.jsonl", "settings.json"]
 
@@ -43,23 +65,81 @@ def test_a_folder_keeps_to_its_settings(folder):
     with pytest.raises(
         UnsupportedFormat, match=r"other settings \(batch = 128 there and 64 here, seed = 0 there and 1"
     ):
-        prepare(folder, replace(SETTINGS, seed=1, batch=64), resume=True)
-    assert prepare(folder, replace(SETTINGS, steps=7, stop_at=None), resume=True) is not None
+        prepared(folder, replace(SETTINGS, seed=1, batch=64))
+    assert prepared(folder, replace(SETTINGS, steps=7, stop_at=None)) is not None
     falling = replace(SETTINGS, schedule="cosine")
-    prepare(folder, falling, resume=False)
+    prepared(folder, falling, resume=False)
     with pytest.raises(UnsupportedFormat, match="steps = 40000 there and 7 here"):
-        prepare(folder, replace(falling, steps=7), resume=True)
+        prepared(folder, replace(falling, steps=7))
 
 
 def test_a_damaged_checkpoint_is_named(folder):
     path = folder / run_folder.CHECKPOINT
-    for content in (b"", b"rubbish", path.read_bytes()[:-200]):
+    for content in (b"", b"rubbish", path.read_bytes()[:-2]):
         path.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"checkpoint.bin is damaged and can't be resumed: start afresh"):
-            prepare(folder, SETTINGS, resume=True)
+        with pytest.raises(CheckpointError, match=r"checkpoint.bin can't be resumed \(.*is damaged or .*afresh"):
+            prepared(folder)
 
 
 def test_a_checkpoint_of_another_version_is_named(folder, monkeypatch):
-    monkeypatch.setattr(run_folder, "VERSION", 2)
-    with pytest.raises(CheckpointError, match="is of version 1, and this fsa2lrnn resumes 2: start afresh"):
-        prepare(folder, SETTINGS, resume=True)
+    monkeypatch.setattr(run_folder, "FORM", FORM._replace(version=3))
+    with pytest.raises(CheckpointError, match=r"is of format version '2', and this fsa2lrnn reads up to 3.*afresh"):
+        prepared(folder)
+
+
+STANDING = asdict(Standing(7, (LOOK,), Since()))
+
+
+@pytest.mark.parametrize(
+    ("standing", "reason"),
+    [
+        ("{", "standing: line 1, column 2"),
+        ("null", "standing = None, expected is an object"),
+        (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0, expected is a whole number"),
+        (json.dumps(STANDING | {"step": True}), "standing.step = True"),
+        (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
+        (json.dumps(STANDING | {"records": [STANDING["records"][0] | {"accuracy": "1"}]}), "accuracy = '1', expected"),
+        (
+            json.dumps(STANDING | {"since_test": {"loss": "0"}}),
+            "standing.since_test.loss = '0', expected is a finite n",
+        ),
+        (
+            json.dumps(STANDING | {"since_test": {"steps": 1e999}}),
+            "standing.since_test.steps = inf, expected is a whole",
+        ),
+        (json.dumps(STANDING | {"more": 1}), "standing.more is not known"),
+    ],
+)
+def test_a_standing_of_other_types_is_named(folder, standing, reason):
+    write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS, {"standing": standing})
+    with pytest.raises(CheckpointError, match=f"can't be resumed .*{reason}.*start afresh"):
+        prepared(folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"model.x": torch.zeros(4)}, r"model.x has shape \(4,\) in place of \(3,\)"),
+        ({"model.x": torch.zeros(3).double()}, "model.x is of torch.float64 in place of torch.float32"),
+        ({"model.y": torch.zeros(3)}, "model.y is unknown"),
+        ({"training": torch.zeros(6).byte()}, "training has shape"),
+    ],
+)
+def test_tensors_of_another_network_are_named(folder, changes, reason):
+    standing = {"standing": json.dumps(STANDING)}
+    write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS | changes, standing)
+    with pytest.raises(CheckpointError, match=reason):
+        prepared(folder)
+
+
+def test_a_line_that_is_no_record_is_named(folder):
+    with (folder / run_folder.METRICS).open("a") as file:
+        file.write('{"step": 3}\n')
+    with pytest.raises(UnsupportedFormat, match=r"metrics.jsonl, line 3.loss is missing"):
+        read_records(folder)
+
+
+def test_settings_that_are_damaged_are_named(folder):
+    (folder / run_folder.SETTINGS).write_bytes(b"[" * 100_000)
+    with pytest.raises(UnsupportedFormat, match=r"settings can't be read .the text: nested deeper than 100"):
+        prepared(folder)

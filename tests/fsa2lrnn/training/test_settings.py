@@ -84,11 +84,23 @@ def test_all_faults_are_named_at_once():
         ({"weight_decay": -1.0}, "weight_decay = -1.0 must be a number of at least 0"),
         ({"gradient_clip": 0.0}, "gradient_clip = 0.0 must be a number above 0"),
         ({"learning_rate": "fast"}, "learning_rate = 'fast' must be a number above 0"),
+        ({"learning_rate": 10**400}, "learning_rate = 1000.* must be a number above 0"),
+        ({"gradient_clip": float("inf")}, "gradient_clip = inf must be a number above 0, or None for no limit"),
+        ({"p": "2"}, "p = '2' must be a number of at least 1"),
+        ({"p": 0.5}, "p = 0.5 must be a number of at least 1"),
+        ({"task": 3}, "task = 3 must be text"),
+        ({"normalisation": ["clip"]}, r"normalisation = \['clip'\] must be text"),
+        ({"layer_norm": 1}, "layer_norm = 1 must be true or false"),
+        ({"batch": True}, "batch = True must be a whole number of at least 1"),
+        ({"steps": 10**10}, "steps = 10000000000 is too large to be meant: at most 1,000,000,000 is taken"),
+        ({"embedding_dim": 4 * 10**8}, "embedding_dim = 400000000 is too large to be meant: at most 65,536 is taken"),
+        ({"heads": 300, "block": 300}, "make a state of 90,000 numbers: at most 65,536 make a layer"),
+        ({"options": {"when": object()}}, "no such option of BlockLayerConfig"),
     ],
 )
 def test_numbers_out_of_range(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
-        Settings("task:parity", **changes)
+        Settings(**{"task": "task:parity", **changes})
 
 
 @pytest.mark.parametrize(
@@ -114,7 +126,10 @@ def test_another_seed_is_all_that_changes():
     assert settings.with_seed(2) == Settings("task:parity", batch=3, seed=2)
 
 
-@pytest.mark.parametrize("text", ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}"])
+@pytest.mark.parametrize(
+    "text",
+    ["{", "[1]", '{"task": "task:parity", "colour": 1}', "{}", "[" * 100_000, b"\xff", '{"task": "a", "task": "b"}'],
+)
 def test_text_that_is_no_settings(text):
     with pytest.raises(UnsupportedFormat, match=r"settings can't be read .*give a JSON object of task, sampler"):
         Settings.from_json(text)
@@ -153,3 +168,11 @@ def test_settings_of_version_0_1_are_read():
     assert Settings.from_json(json.dumps({**kept, "factors": 0})) == preset("quick", "task:parity")
     old = Settings.from_json(json.dumps({**kept, "factors": 3}))
     assert (old.layer, old.options) == ("householder", {"factors": 3})
+
+
+def test_a_file_does_not_import_a_module(tmp_path, monkeypatch):
+    (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
+    monkeypatch.syspath_prepend(tmp_path)
+    text = json.dumps({"task": "task:parity", "layer": "trap:Layer"})
+    with pytest.raises(UnsupportedFormat, match=r"layer kind 'trap:Layer' is not known: .* is made known first, by"):
+        Settings.from_json(text)

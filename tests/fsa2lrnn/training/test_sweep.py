@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.files import alone
 from fsa2lrnn.training import engines, sweep
 from fsa2lrnn.training.engines import serial
 from fsa2lrnn.training.grid import Sweep
@@ -196,17 +197,21 @@ def test_a_run_that_diverges_is_a_result(tmp_path, begun):
 
 
 def test_results_that_are_damaged_are_named(tmp_path):
-    (tmp_path / RESULTS).write_text('{"folder": "a", "judged": {}}\n{"folder"')
-    with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run: remove the line"):
+    whole = {"folder": "a", "judged": {"lengths": [40], "words": 3, "letters": 9}, "seed": 0, "end": "failed"}
+    (tmp_path / RESULTS).write_text(json.dumps(whole) + '\n{"folder"')
+    with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run \(.* truncated"):
+        run(VALUES, tmp_path)
+    (tmp_path / RESULTS).write_text(json.dumps(whole | {"judged": {}}))
+    with pytest.raises(CheckpointError, match=r"line 1 is no result of a run \(the result.judged.lengths is missing"):
         run(VALUES, tmp_path)
 
 
-def test_two_sweeps_do_not_share_a_folder(tmp_path):
-    message = r"another sweep is at work in .*: wait for it, or give another --out"
-    with sweep._alone(tmp_path), pytest.raises(UnsupportedFormat, match=message), sweep._alone(tmp_path):
-        pass
-    with sweep._alone(tmp_path):
-        pass
+def test_two_sweeps_do_not_share_a_folder(tmp_path, capsys):
+    rest = ["--tasks", "task:parity", "--out", str(tmp_path), "--engine", "serial"]
+    with alone(tmp_path, "sweep"):
+        assert main(rest) == BAD_INPUT
+    message = capsys.readouterr().err.replace("\n", " ")
+    assert f"another sweep is at work in {tmp_path}: wait for it, or give another folder" in message
 
 
 def test_options_take_the_place_of_entries(tmp_path, monkeypatch):

@@ -13,8 +13,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from fsa2lrnn import files
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
-from fsa2lrnn.lrnn import load
+from fsa2lrnn.lrnn import load, tensor_file
+from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL, read_records
 from fsa2lrnn.training.settings import Settings, preset
@@ -98,9 +100,56 @@ def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path):
     killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(read_records(tmp_path)) == 2
+    (tmp_path / ".checkpoint.bin.12345678.fsa2lrnn-part").touch()  # left where it was killed while writing
     steps = []
     train(TINY, tmp_path, report=lambda progress: steps.append(progress.step))
     assert steps == [15, 20]
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names == {"settings.json", CHECKPOINT, MODEL, METRICS, files.LOCK}
+    assert equal(weights(tmp_path), weights(straight[1]))
+    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
+
+
+BESIDE = """
+import sys
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import train
+
+train(Settings.from_json(sys.argv[1]), sys.argv[2])
+"""
+
+
+def test_another_run_into_the_same_folder_is_refused(straight, tmp_path):
+    ended = []
+
+    def report(progress):
+        if progress.step == 10:
+            command = [sys.executable, "-c", BESIDE, TINY.to_json(), tmp_path]
+            ended.append(subprocess.run(command, check=False, capture_output=True, text=True))
+
+    train(TINY, tmp_path, report=report)
+    (beside,) = ended
+    assert beside.returncode == 1
+    assert f"UnsupportedFormat: another run is at work in {tmp_path}: wait for it" in beside.stderr
+    assert [record["step"] for record in read_records(tmp_path)] == [5, 10, 15, 20]
+    assert equal(weights(tmp_path), weights(straight[1]))
+
+
+@pytest.mark.parametrize("name", [CHECKPOINT, MODEL, METRICS])
+@pytest.mark.parametrize("step", [10, 20])
+def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(straight, tmp_path, monkeypatch, name, step):
+    def full(path, content, write=files.write_atomically):
+        metrics = tmp_path / METRICS
+        if path.name == name and metrics.exists() and len(metrics.read_text().splitlines()) == step // 5 - 1:
+            raise OSError(28, "No space left on device", str(path))
+        write(path, content)
+
+    for module in (run_folder, tensor_file):
+        monkeypatch.setattr(module, "write_atomically", full)
+    with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
+        train(TINY, tmp_path)
+    monkeypatch.undo()
+    train(TINY, tmp_path)
     assert equal(weights(tmp_path), weights(straight[1]))
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 
