@@ -1,7 +1,7 @@
 """The Moore machine M = (Q, Σ, δ, q₀, ω), the one automaton type of the toolkit (docs/theory.md §1).
 
 The class holds the data and walks along words; algorithms are functions (`language`, `explore`, `formats`). The
-methods that lead to them are doors of one line, there because users look for them on the machine.
+methods that lead to them, through `doors`, are of one line, there because users look for them on the machine.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
+doors: Any = None  # the module of that name, which stands above this one: the room puts it here
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -124,54 +125,38 @@ class MooreMachine:
 
     def minimise(self) -> MooreMachine:
         """The smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
-        from fsa2lrnn.automata.language import minimise
-
-        return minimise(self)
+        return doors.minimise(self)
 
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
         """A machine from `regex:…`, `task:…` or a file: the one door for CLI and Python (`formats.read_source`)."""
-        from fsa2lrnn.automata.formats import read_source
-
-        return read_source(source, **options)
+        return doors.read_source(source, **options)
 
     @classmethod
     def from_automata(cls, automaton: Any) -> MooreMachine:
         """A machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
-        from fsa2lrnn.automata.formats.automata_lib import from_automata
-
-        return from_automata(automaton)
+        return doors.from_automata(automaton)
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
         """A machine from a networkx graph (`formats.networkx_graph`, which states the attributes read)."""
-        from fsa2lrnn.automata.formats.networkx_graph import from_networkx
-
-        return from_networkx(graph, **options)
+        return doors.from_networkx(graph, **options)
 
     def to_automata(self) -> DFA:
         """An automata-lib DFA; raises `UnsupportedFormat` unless this machine is an acceptor."""
-        from fsa2lrnn.automata.formats.automata_lib import to_automata
-
-        return to_automata(self)
+        return doors.to_automata(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """A networkx graph that `from_networkx` reads back."""
-        from fsa2lrnn.automata.formats.networkx_graph import to_networkx
-
-        return to_networkx(self)
+        return doors.to_networkx(self)
 
     def to_dot(self) -> str:
         """Graphviz source that draws the machine and that `from_source` reads back."""
-        from fsa2lrnn.automata.formats.dot import to_dot
-
-        return to_dot(self)
+        return doors.to_dot(self)
 
     def to_json(self) -> str:
         """Our JSON, the one format that keeps symbols of every kind (`formats.json_file`)."""
-        from fsa2lrnn.automata.formats.json_file import to_json
-
-        return to_json(self)
+        return doors.to_json(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")

@@ -1,0 +1,71 @@
+"""What methods of `MooreMachine` lead to: algorithms and formats, which are built on machines.
+
+`machine` can't import them without a circle, so that the room hands them to it (`automata/__init__.py`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fsa2lrnn.automata.formats import read_source
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from automata.fa.dfa import DFA
+
+
+# What follows loads packages, or readers that few need.
+def from_automata(automaton: Any) -> MooreMachine:
+    """`formats.automata_lib.from_automata`."""
+    from fsa2lrnn.automata.formats import automata_lib
+
+    return automata_lib.from_automata(automaton)
+
+
+def to_automata(machine: MooreMachine) -> DFA:
+    """`formats.automata_lib.to_automata`."""
+    from fsa2lrnn.automata.formats import automata_lib
+
+    return automata_lib.to_automata(machine)
+
+
+def from_networkx(graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
+    """`formats.networkx_graph.from_networkx`."""
+    from fsa2lrnn.automata.formats import networkx_graph
+
+    return networkx_graph.from_networkx(graph, **options)
+
+
+def to_networkx(machine: MooreMachine) -> nx.MultiDiGraph[Any]:
+    """`formats.networkx_graph.to_networkx`."""
+    from fsa2lrnn.automata.formats import networkx_graph
+
+    return networkx_graph.to_networkx(machine)
+
+
+def to_dot(machine: MooreMachine) -> str:
+    """`formats.dot.to_dot`."""
+    from fsa2lrnn.automata.formats import dot
+
+    return dot.to_dot(machine)
+
+
+def to_json(machine: MooreMachine) -> str:
+    """`formats.json_file.to_json`."""
+    from fsa2lrnn.automata.formats import json_file
+
+    return json_file.to_json(machine)
+
+
+__all__ = [
+    "from_automata",
+    "from_networkx",
+    "minimise",
+    "read_source",
+    "to_automata",
+    "to_dot",
+    "to_json",
+    "to_networkx",
+]
