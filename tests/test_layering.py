@@ -5,14 +5,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import networkx as nx
 import pytest
+
+from fsa2lrnn.automata.formats import FORMATS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("fsa2lrnn", "verify", "experiments")
 
+ALL = {"*"}  # of the library
 # Rooms from the ground up; a room may import from those named.
 MAY_IMPORT = {
-    "fsa2lrnn": set(),  # the door: its imports are loaded at first use
+    "fsa2lrnn": ALL,  # the door: its imports are loaded at first use
     "fsa2lrnn.errors": set(),
     "fsa2lrnn.extras": {"errors"},
     "fsa2lrnn.files": {"errors"},
@@ -45,11 +49,20 @@ MAY_IMPORT = {
         "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
         "training", "verdicts", "versions",
     },
-    "fsa2lrnn.cli": {"fsa2lrnn"},
+    "fsa2lrnn.cli": ALL,
     "fsa2lrnn.__main__": {"cli"},
-    "verify": {"fsa2lrnn"},
-    "experiments": {"fsa2lrnn"},
+    "verify": ALL,
+    "experiments": ALL,
 }  # fmt: skip
+# Modules that import what is named elsewhere, and what of ours that may be.
+NAMED = {
+    "fsa2lrnn": set(),  # the door
+    "fsa2lrnn.extras": set(),  # packages of others
+    "fsa2lrnn.lrnn.layers": set(),  # layers of users
+    "fsa2lrnn.automata.formats": {
+        f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
+    },
+}
 TORCH_FREE = (
     "errors", "extras", "files", "graph_kernels", "reading", "rows", "symbols", "verdicts", "automata",
     "decomposition", "gates", "recurrence", "compile", "families",
@@ -64,6 +77,7 @@ def modules():
 
 
 MODULES = dict(modules())
+TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
 
 def room(module):
@@ -71,58 +85,109 @@ def room(module):
     return ".".join(parts[:2]) if parts[0] == "fsa2lrnn" else parts[0]
 
 
-def imports(path, deferred=True):
-    """Modules of ours that a file imports; without `deferred`, only those loaded with the file itself."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = set()
-    for node in ast.walk(tree) if deferred else top_level(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {
-                f"{node.module}.{alias.name}" if f"{node.module}.{alias.name}" in MODULES else node.module
-                for alias in node.names
-            }
-    return {name for name in found if name in MODULES}
-
-
-def top_level(tree):
-    """Statements run on import: neither in functions nor under TYPE_CHECKING."""
-    stack = list(tree.body)
+def imports(module, tree, known, typing):
+    """Modules among `known` that a file imports anywhere, in functions too; with `typing`, what only type checkers see
+    counts as well. Raises `AssertionError` for an import that can't be read from the source."""
+    found, stack = set(NAMED.get(module, ())), [tree]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test) and not typing:
+            stack += node.orelse
             continue
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield node
-            stack += list(ast.iter_child_nodes(node))
+        stack += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{module} imports relatively: {ast.unparse(node)}"
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= {name if name in known else node.module for name in names}
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            assert module in NAMED, f"{module} imports by a name that is not in its source: {ast.unparse(node)}"
+    return sorted((found & known) - {module})
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_a_room_imports_only_those_below_it(module):
-    here = room(module)
-    assert here in MAY_IMPORT, f"{here} is a new room: say in MAY_IMPORT what it may know"
-    allowed = MAY_IMPORT[here]
-    for name in imports(MODULES[module], deferred=here != "fsa2lrnn"):
-        there = room(name)
-        below = there == here or there.removeprefix("fsa2lrnn.") in allowed or there.split(".")[0] in allowed
-        assert below, f"{module} imports {name}"
+def graph(trees, typing):
+    """Which module imports which, from their sources."""
+    edges = nx.DiGraph()
+    edges.add_nodes_from(trees)
+    edges.add_edges_from((m, name) for m, tree in trees.items() for name in imports(m, tree, set(trees), typing))
+    return edges
 
 
-def test_no_cycle_of_imports():
-    graph = {module: imports(path, deferred=False) - {module} for module, path in MODULES.items()}
-    done, path = set(), []
+def circle(edges):
+    """One circle of a graph, in words; None where there is none."""
+    try:
+        starts = [edge[0] for edge in nx.find_cycle(edges)]
+    except nx.NetworkXNoCycle:
+        return None
+    return " → ".join([*starts, starts[0]])
 
-    def visit(module):
-        assert module not in path, " → ".join([*path[path.index(module) :], module])
-        if module not in done:
-            path.append(module)
-            for name in sorted(graph[module]):
-                visit(name)
-            done.add(path.pop())
 
-    for module in graph:
-        visit(module)
+def breaks(edges):
+    """Imports of a room that may not know the other."""
+    for module, name in edges.edges:
+        here, there = room(module), room(name)
+        may = name.startswith("fsa2lrnn") if MAY_IMPORT[here] == ALL else short(there) in MAY_IMPORT[here]
+        if here != there and not may:
+            yield f"{module} imports {name}"
+
+
+def short(room):
+    return room.removeprefix("fsa2lrnn.")
+
+
+def without_the_door(trees):
+    """All modules but `fsa2lrnn` itself, whose names are loaded at first use."""
+    return {module: tree for module, tree in trees.items() if module != "fsa2lrnn"}
+
+
+def test_every_room_says_what_it_may_know():
+    assert set(MAY_IMPORT) == set(map(room, MODULES))
+
+
+def test_a_room_imports_only_those_below_it():
+    assert list(breaks(graph(TREES, typing=True))) == []
+
+
+def test_no_room_may_know_more_than_it_does():
+    known = {here: set() for here in MAY_IMPORT}
+    for module, name in graph(TREES, typing=True).edges:
+        known[room(module)].add(short(room(name)))
+    unused = {here: allowed - known[here] for here, allowed in MAY_IMPORT.items() if allowed != ALL}
+    assert {here: names for here, names in unused.items() if names} == {}
+
+
+def test_modules_import_in_no_circle():
+    assert circle(graph(without_the_door(TREES), typing=False)) is None
+
+
+def test_rooms_import_in_no_circle():
+    edges = graph(without_the_door(TREES), typing=True)
+    rooms = nx.DiGraph((room(m), room(name)) for m, name in edges.edges if room(m) != room(name))
+    assert circle(rooms) is None
+
+
+def test_what_these_tests_must_object_to():
+    """Made-up modules: a circle in functions, one of rooms that types alone make, a break, a name in a string."""
+    deferred = {"fsa2lrnn.files": "def f():\n  import fsa2lrnn.rows", "fsa2lrnn.rows": "from fsa2lrnn import files"}
+    typed = {
+        "fsa2lrnn.lower.a": "if TYPE_CHECKING:\n    from fsa2lrnn.lrnn.b import B\nelse:\n    import fsa2lrnn.files",
+        "fsa2lrnn.lrnn.b": "from fsa2lrnn.lower.a import A, C",
+        "fsa2lrnn.files": "",
+    }
+    trees, of_types = ({m: ast.parse(text) for m, text in texts.items()} for texts in (deferred, typed))
+    assert circle(graph(trees, typing=False)) == "fsa2lrnn.files → fsa2lrnn.rows → fsa2lrnn.files"
+    assert circle(graph(of_types, typing=False)) is None
+    assert circle(graph(of_types, typing=True)) == "fsa2lrnn.lower.a → fsa2lrnn.lrnn.b → fsa2lrnn.lower.a"
+    assert list(breaks(graph(of_types, typing=False))) == [
+        "fsa2lrnn.lower.a imports fsa2lrnn.files",
+        "fsa2lrnn.lrnn.b imports fsa2lrnn.lower.a",
+    ]
+    upwards = {"fsa2lrnn.cli": ast.parse("import verify"), "verify": ast.parse("")}
+    assert list(breaks(graph(upwards, typing=True))) == ["fsa2lrnn.cli imports verify"]
+    for text, why in [("import_module(x)", "by a name that is not"), ("from . import x", "imports relatively")]:
+        with pytest.raises(AssertionError, match=why):
+            graph({"fsa2lrnn.rows": ast.parse(text)}, typing=True)
 
 
 def test_what_needs_no_torch_does_not_load_it():

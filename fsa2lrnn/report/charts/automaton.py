@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import networkx as nx
 
+from fsa2lrnn.extras import require
 from fsa2lrnn.report.charts.geometry import hue
 from fsa2lrnn.report.charts.scales import linear
 from fsa2lrnn.report.facts import Machine
@@ -56,6 +57,7 @@ def _layout(n: int, edges: list[tuple[int, int]]) -> list[tuple[float, float]]:
     if nx.is_strongly_connected(graph):
         turns = [2 * math.pi * q / n for q in range(n)]
         return [(_WIDTH / 2 + up * math.sin(turn), _HEIGHT / 2 - up * math.cos(turn)) for turn in turns]
+    require("scipy", "repair", "the drawing of an automaton")  # networkx counts on it here
     at = nx.kamada_kawai_layout(graph.to_undirected())
     xs, ys = ([float(at[q][axis]) for q in range(n)] for axis in (0, 1))
     x = linear(min(xs), max(xs), _WIDTH / 2 - across, _WIDTH / 2 + across)
