@@ -4,17 +4,21 @@ numba's own vectoriser leaves loops over few numbers scalar, which is several ti
 `instruction` with a constant width and with arrays and offsets; what the instruction does is written in Python, as
 operations on `Rows`.
 
-On disk, numba keeps a kernel's machine code for as long as the kernel's own file stays the same. Who changes an
-instruction in another file, such as this one, deletes the *.nbi files beside the kernels.
+numba keeps a kernel's machine code on disk for as long as the kernel's own file stays the same, and knows nothing of
+operations written elsewhere, such as those here. `kernel` makes the sources of both count.
 """
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import sys
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
-from numba import types
+from numba import njit, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
@@ -103,6 +107,27 @@ def instruction(write: Callable[..., None], rows: type[Rows] = Rows) -> Any:
         return types.void(width, operands), generate
 
     return written
+
+
+def kernel(rows: type[Rows] = Rows) -> Callable[[Callable[..., None]], Any]:
+    """Compiles a function whose instructions are made of the operations of `rows`, and keeps its machine code on disk.
+
+    The name of the file has a digest of the sources of `rows` and its bases: where one of them is edited, the kernel is
+    compiled anew.
+    """
+
+    def compiled(function: Callable[..., None]) -> Any:
+        function.__qualname__ += f"-{_digest(rows)}"
+        return njit(cache=True, nogil=True)(function)
+
+    return compiled
+
+
+@cache
+def _digest(rows: type[Rows]) -> str:
+    modules = sorted({each.__module__ for each in inspect.getmro(rows)} - {"builtins"})
+    sources = [inspect.getsource(sys.modules[name]) for name in modules]
+    return hashlib.sha256("".join(sources).encode()).hexdigest()[:16]
 
 
 def _fence(_typing: Any) -> Any:

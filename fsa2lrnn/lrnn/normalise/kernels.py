@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.lrnn.compiled.vectors import fence, instruction
+from fsa2lrnn.lrnn.compiled.vectors import fence, instruction, kernel
 from fsa2lrnn.lrnn.normalise.powers import Powers
 
 
@@ -142,7 +142,7 @@ def kernels(rule: str, width: int) -> Kernels:
     """The kernels for "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
     centring = rule == "released"  # a constant to the compiler, which drops the branch that is not taken
 
-    @njit(cache=True, nogil=True)
+    @kernel(Powers)
     def forward(A, powers, y, norms, part):
         divisors = np.empty(width, A.dtype)
         for start in range(part[0], part[1], _TOGETHER):
@@ -164,7 +164,7 @@ def kernels(rule: str, width: int) -> Kernels:
                         divisors[j] = norms[i + j] if _is_beyond(norms[i + j], 1) else 1
                     _divide(width, (A, a, divisors, 0, y))
 
-    @njit(cache=True, nogil=True)
+    @kernel(Powers)
     def backward(y, norms, dy, powers, dA, part):
         dots, factors, divisors = np.empty(width, y.dtype), np.empty(width, y.dtype), np.empty(width, y.dtype)
         for n in range(part[0], part[1]):

@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 from numba.core import event
 
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction
+from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction, kernel
 
 
 def _write_product(rows: Rows, A: Any, a: Any, x: Any, i: Any, v: Any, j: Any, out: Any, k: Any) -> None:
@@ -143,7 +143,7 @@ def kernels(b: int) -> Kernels:
 def _kernels(width: int) -> Kernels:
     # `width` is a constant to the compiler, which drops the branch that is not taken; 0 stands for any size. A kernel
     # that closed over a compiled function, such as a product chosen here, would not be found on disk again.
-    @njit(cache=True, nogil=True)
+    @kernel()
     def forward(A, v, x0, x, sizes, part):
         T, H, b = sizes
         n0, n1, h0, h1 = part
@@ -157,7 +157,7 @@ def _kernels(width: int) -> Kernels:
                     else:
                         _product_loop(b, A, now * b * b, before, i, v, now * b, x, now * b)
 
-    @njit(cache=True, nogil=True)
+    @kernel()
     def backward(A, x0, x, dx, dA, dv, dx0, with_A, sizes, part):
         T, H, b = sizes
         n0, n1, h0, h1 = part
@@ -185,7 +185,7 @@ def _kernels(width: int) -> Kernels:
                         _transposed_product_loop(b, A, now * b * b, dv, now * b, above, j, below, k)
         fence()
 
-    @njit(cache=True, nogil=True)
+    @kernel()
     def forward_tokens(tokens, AT, v, x0, x, sizes, part):
         T, H, b = sizes
         n0, n1, h0, h1 = part
@@ -201,7 +201,7 @@ def _kernels(width: int) -> Kernels:
                     else:
                         _transposed_product_loop(b, AT, table * b * b, before, i, v, table * b, x, now * b)
 
-    @njit(cache=True, nogil=True)
+    @kernel()
     def backward_tokens(tokens, A, x0, x, dx, dA, dv, dx0, sizes, part):
         T, H, b = sizes
         n0, n1, h0, h1 = part

@@ -1,10 +1,18 @@
-"""The operations on rows against numpy's, in integers, which do not round."""
+"""The operations on rows against numpy's, in integers, which do not round; and which code runs after an edit."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from numba import njit
 
+import fsa2lrnn.lrnn.normalise.kernels as norms
+import fsa2lrnn.lrnn.scans.kernels as scans
+from fsa2lrnn.lrnn.compiled import vectors
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction
 
@@ -22,7 +30,7 @@ def _write_all(rows, block, i, out, k):
 _all = instruction(_write_all)
 
 
-def kernel(width):
+def made(width):
     @njit
     def run(block, i, out, k):
         _all(width, (block, i, out, k))
@@ -37,7 +45,7 @@ def test_rows_are_read_computed_and_written_where_they_belong(dtype, width):
     out = empty((width + 7, width), dtype).fill_(77).numpy()
     memory = np.random.default_rng(0).integers(-9, 9, 5 + width * width).astype(out.dtype)
     block = memory[5:].reshape(width, width)
-    kernel(width)(memory, 5, out.reshape(-1), 2 * width)
+    made(width)(memory, 5, out.reshape(-1), 2 * width)
     wanted = [block.sum(1), 2 * block[0] + block[-1], np.full(width, block[0, 0]), *block**2]
     assert np.array_equal(out[2:-2], wanted)
     assert (out[[0, 1, -2, -1]] == 77).all()
@@ -57,3 +65,55 @@ def test_an_instruction_may_be_written_in_more_operations():
     x = np.array([1.0, 2, 3, 4])
     run(x)
     assert x.tolist() == [1, 6, 9, 4]
+
+
+KERNEL = """
+import numpy as np
+from more import More
+from numba.core import event
+from vectors import instruction, kernel
+
+add = instruction(lambda rows, x, i: rows.store(rows.changed(rows.load(x, i), rows.load(x, i, 1)), x, i), More)
+
+@kernel(More)
+def run(x):
+    add(2, (x, 0))
+
+x = np.array([3.0, 4, 1, 2])
+with event.install_recorder("numba:compile") as seen:
+    run(x)
+print(x[:2].tolist(), "compiled" if len(seen.buffer) else "from disk")
+"""
+MORE = """
+from vectors import Rows
+
+class More(Rows):
+    def changed(self, x, y):
+        return self.plus(x, y)
+"""
+
+
+def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
+    files = {"vectors.py": Path(vectors.__file__).read_text(encoding="utf-8"), "more.py": MORE, "run.py": KERNEL}
+
+    def run(name="run.py", before="", after=""):
+        assert before in files[name]
+        files[name] = files[name].replace(before, after)
+        for each, text in files.items():
+            (tmp_path / each).write_text(text, encoding="utf-8")
+        done = subprocess.run([sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    assert run() == "[4.0, 6.0] compiled"
+    assert run() == "[4.0, 6.0] from disk"
+    assert run("vectors.py", "fadd(x, y", "fsub(x, y") == "[2.0, 2.0] compiled"
+    assert run("more.py", "self.plus(x, y)", "self.times(x, y)") == "[3.0, 8.0] compiled"
+    assert run("more.py", "self.times(x, y)", "self.plus(x, y)") == "[2.0, 2.0] from disk"
+
+
+@pytest.mark.parametrize("module", [norms, scans])
+def test_every_kernel_of_rows_is_kept_by_the_sources_of_its_operations(module):
+    tree = ast.parse(Path(module.__file__).read_text(encoding="utf-8"))
+    ways = [ast.unparse(each) for node in ast.walk(tree) for each in getattr(node, "decorator_list", [])]
+    assert sum(way.startswith("kernel(") for way in ways) >= 2
+    assert not [way for way in ways if "cache=" in way]
