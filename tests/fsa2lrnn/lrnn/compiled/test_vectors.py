@@ -101,7 +101,9 @@ def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
         files[name] = files[name].replace(before, after)
         for each, text in files.items():
             (tmp_path / each).write_text(text, encoding="utf-8")
-        done = subprocess.run([sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [sys.executable, "-B", "run.py"], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     assert run() == "[4.0, 6.0] compiled"
