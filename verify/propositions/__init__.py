@@ -6,7 +6,7 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import cascades, compilation, families, scans, stability
+from verify.propositions import cascades, compilation, families, grids, scans, stability
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -24,6 +24,7 @@ from verify.propositions.registry import (
 
 REGISTRY: tuple[Proposition, ...] = (
     *families.PROPOSITIONS,
+    *grids.PROPOSITIONS,
     *stability.PROPOSITIONS,
     *scans.PROPOSITIONS,
     *compilation.PROPOSITIONS,

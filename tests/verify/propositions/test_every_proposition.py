@@ -42,6 +42,11 @@ def tampered(machine, family):
     return replace(verdict, states=verdict.states[::-1]) if isinstance(verdict, Impossibility) else verdict
 
 
+def liar(machine, family):
+    """Impossible, whatever the machine."""
+    return replace(represent(zoo.subtraction(3), family), machine=machine)
+
+
 def always(machine):
     return lambda *_: machine
 
@@ -101,6 +106,7 @@ BROKEN = {
         {"words": contradiction.commutator("", "0", "01", "0-")},
         {"commutation": contradiction.dense},
     ],
+    "T3-grid": [{"decide": liar}],
     "eq-7": [{"ball": Ball("largest entry", corners, lambda v: max(map(abs, v)))}],
     "eq-6": [{"apply": mutants.shrinking_rule}, {"apply": mutants.unclipped_rule}],
     "norm-order": [{"norm": lambda v, p: float(v.abs().sum()) * p}],
