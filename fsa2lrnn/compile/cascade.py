@@ -53,7 +53,7 @@ def build_stack(cascade: Cascade) -> tuple[GatedStack, DenseReadout]:
     return stack, _readout(plan, np.eye(len(position), dtype=np.int64)[number])
 
 
-def share_cells(cascade: Cascade) -> np.ndarray:
+def cells_of_cascade(cascade: Cascade) -> np.ndarray:
     """The cell of each letter; letters that act alike in every component share one: int, shape (|Σ|,)."""
     acts: list[list[bytes]] = [[] for _ in cascade.machine.alphabet]
     for component in cascade.components:
@@ -125,7 +125,7 @@ class _Plan:
 
     def __init__(self, cascade: Cascade) -> None:
         self.cascade = cascade
-        self.cell = share_cells(cascade)
+        self.cell = cells_of_cascade(cascade)
         self.n_cells = int(self.cell.max()) + 1
         self.token_shift = cascade.has_reads and not cascade.reads_now
         sizes = cascade.block_sizes

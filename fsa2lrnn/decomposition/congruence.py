@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid.kernels import components
-from fsa2lrnn.decomposition import kernels
+from fsa2lrnn.automata.monoid.map_kernels import components
+from fsa2lrnn.decomposition import partition_kernels
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 _MAX_EDGES = 2**25  # of the graph of all pairs of states; 1,024 states with 64 letters have as many
@@ -40,7 +40,7 @@ def meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     >>> meet(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist()
     [0, 1, 2, 2]
     """
-    return kernels.meets(p, q[None])[0][0]
+    return partition_kernels.meets(p, q[None])[0][0]
 
 
 def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
@@ -59,7 +59,7 @@ def closure(maps: np.ndarray, pairs: np.ndarray | Sequence[tuple[int, int]]) -> 
     [0, 1, 0, 1, 0, 1]
     """
     identity = np.arange(maps.shape[1], dtype=np.int64)
-    return kernels.close(maps, identity, np.asarray(pairs, np.int64).reshape(-1, 2))
+    return partition_kernels.close(maps, identity, np.asarray(pairs, np.int64).reshape(-1, 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,18 +124,18 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
         return Lattice(ends, True, f"all {len(ends)} congruences, of {n} states")
     pairs, graph, component = _pairs(maps)
     room = max(2, _MAX_ENTRIES // n)
-    principal, source, all_tried = kernels.principals(maps, pairs, graph, component, room, _MAX_STEPS)
+    principal, source, all_tried = partition_kernels.principals(maps, pairs, graph, component, room, _MAX_STEPS)
     order = np.argsort(principal.max(axis=1), kind="stable")
     principal, source = principal[order], source[order]
     limit = min(limit, room)
-    found, all_joined = kernels.joins(principal, source, limit - 1, _MAX_STEPS)
+    found, all_joined = partition_kernels.joins(principal, source, limit - 1, _MAX_STEPS)
     n_pairs = n * (n - 1) // 2
     if all_joined and all_tried and len(pairs) == n_pairs:
         rows = np.concatenate([found, ends[1:]])
         method = f"all {len(rows):,} congruences, joins of {len(principal):,} principal ones"
         return Lattice(rows[_coarse_first(rows)], True, method)
     chosen = np.unique(np.linspace(0, len(principal) - 1, min(limit, len(principal))).astype(np.int64))
-    apart = kernels.separators(principal, source, chosen, _MAX_STEPS)
+    apart = partition_kernels.separators(principal, source, chosen, _MAX_STEPS)
     rest = np.concatenate([found, principal])
     rest = rest[np.argsort(rest.max(axis=1), kind="stable")]
     rows = _distinct(np.concatenate([ends, _merging(maps), apart, rest]), limit)
@@ -155,7 +155,7 @@ def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     k, n = maps.shape
     if k * n * (n - 1) // 2 <= _MAX_EDGES:
-        graph = kernels.pair_graph(maps)
+        graph = partition_kernels.pair_graph(maps)
         return np.stack(np.triu_indices(n, 1), axis=1), graph, components(graph)
     codes = fresh = np.arange(1, min(n, _SAMPLE + 1), dtype=np.int64)
     while len(fresh) and len(codes) < _SAMPLE:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.decomposition.coordinates import FREE, Cover
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
@@ -39,7 +39,7 @@ def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.nd
     identity = np.arange(maps.shape[1], dtype=np.uint32)
     acting = maps.astype(np.uint32)
     acting[~_permutes(maps)] = identity
-    elements, _, _, right, whole = kernels.generate(acting, identity, False, limit)
+    elements, _, _, right, whole = map_kernels.generate(acting, identity, False, limit)
     if not whole:
         raise BudgetExceeded(
             f"the letters' permutations of {maps.shape[1]} states generate a group of more than {limit:,} elements: "

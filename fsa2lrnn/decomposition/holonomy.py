@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action
 from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.decomposition.coordinates import FREE, Cover, constant_coordinates
@@ -80,7 +80,7 @@ class _Tiling:
     @classmethod
     def of(cls, maps: np.ndarray, max_sets: int) -> _Tiling:
         sets, graph = _image_sets(maps, max_sets)
-        component = kernels.components(graph)
+        component = map_kernels.components(graph)
         size = sets.sum(axis=1)
         height = np.zeros(len(sets), np.int64)
         tiles: list[list[int]] = [[] for _ in sets]
@@ -218,7 +218,7 @@ def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.n
 
 def _best_start(delta: np.ndarray, candidates: np.ndarray) -> int:
     """The candidate in the last component: from there no more is reached than from any that leads to it."""
-    component = kernels.components(np.ascontiguousarray(delta.T))
+    component = map_kernels.components(np.ascontiguousarray(delta.T))
     return int(candidates[component[candidates].argmin()])
 
 

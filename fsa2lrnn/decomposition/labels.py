@@ -15,7 +15,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.decomposition import kernels
+from fsa2lrnn.decomposition import partition_kernels
 from fsa2lrnn.decomposition.congruence import canonical, meet
 
 
@@ -25,7 +25,7 @@ def index(context: np.ndarray, partition: np.ndarray) -> int:
     >>> index(np.array([0, 0, 0, 1]), np.array([0, 1, 1, 2]))
     2
     """
-    return int(kernels.meets(context, partition[None])[2][0])
+    return int(partition_kernels.meets(context, partition[None])[2][0])
 
 
 def is_identity_reset(maps: np.ndarray, context: np.ndarray, partition: np.ndarray) -> bool:
@@ -37,7 +37,7 @@ def is_identity_reset(maps: np.ndarray, context: np.ndarray, partition: np.ndarr
     >>> is_identity_reset(flip_flop, np.zeros(3, int), np.arange(3))
     True
     """
-    return bool(kernels.is_identity_reset(maps, context, meet(context, partition)))
+    return bool(partition_kernels.is_identity_reset(maps, context, meet(context, partition)))
 
 
 def block_size(maps: np.ndarray, context: np.ndarray, partition: np.ndarray) -> int:
@@ -74,8 +74,8 @@ def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: 
     [0, 0, 1, 1, 2, 2]
     """
     finer = meet(context, partition)
-    component = _Component(*kernels.local_maps(maps, context, finer))
-    if kernels.is_identity_reset(maps, context, finer):
+    component = _Component(*partition_kernels.local_maps(maps, context, finer))
+    if partition_kernels.is_identity_reset(maps, context, finer):
         found = _coloured(component, component.identified(np.arange(len(component.block)))[0]).colour
     else:
         found = _gauge(component, first)
@@ -84,7 +84,7 @@ def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: 
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """Local maps, as `kernels.local_maps` gives them."""
+    """Local maps, as `partition_kernels.local_maps` gives them."""
 
     block: np.ndarray
     first: np.ndarray
@@ -103,7 +103,7 @@ class _Component:
     def identified(self, classes: np.ndarray, a: int | None = None) -> tuple[np.ndarray, bool]:
         """Classes after the injective local maps of a letter, or of all, are made the identity, and if they can be."""
         rows = slice(None) if a is None else slice(a, a + 1)
-        return kernels.identified(classes, self.block, self.first, self.images[rows], self.kind[rows])
+        return partition_kernels.identified(classes, self.block, self.first, self.images[rows], self.kind[rows])
 
     def aligned(self, classes: np.ndarray, a: int, b: int) -> tuple[np.ndarray, bool]:
         """Classes after letter a's injective local map from block b of the context is made like those from others, and
@@ -113,15 +113,15 @@ class _Component:
         permutation, on labels.
         """
         here = self.inside(b)
-        images, kind = self.images[a].copy(), np.full_like(self.kind[a], kernels.CONSTANT)
-        kind[b] = kernels.INJECTIVE
+        images, kind = self.images[a].copy(), np.full_like(self.kind[a], partition_kernels.CONSTANT)
+        kind[b] = partition_kernels.INJECTIVE
         for target in range(len(self.sizes)):
             there = self.inside(target)
             turned = self.images[a, there]
-            if images[here[0]] in there and self.kind[a, target] == kernels.INJECTIVE and turned[0] in there:
+            if images[here[0]] in there and self.kind[a, target] == partition_kernels.INJECTIVE and turned[0] in there:
                 back = dict(zip(turned.tolist(), there.tolist(), strict=True))
                 images[here] = [back[x] for x in images[here].tolist()]
-        return kernels.identified(classes, self.block, self.first, images[None], kind[None])
+        return partition_kernels.identified(classes, self.block, self.first, images[None], kind[None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,13 +157,13 @@ def _gauge(component: _Component, first: Sequence[int]) -> np.ndarray:
     """Labels of blocks (m,), below the index, under which as many letters as possible act as the identity."""
     width = int(component.sizes.max())
     uneven = len(set(component.sizes[component.sizes > 1].tolist())) > 1  # only then may colours not suffice
-    by_count = np.argsort(-(component.kind == kernels.INJECTIVE).sum(axis=1), kind="stable").tolist()
+    by_count = np.argsort(-(component.kind == partition_kernels.INJECTIVE).sum(axis=1), kind="stable").tolist()
     classes = np.arange(len(component.block))
     refused: list[int] = []
     # Local maps one by one follow a letter of `first` that is refused as a whole.
     attempts: list[tuple[int, int | None]] = []
     for a in dict.fromkeys([*first, *by_count]):
-        injective = np.flatnonzero(component.kind[a] == kernels.INJECTIVE).tolist() if a in first else []
+        injective = np.flatnonzero(component.kind[a] == partition_kernels.INJECTIVE).tolist() if a in first else []
         attempts += [(a, None), *((a, b) for b in injective)]
     for a, b in attempts:
         if b is not None and a not in refused:
@@ -180,7 +180,7 @@ def _gauge(component: _Component, first: Sequence[int]) -> np.ndarray:
 def _edges(component: _Component, letters: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Injective local maps: blocks and their images."""
     for a in letters:
-        for b in np.flatnonzero(component.kind[a] == kernels.INJECTIVE).tolist():
+        for b in np.flatnonzero(component.kind[a] == partition_kernels.INJECTIVE).tolist():
             inside = component.inside(b)
             yield inside, component.images[a, inside]
 

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import numpy as np
 
-from fsa2lrnn.decomposition import kernels
+from fsa2lrnn.decomposition import partition_kernels
 from fsa2lrnn.decomposition.congruence import Lattice
 from fsa2lrnn.errors import NotExpressible
 
@@ -114,14 +114,14 @@ def _finishes(maps: np.ndarray, context: np.ndarray, lattice: Lattice, largest: 
 
 def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_Choice]:
     """Of every component in the context that tells states apart the coarsest congruence, coarse ones first."""
-    finer, blocks, indices = kernels.meets(context, lattice.partitions)
+    finer, blocks, indices = partition_kernels.meets(context, lattice.partitions)
     seen: dict[bytes, int] = {}
     for i in np.flatnonzero(blocks > context.max() + 1).tolist():
         seen.setdefault(finer[i].tobytes(), i)
     choices: list[_Choice] = []
     for i in seen.values():
         index = int(indices[i])
-        size = 1 if index <= 2 or kernels.is_identity_reset(maps, context, finer[i]) else index
+        size = 1 if index <= 2 or partition_kernels.is_identity_reset(maps, context, finer[i]) else index
         choices.append(_Choice(lattice.partitions[i], finer[i], index, size))
     return choices
 
@@ -165,7 +165,7 @@ def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> 
     prices = np.array([choice.price for choice in choices])
     taken: list[_Choice] = []
     while context.max() < goal.max():
-        rows, blocks, _ = kernels.meets(context, finer)
+        rows, blocks, _ = partition_kernels.meets(context, finer)
         dear = np.where(blocks == blocks.max(), prices, prices.max() + 1)
         equals = np.flatnonzero(dear == dear.min())
         best = int(equals[np.argmin(_pairs_together(rows[equals]))])
@@ -184,5 +184,5 @@ def _pairs_together(rows: np.ndarray) -> np.ndarray:
 
 def _meet(context: np.ndarray, choices: list[_Choice]) -> np.ndarray:
     for choice in choices:
-        context = kernels.meets(context, choice.finer[None])[0][0]
+        context = partition_kernels.meets(context, choice.finer[None])[0][0]
     return context

@@ -17,7 +17,6 @@ from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.states import States
 
 TOLERANCE = 1e-10  # by which an affine image may miss φ(δ(q, a)), entries of φ being about 1
-DECODABLE = 0.5  # the share of a function's variance that a block must tell, for the function to be looked at
 _NEAR = 0.15  # the sine of the largest angle by which learned functions may be turned
 _STEPS = 60
 _CONSTANT = 0.05  # by which a linear form may vary, and change with a letter, and be meant to be constant

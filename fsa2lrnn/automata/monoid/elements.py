@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Letters
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -62,12 +62,12 @@ class TransitionMonoid:
     @cached_property
     def left(self) -> np.ndarray:
         """The left Cayley graph of a whole monoid, shape (N, k): the number of a followed by element i."""
-        return kernels.left_cayley(self.origin, self.letter, self.right)
+        return map_kernels.left_cayley(self.origin, self.letter, self.right)
 
     @cached_property
     def l_classes(self) -> np.ndarray:
         """Green's relation L: u L v if each is, as a map, the other with a word put before it."""
-        return kernels.components(self.left)
+        return map_kernels.components(self.left)
 
 
 def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
@@ -82,7 +82,7 @@ def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
     """
     cap = allowed(action, max_monoid)
     identity = np.arange(action.n_states).astype(action.letters.dtype)
-    return TransitionMonoid(action, *kernels.generate(action.letters, identity, False, cap), cap)
+    return TransitionMonoid(action, *map_kernels.generate(action.letters, identity, False, cap), cap)
 
 
 def allowed(action: Action, limit: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
 from fsa2lrnn.automata.monoid.facts import Fact, Witness, spell
 
@@ -43,4 +43,4 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
 
 def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:
     """A word x with x·i = j: a path in the left Cayley graph, whose last letter comes first."""
-    return monoid.action.word(reversed(kernels.path(monoid.left, i, j).tolist()))
+    return monoid.action.word(reversed(map_kernels.path(monoid.left, i, j).tolist()))

@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import allowed
 from fsa2lrnn.automata.monoid.facts import Action
 
@@ -41,7 +41,7 @@ class Images:
     @cached_property
     def _found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
         everything = np.ones(self.action.n_states, self.action.letters.dtype)
-        return kernels.generate(self.action.letters, everything, True, self.cap)
+        return map_kernels.generate(self.action.letters, everything, True, self.cap)
 
     @property
     def sets(self) -> np.ndarray:
@@ -61,11 +61,11 @@ class Images:
     @cached_property
     def component(self) -> np.ndarray:
         """The component of each set in the graph."""
-        return kernels.components(self.graph)
+        return map_kernels.components(self.graph)
 
     @cached_property
     def _transport(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return kernels.transport(self.action.letters, self.sets, self.graph, self.component)
+        return map_kernels.transport(self.action.letters, self.sets, self.graph, self.component)
 
     @property
     def method(self) -> str:
@@ -112,4 +112,4 @@ class Images:
         return [word for word in ([*self._path(root, i), a, *back], [*self._path(root, j), *back]) if word]
 
     def _path(self, i: int, j: int) -> list[int]:
-        return [] if i == j else kernels.path(self.graph, i, j).tolist()
+        return [] if i == j else map_kernels.path(self.graph, i, j).tolist()

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
 
 MAX_TUPLES = 30_000_000  # edges of the graph of triples: 120 MB
@@ -45,25 +45,25 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) 
     if n**2 * k > MAX_TUPLES:
         return Fact(None, f"undecided: {n**2:,} pairs of states with {k} letters are above {MAX_TUPLES:,} edges")
     letters = action.letters.astype(np.int64)
-    pairs = kernels.tuple_graph(letters, 2)
-    component = kernels.components(action.successors)
-    together = kernels.on_cycle(pairs).reshape(n, n) & (component[:, None] == component)
+    pairs = map_kernels.tuple_graph(letters, 2)
+    component = map_kernels.components(action.successors)
+    together = map_kernels.on_cycle(pairs).reshape(n, n) & (component[:, None] == component)
     if together.any():
         q, r = (int(i) for i in np.argwhere(together)[0])
         return _two_in_a_component(action, pairs, q, r)
     if n**3 * k > MAX_TUPLES or n**4 * k > MAX_STEPS:
         return Fact(None, f"undecided: {n**3:,} triples of states with {k} letters are too many to search")
-    triples = kernels.tuple_graph(letters, 3)
-    pattern, p, q, r = kernels.not_semilattice(pairs, kernels.on_cycle(triples), n)
+    triples = map_kernels.tuple_graph(letters, 3)
+    pattern, p, q, r = map_kernels.not_semilattice(pairs, map_kernels.on_cycle(triples), n)
     if pattern == 0:
         return Fact(True, "polynomial: no pattern among pairs and triples of states that a word fixes")
-    loop = action.word(kernels.path(triples, (p * n + q) * n + r, (p * n + q) * n + r).tolist())
+    loop = action.word(map_kernels.path(triples, (p * n + q) * n + r, (p * n + q) * n + r).tolist())
     if pattern == 1:
-        word = action.word(kernels.path(pairs, p * n + q, q * n + r).tolist())
+        word = action.word(map_kernels.path(pairs, p * n + q, q * n + r).tolist())
         says = f"{spell(loop)} fixes states {p}, {q} and {r}, yet {spell(word)} leads {p} to {q} and {q} on to {r}"
         return Fact(False, "polynomial: by triples of states that a word fixes", Witness(says, (loop, word), (p, q, r)))
-    x = action.word(kernels.path(pairs, p * n + r, q * n + r).tolist())
-    y = action.word(kernels.path(pairs, p * n + q, r * n + q).tolist())
+    x = action.word(map_kernels.path(pairs, p * n + r, q * n + r).tolist())
+    y = action.word(map_kernels.path(pairs, p * n + q, r * n + q).tolist())
     says = (
         f"{spell(loop)} fixes states {p}, {q} and {r}, yet {spell(x)} leads {p} to {q} and fixes {r}, "
         f"while {spell(y)} leads {p} to {r} and fixes {q}"
@@ -73,8 +73,8 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) 
 
 def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
     graph, n = action.successors, action.n_states
-    loop = action.word(kernels.path(pairs, q * n + r, q * n + r).tolist())
-    x, y = action.word(kernels.path(graph, q, r).tolist()), action.word(kernels.path(graph, r, q).tolist())
+    loop = action.word(map_kernels.path(pairs, q * n + r, q * n + r).tolist())
+    x, y = action.word(map_kernels.path(graph, q, r).tolist()), action.word(map_kernels.path(graph, r, q).tolist())
     says = (
         f"{spell(loop)} fixes states {q} and {r}, yet {spell(x)} leads from {q} to {r} and {spell(y)} from {r} to {q}"
     )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
 
 
@@ -21,13 +21,13 @@ def is_r_trivial(action: Action) -> Fact:
     """
     method = "polynomial: whether the graph of states has no cycles but loops"
     graph = action.successors
-    component = kernels.components(graph)
+    component = map_kernels.components(graph)
     order = np.argsort(component, kind="stable")
     together = np.flatnonzero(np.diff(component[order]) == 0)
     if not len(together):
         return Fact(True, method)
     p, q = int(order[together[0]]), int(order[together[0] + 1])
-    numbers = [*kernels.path(graph, p, q).tolist(), *kernels.path(graph, q, p).tolist()]
+    numbers = [*map_kernels.path(graph, p, q).tolist(), *map_kernels.path(graph, q, p).tolist()]
     states = tuple(action.follow(p, numbers))
     word = action.word(numbers)
     return Fact(False, method, Witness(f"{spell(word)} leads from state {p} over {q} back to {p}", (word,), states))
@@ -122,8 +122,8 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
     method = "polynomial: whether every state on a cycle is absorbing"
     graph = action.successors
     absorbing = (graph == np.arange(action.n_states)[:, None]).all(axis=1)
-    for q in np.flatnonzero(kernels.on_cycle(graph) & ~absorbing).tolist():
-        word = action.word(kernels.path(graph, q, q).tolist())
+    for q in np.flatnonzero(map_kernels.on_cycle(graph) & ~absorbing).tolist():
+        word = action.word(map_kernels.path(graph, q, q).tolist())
         a = int(np.flatnonzero(graph[q] != q)[0])
         letter, r = action.word([a]), int(graph[q, a])
         says = f"{spell(word)} leads from state {q} back to it, so that {spell(letter)} may still come and lead to {r}"

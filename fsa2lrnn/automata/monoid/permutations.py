@@ -7,7 +7,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 
 SMALLEST_UNSOLVABLE = 60  # the order of A₅
 COMMUTATORS_KEPT = 12  # at each depth of nesting
@@ -20,7 +20,7 @@ def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
     identity = np.arange(generators.shape[1], dtype=np.uint32)
-    found, _, _, _, whole = kernels.generate(generators, identity, False, cap)
+    found, _, _, _, whole = map_kernels.generate(generators, identity, False, cap)
     return found if whole else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid import kernels
+from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
 from fsa2lrnn.automata.monoid.images import Images
@@ -31,14 +31,14 @@ def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, loca
     q₀. No shorter word does such a thing unless the method is the images.
     """
     action = monoid.action
-    turning = int(kernels.first_turning(action.letters))
+    turning = int(map_kernels.first_turning(action.letters))
     if turning >= 0:
         return Fact(False, "polynomial: a letter turns a cycle", _turns(action, [turning]))
     if r_trivial.value:
         return Fact(True, "polynomial: no cycles but loops, since the monoid is R-trivial")
     if locally_testable.value:
         return Fact(True, "polynomial: since the machine is locally testable")
-    turning = int(kernels.first_turning(monoid.elements))
+    turning = int(map_kernels.first_turning(monoid.elements))
     if turning >= 0:
         witness = _turns(action, monoid.numbers(turning))
         return Fact(False, "by enumeration of the monoid, shortest word first", witness)
@@ -47,7 +47,7 @@ def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, loca
     for root in images.roots():
         _, edges = images.generators(root)
         words = images.words(root, *edges[0])
-        word = next(word for word in words if kernels.first_turning(_map(action, word)[None]) == 0)
+        word = next(word for word in words if map_kernels.first_turning(_map(action, word)[None]) == 0)
         return Fact(False, "by enumeration of the images", _turns(action, word))
     return Fact(True, images.method) if images.whole else Fact(None, f"{monoid.method} and {images.method}")
 
@@ -61,7 +61,7 @@ def _map(action: Action, numbers: Sequence[int]) -> np.ndarray:
 
 def _turns(action: Action, numbers: Sequence[int]) -> Witness:
     f = _map(action, numbers)
-    (periodic,) = kernels.periodic_states(f[None])
+    (periodic,) = map_kernels.periodic_states(f[None])
     cycle = [int(np.flatnonzero(periodic & (f != np.arange(len(f))))[0])]
     while f[cycle[-1]] != cycle[0]:
         cycle.append(int(f[cycle[-1]]))
@@ -111,7 +111,7 @@ def _refuted_by_elements(monoid: TransitionMonoid) -> Witness | None:
     An element permutes the states that it moves round cycles. Elements that have the same set of such states generate
     a group there: an idempotent power of one of them, put before and after, takes them into its group of units.
     """
-    periodic = kernels.periodic_states(monoid.elements)
+    periodic = map_kernels.periodic_states(monoid.elements)
     large = np.flatnonzero(np.count_nonzero(periodic, axis=1) > 4)
     _, which, counts = np.unique(np.packbits(periodic[large], axis=1), axis=0, return_inverse=True, return_counts=True)
     which = which.reshape(-1)  # some versions of numpy keep an axis

@@ -19,6 +19,7 @@ from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.kernels import kernels
 from fsa2lrnn.lrnn.normalise.reference import bounded
+from fsa2lrnn.lrnn.normalise.column_kernels import kernels
 
 _PASSES = 8  # multiplications that the work on a number is worth, about
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.compile.cascade import share_cells, stack_recurrence
+from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.judge import Proved, prove_equivalent
 
@@ -139,7 +139,7 @@ def test_letters_that_act_alike_share_a_cell():
     low = component(2, 0, 0, 4, {}, lambda s, a: s ^ (a % 2))
     high = component(2, 0, 1, 4, {0: 2}, lambda s, a, low: s ^ low if a == 3 else s)
     cascade = cascade_of(4, (low, high), lambda state: state)
-    assert share_cells(cascade).tolist() == [0, 1, 0, 2]
+    assert cells_of_cascade(cascade).tolist() == [0, 1, 0, 2]
     assert stack_recurrence(cascade).tables.n_cells == 3
 
 

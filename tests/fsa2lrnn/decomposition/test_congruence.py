@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.decomposition import congruence, kernels
+from fsa2lrnn.decomposition import congruence, partition_kernels
 from fsa2lrnn.decomposition.congruence import Lattice, canonical, closure, is_finer, lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.testing.strategies import machines
@@ -112,7 +112,7 @@ def test_larger_lattices_are_closed(source):
     assert all_respected(maps, found.partitions)
     for p, q in itertools.combinations(found.partitions[:40], 2):
         assert tuple(meet(p, q)) in rows
-        assert tuple(kernels.join(p, q)) in rows
+        assert tuple(partition_kernels.join(p, q)) in rows
 
 
 @pytest.mark.parametrize(

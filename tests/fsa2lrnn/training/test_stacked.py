@@ -13,7 +13,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import stacked
 from fsa2lrnn.training import train as training
-from fsa2lrnn.training.run_folder import METRICS, MODEL, read_records
+from fsa2lrnn.training.run_folder import METRICS, MODEL
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.stacked import StackedLosses, train_stacked
 from fsa2lrnn.training.train import Diverged, Run, train
@@ -43,7 +43,7 @@ def assert_close(outcome, other, tolerance=1e-5):
 @pytest.mark.parametrize(
     "changes", [{}, OTHER, HOUSEHOLDER, {"optimiser": "adamw", "weight_decay": 0.1, "schedule": "cosine"}]
 )
-def test_stacked_runs_are_separate_runs_up_to_rounding(tmp_path, changes):
+def test_stacked_runs_are_separate_runs_up_to_rounding(tmp_path, changes, read_records):
     settings = replace(TINY, **changes)
     outcomes = train_stacked(jobs(settings, tmp_path / "stacked"))
     for (own, folder), outcome in zip(jobs(settings, tmp_path / "stacked"), outcomes, strict=True):

@@ -18,7 +18,7 @@ from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lrnn import load, tensor_file
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
-from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL, read_records
+from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Diverged, Progress, Stop, train, use_threads
 
@@ -47,7 +47,7 @@ def straight(tmp_path_factory):
     return train(TINY, folder), folder
 
 
-def test_what_a_run_leaves(straight):
+def test_what_a_run_leaves(straight, read_records):
     outcome, folder = straight
     assert (outcome.end, outcome.step) == ("steps", 20)
     assert equal(outcome.model.state_dict(), weights(folder))
@@ -76,7 +76,7 @@ def test_tests_have_words_of_their_own(tmp_path):
     assert not torch.equal(first, second)
 
 
-def test_more_steps_go_on_to_the_last_bit(straight, tmp_path):
+def test_more_steps_go_on_to_the_last_bit(straight, tmp_path, read_records):
     train(replace(TINY, steps=10), tmp_path)
     assert train(TINY, tmp_path).step == 20
     assert equal(weights(tmp_path), weights(straight[1]))
@@ -96,7 +96,7 @@ train(Settings.from_json(sys.argv[1]), sys.argv[2], report=report)
 """
 
 
-def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path):
+def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path, read_records):
     killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert len(read_records(tmp_path)) == 2
@@ -154,7 +154,7 @@ def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(straight, tmp_pat
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
 
 
-def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path):
+def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path, read_records):
     train(replace(TINY, steps=10), tmp_path)
     model = (tmp_path / MODEL).read_bytes()
     train(replace(TINY, steps=15), tmp_path)
@@ -167,7 +167,7 @@ def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number):
+def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number, read_records):
     monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
 
     def report(progress):
@@ -218,7 +218,7 @@ def test_training_stops_at_the_accuracy_asked_for(tmp_path):
     assert train(replace(settings, stop_at=None, steps=outcome.step + 5), tmp_path).end == "steps"
 
 
-def test_divergence_names_the_step_and_the_norms(tmp_path):
+def test_divergence_names_the_step_and_the_norms(tmp_path, read_records):
     with pytest.raises(Diverged) as caught:
         train(replace(TINY, learning_rate=1e30, evaluate_every=1), tmp_path)
     message = str(caught.value)
@@ -244,7 +244,7 @@ def test_rare_looks_change_nothing(straight, tmp_path, monkeypatch):
     assert without_speed(outcome.records) == without_speed(straight[0].records)
 
 
-def test_clipping_and_the_schedule_have_an_effect(tmp_path):
+def test_clipping_and_the_schedule_have_an_effect(tmp_path, read_records):
     for name, changes in (
         ("clip", {"gradient_clip": 1e-3}),
         ("cosine", {"schedule": "cosine"}),

@@ -10,8 +10,8 @@ import pytest
 import torch
 from numba import njit
 
-import fsa2lrnn.lrnn.normalise.kernels as norms
-import fsa2lrnn.lrnn.scans.kernels as scans
+import fsa2lrnn.lrnn.normalise.column_kernels as norms
+import fsa2lrnn.lrnn.scans.cpu_kernels as scans
 from fsa2lrnn.lrnn.compiled import vectors
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction

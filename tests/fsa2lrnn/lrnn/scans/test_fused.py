@@ -80,7 +80,7 @@ def test_a_second_derivative_is_refused_not_wrong():
 CODE = """
 import resource, sys, torch
 from fsa2lrnn.lrnn import scan, scan_tokens
-from fsa2lrnn.lrnn.scans.kernels import kernels
+from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 A, v = torch.eye(8).expand(3, 8, 8, 8).requires_grad_(), torch.zeros(3, 8, 8)
 run = lambda n: scan_tokens(torch.zeros(1, n, dtype=torch.int64), A, v, torch.zeros(8, 8), "fused").sum().backward()
 run(1000)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
-from fsa2lrnn.lrnn.scans import kernels as module
-from fsa2lrnn.lrnn.scans.kernels import kernels
+from fsa2lrnn.lrnn.scans import cpu_kernels as module
+from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 20]
 
