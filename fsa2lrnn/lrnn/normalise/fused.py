@@ -17,9 +17,8 @@ from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
-from fsa2lrnn.lrnn.normalise.kernels import kernels
-from fsa2lrnn.lrnn.normalise.reference import bounded
 from fsa2lrnn.lrnn.normalise.column_kernels import kernels
+from fsa2lrnn.lrnn.normalise.reference import bounded
 
 _PASSES = 8  # multiplications that the work on a number is worth, about
 

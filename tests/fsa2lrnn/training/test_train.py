@@ -119,7 +119,7 @@ train(Settings.from_json(sys.argv[1]), sys.argv[2])
 """
 
 
-def test_another_run_into_the_same_folder_is_refused(straight, tmp_path):
+def test_another_run_into_the_same_folder_is_refused(straight, tmp_path, read_records):
     ended = []
 
     def report(progress):
@@ -137,7 +137,9 @@ def test_another_run_into_the_same_folder_is_refused(straight, tmp_path):
 
 @pytest.mark.parametrize("name", [CHECKPOINT, MODEL, METRICS])
 @pytest.mark.parametrize("step", [10, 20])
-def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(straight, tmp_path, monkeypatch, name, step):
+def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(
+    straight, tmp_path, monkeypatch, name, step, read_records
+):
     def full(path, content, write=files.write_atomically):
         metrics = tmp_path / METRICS
         if path.name == name and metrics.exists() and len(metrics.read_text().splitlines()) == step // 5 - 1:
