@@ -19,6 +19,7 @@ from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import System
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.judge.walk import JointWalk
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
@@ -62,7 +63,8 @@ def prove_equivalent(
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
+        UnsupportedFormat: if no output counts, if `ignore` makes no sense, or for a model whose modules, hooks or
+            arithmetic are not those modelled (`judge.modules`).
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -70,6 +72,8 @@ def prove_equivalent(
     >>> type(verdict).__name__, verdict.transitions, verdict.scans
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
+    if isinstance(model, LRNN):
+        check_modelled(model)
     system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else _WatchedModel(model)
     goal = goal_for(system, machine, ignore, empty_word)
     walk, given = JointWalk(system, goal), np.array([system.initial_output()])

@@ -19,6 +19,7 @@ from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.check.slack import slack_of
 from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -58,13 +59,15 @@ def certify(
     Raises:
         InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if numbers
             are none or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding is
-            not, and for options that make no sense.
+            not, for modules that are not modelled (`judge.modules`), and for options that make no sense.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
+    if isinstance(model, LRNN):
+        check_modelled(model)
     tables = _tables(model)
     if isinstance(tables, LRNN):
         return _enumerated(tables, machine, goal_for(tables, machine, ignore))

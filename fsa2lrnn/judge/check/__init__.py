@@ -28,6 +28,7 @@ from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
 from fsa2lrnn.judge.check.slack import slack_of
 from fsa2lrnn.judge.goal import Goal, goal_for
+from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verdicts import Accepted
@@ -51,7 +52,8 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
         CertificateRefused: naming what fails, if the certificate is of another model, leaves out outputs that are not
             to be ignored, or does not prove its claim.
         InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if `ignore`
-            makes no sense, or the model's numbers are not such as rounding is bounded for.
+            makes no sense, the model's numbers are not such as rounding is bounded for, or its modules
+            not those modelled.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> from fsa2lrnn.judge.certify import certify
@@ -60,6 +62,8 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     >>> print(check(certify(model, parity), model).scope)
     every output counts but that of the empty word
     """
+    if isinstance(model, LRNN):
+        check_modelled(model)
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)

@@ -1,0 +1,59 @@
+"""Settings that take bits from products are refused by name, by every judge; and one of them does take bits."""
+
+import pytest
+import torch
+
+from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.arithmetic import reductions
+
+CPU = torch.device("cpu")
+PARITY = zoo.parity()
+
+
+@pytest.fixture
+def _restored():
+    yield
+    torch.backends.mkldnn.matmul.fp32_precision = "none"
+    torch.set_float32_matmul_precision("highest")
+
+
+@pytest.mark.usefixtures("_restored")
+@pytest.mark.parametrize("precision", ["high", "medium"])
+def test_a_lower_precision_of_products_is_refused_by_every_judge(precision):
+    model = compile_machine(PARITY)
+    certificate = certify(model, PARITY)
+    torch.set_float32_matmul_precision(precision)
+    for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
+        with pytest.raises(UnsupportedFormat, match=rf'set_float32_matmul_precision\(\'{precision}\'\) .*"highest"'):
+            judge(model, PARITY)
+
+
+@pytest.mark.usefixtures("_restored")
+def test_the_setting_of_one_backend_is_seen():
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    assert any("mkldnn.matmul.fp32_precision = 'bf16'" in fault for fault in reductions(CPU))
+
+
+def test_autocast_is_refused():
+    model = compile_machine(PARITY)
+    with torch.autocast("cpu"), pytest.raises(UnsupportedFormat, match="autocast is on for cpu"):
+        prove_equivalent(model, PARITY)
+
+
+@pytest.mark.parametrize("name", ["ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE", "MKL_BLAS_COMPUTE_MODE"])
+def test_what_the_environment_asks_of_libraries_is_seen(monkeypatch, name):
+    monkeypatch.setenv(name, "FLOAT_TO_BF16")
+    assert [fault for fault in reductions(CPU) if name in fault]
+    monkeypatch.setenv(name, "standard" if name.startswith("MKL") else "strict")
+    assert not reductions(CPU)
+
+
+def test_on_a_gpu_its_own_settings_count(monkeypatch):
+    monkeypatch.setattr(torch.backends.cuda.matmul.__class__, "__getattr__", lambda *_: True)
+    assert len(reductions(torch.device("cuda"))) == 3
+
+
+def test_integers_below_2_to_the_24_are_none_in_fewer_bits():
+    """What is refused would be false: 2²⁴ − 1 is an integer of float32, and none of bfloat16."""
+    assert torch.tensor(2.0**24 - 1).to(torch.bfloat16).item() != 2.0**24 - 1
