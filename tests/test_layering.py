@@ -40,7 +40,7 @@ MAY_IMPORT = {
     "fsa2lrnn.judge": {
         "automata", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols", "verdicts",
     },
-    "fsa2lrnn.testing": {"automata", "errors", "extras", "lrnn", "recurrence", "symbols"},
+    "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
         "automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence",
     },

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.modules import admit
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN, State
 from fsa2lrnn.lrnn.normalise import normalise
@@ -88,6 +89,9 @@ class _ShiftsInZeros(LRNN):
     def initial_state(self, batch: int = 1) -> State:
         state = super().initial_state(batch)
         return tuple(part._replace(u=torch.zeros_like(part.u)) for part in state if part.u is not None)
+
+
+admit(_ShiftsInZeros)
 
 
 def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:

@@ -10,8 +10,10 @@ from torch.nn.utils import parametrizations
 from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.modules import check_modelled
+from fsa2lrnn.lower import lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, register
+from fsa2lrnn.testing import mutants
 
 PARITY = zoo.parity()
 
@@ -150,3 +152,14 @@ def test_a_layer_of_ones_own_is_believed_and_named(monkeypatch):
         assert check_modelled(model) == ("own:Own",)
     finally:
         del LAYERS["own:Own"]
+
+
+def test_a_mutant_is_looked_at_and_no_other_type(stacks):
+    model = lower(stacks["registers"][0])
+    check_modelled(mutants.shift_by_zeros(model))
+
+    class Stranger(LRNN):
+        pass
+
+    with pytest.raises(UnsupportedFormat, match="it is of type Stranger, of which nothing is known"):
+        check_modelled(Stranger(model.config))
