@@ -47,7 +47,7 @@ def _try(folder: Path, prefix: str) -> None:
     try:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=_UNDER_WAY)
     except OSError as error:
-        raise OSError(error.errno, f"can't be written in ({error.strerror}), choose another", str(folder)) from None
+        raise OSError(error.errno, f"this folder takes no file ({error.strerror})", str(folder)) from None
     os.close(handle)
     Path(temporary).unlink(missing_ok=True)
 

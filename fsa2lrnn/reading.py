@@ -1,4 +1,4 @@
-"""Files that others may have written: JSON and TOML of bounded depth, and values of the types that classes declare.
+"""Files that others may have written: text, JSON and TOML of bounded depth, values of the types that classes declare.
 
 Every reader of ours goes through here. What it then builds is bounded by what the file holds, or by a limit that the
 reader states; and whatever a file holds, the answer is a value or an `UnsupportedFormat` that says what is wrong.
@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import cache
+from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
 from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
@@ -38,6 +39,29 @@ _EXPECTED: dict[Any, str] = {
 }
 
 
+def read_text(path: Path) -> str:
+    """The text of a file in UTF-8. Raises `OSError`, and `UnsupportedFormat` naming a byte that is none."""
+    return decode(path.read_bytes(), str(path))
+
+
+def decode(data: bytes, name: str) -> str:
+    """Text in UTF-8, without a byte order mark. Raises `UnsupportedFormat` naming a byte that is none, and its offset.
+
+    >>> decode("é".encode(), "a file")
+    'é'
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as fault:
+        # The decoder counts from behind a mark.
+        start = fault.start + len(data) - len(fault.object)
+        line = data.count(b"\n", 0, start) + 1
+        raise UnsupportedFormat(
+            f"{name} is not UTF-8 (byte 0x{data[start]:02x} at offset {start:,}, in line {line:,}): save it in that "
+            "encoding"
+        ) from None
+
+
 def parse_json(text: str | bytes, origin: str) -> Any:
     """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no text is half a
     character.
@@ -47,8 +71,8 @@ def parse_json(text: str | bytes, origin: str) -> Any:
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
     """
+    decoded = decode(text, origin) if isinstance(text, bytes) else text
     try:
-        decoded = text.decode() if isinstance(text, bytes) else text
         value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
         if _SURROGATE.search(decoded):
             json.dumps(value, ensure_ascii=False).encode()
@@ -56,11 +80,6 @@ def parse_json(text: str | bytes, origin: str) -> Any:
         _refuse_depth(origin)
     except UnicodeEncodeError:
         raise UnsupportedFormat(f"{origin} holds half a character (a lone surrogate): write the file again") from None
-    except UnicodeDecodeError as fault:
-        raise UnsupportedFormat(
-            f"{origin} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at {fault.start:,}): save it in that "
-            "encoding"
-        ) from None
     except json.JSONDecodeError as fault:
         raise UnsupportedFormat(
             f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import sys
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -13,7 +15,7 @@ import numpy as np
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.leaps import Leaps
@@ -21,7 +23,7 @@ from fsa2lrnn.lrnn.model import LRNN, decode
 
 LONG = 1 << 18  # letters from which reading the transition table out of the model pays
 _TABLE_STATES = 20_000
-_PIECE = 1 << 20  # characters read at once
+_PIECE = 1 << 20  # bytes read at once
 _REPORT_SECONDS = 2.0
 
 
@@ -35,31 +37,49 @@ class Result:
     method: str
 
 
-def read_pieces(stream: IO[str]) -> Iterator[str]:
-    """A text stream in pieces of bounded size; on a terminal's standard error it reports how far it has come."""
+def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
+    """A stream of UTF-8 in pieces of bounded size; on a terminal's standard error it reports how far it has come.
+
+    Raises `UnsupportedFormat` naming a byte that is no UTF-8 and its offset.
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     read, reported = 0, time.monotonic()
-    while piece := stream.read(_PIECE):
-        yield piece
-        read += len(piece)
+    while True:
+        data = stream.read(_PIECE)
+        kept, _ = decoder.getstate()  # the beginning of a character that the last piece cut
+        try:
+            piece = decoder.decode(data, final=not data)
+        except UnicodeDecodeError as fault:
+            offset = read - len(kept) + fault.start
+            raise UnsupportedFormat(
+                f"{name} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at offset {offset:,}): give it in that "
+                "encoding"
+            ) from None
+        read += len(data)
+        if piece:
+            yield piece
+        if not data:
+            return
         if sys.stderr.isatty() and time.monotonic() - reported > _REPORT_SECONDS:
             reported = time.monotonic()
-            print(f"\r{read:,} characters read", end="", file=sys.stderr, flush=True)
+            print(f"\r{read:,} bytes read", end="", file=sys.stderr, flush=True)
 
 
 def run(
-    model: LRNN, pieces: Iterable[str], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
+    model: LRNN, tokens: Iterable[np.ndarray], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
 ) -> Result:
-    """Run `model` along text that arrives in pieces, in memory that the length of the word does not change.
+    """Run `model` along a word that arrives in pieces, in memory that the length of the word does not change.
 
     A word longer than `LONG` is walked on the model's own transition table, if the model's states close (`extract`) and
     no scan was asked for by name; the table is exact, so the outputs are the model's. Where nobody wants the outputs on
     the way, several letters are taken at a time. Otherwise the scan runs, piece by piece, carrying its state.
 
     Args:
+        tokens: positions of letters in the model's alphabet, int64 arrays (`symbols.encode_text`).
         sink: called with the output numbers of each piece; without it they are kept in `Result.trace`, unless the word
             is longer than `LONG`.
     """
-    tokens = symbols.encode_text(pieces, model.alphabet)
+    tokens = iter(tokens)
     head: list[np.ndarray] = []
     while sum(map(len, head)) < LONG and (piece := next(tokens, None)) is not None:
         head.append(piece)

@@ -6,6 +6,7 @@ that translates, for automata and for models alike.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
 from typing import IO, Any
@@ -20,6 +21,9 @@ Alphabet = tuple[Hashable, ...]
 
 # What people type or paste for a letter; read only where the alphabet has the plain form and lacks the other.
 _TYPOGRAPHIC = {"×": "*", "·": "*", "−": "-", "–": "-"}
+
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 @lru_cache(maxsize=256)
@@ -152,6 +156,8 @@ def align(letters: Alphabet, others: Alphabet) -> list[int]:
     """
     position = {letter: i for i, letter in enumerate(others)}
     if set(position) != set(letters):
+        if sorted(map(str, letters)) == sorted(map(str, others)):
+            raise InvalidMachine(_alike(letters, others))
         only_first = [letter for letter in letters if letter not in position]
         only_second = [letter for letter in others if letter not in set(letters)]
         raise InvalidMachine(
@@ -161,17 +167,32 @@ def align(letters: Alphabet, others: Alphabet) -> list[int]:
     return [position[letter] for letter in letters]
 
 
+def _alike(letters: Alphabet, others: Alphabet) -> str:
+    """What to do about letters that are written alike and are not the same, as of models made without their names."""
+    of_text = {str(letter): letter for letter in others}
+    a, b = next((a, of_text[str(a)]) for a in letters if a != of_text[str(a)])
+    return (
+        f"the alphabets differ in kind: the first has {a!r} ({type(a).__name__}), the second {b!r} "
+        f"({type(b).__name__}): make both with the same letters, for instance LRNN.from_released(weights, "
+        "alphabet=machine.alphabet, outputs=…)"
+    )
+
+
 def to_json(symbol: Hashable) -> Any:
     """A symbol as a JSON value that `from_json` turns back into the same object.
 
     Strings, integers, booleans, floats and None are written as they are, tuples and frozensets by a tagged object.
-    Raises `UnsupportedFormat` for any other type.
+    Raises `UnsupportedFormat` for any other type, and for text with half a character.
 
     >>> from_json(to_json(("acc", 3, None)))
     ('acc', 3, None)
     """
     if isinstance(symbol, np.generic):
         symbol = symbol.item()
+    if isinstance(symbol, str) and _HALF.search(symbol):
+        raise UnsupportedFormat(
+            f"symbol {symbol!r} holds half a character (a lone surrogate), which no file can: rename it"
+        )
     if symbol is None or type(symbol) in (str, int, bool, float):
         return symbol
     if isinstance(symbol, tuple):

@@ -1,7 +1,7 @@
 """The summary of a sweep among the results: `python -m experiments.studies.sweeps NAME FOLDER`.
 
-`experiments/sweeps/NAME.toml` is the sweep and FOLDER where it ran: `python -m fsa2lrnn.training.sweep
-experiments/sweeps/NAME.toml --out FOLDER`. The cells go to results/sweep_NAME.json, beside the sweep itself.
+`experiments/sweeps/NAME.toml` is the sweep and FOLDER where it ran: `fsa2lrnn sweep experiments/sweeps/NAME.toml -o
+FOLDER`. The cells go to results/sweep_NAME.json, beside the sweep itself.
 """
 
 from __future__ import annotations

@@ -178,6 +178,32 @@ def complete(
     return MooreMachine(table, outputs, start, letters, names)
 
 
+def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Completion | None = None) -> MooreMachine:
+    """The machine over the letters of `alphabet`, in their order; those that it does not know are missing transitions.
+
+    Args:
+        completion: what these do, as for `complete`; by default an acceptor rejects, and any other machine is refused.
+
+    Raises:
+        InvalidMachine: if the alphabet lacks a letter of the machine's, or for new letters under "error".
+
+    >>> widen(MooreMachine([[0]], [True], alphabet="a"), "ab").transduce("aba")
+    [True, False, False]
+    """
+    letters = tuple(alphabet)
+    position = {letter: a for a, letter in enumerate(machine.alphabet)}
+    if lost := [letter for letter in machine.alphabet if letter not in letters]:
+        raise InvalidMachine(
+            f"the alphabet {letters[:12]} lacks {lost[0]!r} ({type(lost[0]).__name__}), a letter of the machine: add it"
+        )
+    missing = np.full(machine.n_states, MISSING)
+    table = np.array([machine.delta[position[letter]] if letter in position else missing for letter in letters])
+    is_acceptor = machine.is_acceptor
+    how = completion or ("sink" if is_acceptor else "error")
+    sink_output = False if is_acceptor else None
+    return complete(table, machine.outputs, machine.start, letters, machine.labels, how, sink_output)
+
+
 def check_completion(completion: str) -> None:
     """Raises `UnsupportedFormat` unless `completion` is one of the known choices."""
     if completion not in get_args(Completion):

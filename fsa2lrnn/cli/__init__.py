@@ -1,49 +1,134 @@
 """The command line: one verb a job. Exit codes: 0 done, 1 the answer is "no", 2 bad input.
 
-torch and the automata are imported by the verbs that need them, so that `--help` answers at once.
+torch and the automata are imported by the verbs that need them, so that `--help` answers at once. A verb's file is
+`verbs/NAME.py`; what several share, and what is long, stands beside.
 """
 
 from __future__ import annotations
 
+import re
 import sys
-from typing import NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
-from fsa2lrnn.cli import exact_verbs, learned_verbs
-from fsa2lrnn.cli.options import BAD_INPUT, NO
+from fsa2lrnn import __version__
+from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
+from fsa2lrnn.cli.verbs.certify import certify
+from fsa2lrnn.cli.verbs.compare import compare
+from fsa2lrnn.cli.verbs.compile import compile_
+from fsa2lrnn.cli.verbs.convert import convert
+from fsa2lrnn.cli.verbs.demo import demo
+from fsa2lrnn.cli.verbs.explain import explain
+from fsa2lrnn.cli.verbs.extract import extract
+from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.cli.verbs.repair import repair
+from fsa2lrnn.cli.verbs.report import report
+from fsa2lrnn.cli.verbs.run import run
+from fsa2lrnn.cli.verbs.sweep import sweep
+from fsa2lrnn.cli.verbs.tasks import tasks
+from fsa2lrnn.cli.verbs.train import train
+from fsa2lrnn.cli.verbs.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
+
+_VERBS = {
+    "Automata and exact models": {
+        "compile": compile_,
+        "run": run,
+        "explain": explain,
+        "verify": verify,
+        "extract": extract,
+        "convert": convert,
+        "tasks": tasks,
+        "demo": demo,
+    },
+    "Learned models": {
+        "train": train,
+        "sweep": sweep,
+        "compare": compare,
+        "falsify": falsify,
+        "certify": certify,
+        "repair": repair,
+        "report": report,
+    },
+}
+# What typer raises about a call, whichever library beneath it defines that.
+_WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")  # as torch says it
 
 app = typer.Typer(
     name="fsa2lrnn",
     help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
     epilog="SOURCE is regex:(ab)*, task:mod_arith(5), or a file: .dot .gv .jff .json .fst.txt",
-    no_args_is_help=True,
+    invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.add_typer(exact_verbs.app)
-app.add_typer(learned_verbs.app)
+for _panel, _verbs in _VERBS.items():
+    for _name, _verb in _verbs.items():
+        app.command(_name, rich_help_panel=_panel)(_verb)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"fsa2lrnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _without_verb(
+    context: typer.Context,
+    version: Annotated[  # noqa: ARG001 - the callback has acted before
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(BAD_INPUT)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The console script."""
-    end_with_one_line(app, arguments)
+    end_with_one_line(app, arguments, "fsa2lrnn")
 
 
-def end_with_one_line(app: typer.Typer, arguments: list[str] | None = None) -> NoReturn:
-    """Run an app and turn errors that input can cause into one line and an exit code."""
-    from rich.markup import escape
-
+def end_with_one_line(app: typer.Typer, arguments: list[str] | None = None, name: str | None = None) -> NoReturn:
+    """Run an app, which help calls `name`, and turn errors that input can cause into one line and an exit code."""
     from fsa2lrnn.cli import console
 
+    console.tolerate_any_text()
     try:
-        app(arguments)
+        code = app(arguments, standalone_mode=False, prog_name=name)
     except NotExpressible as error:
-        console.err.print(f"[red bold]no:[/] {escape(str(error))}")
+        console.error("no", str(error))
         sys.exit(NO)
-    except (Fsa2LrnnError, OSError, UnicodeDecodeError) as error:
-        console.err.print(f"[red bold]error:[/] {escape(str(error))}")
+    except (Fsa2LrnnError, UnicodeError) as error:
+        console.error("error", str(error))
         sys.exit(BAD_INPUT)
-    sys.exit(0)
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and not _NO_MEMORY.search(str(error)):
+            raise
+        console.error("error", "not enough memory: give smaller sizes")
+        sys.exit(BAD_INPUT)
+    except OSError as error:
+        console.error("error", f"{error.strerror}: {error.filename!r}" if error.filename else str(error))
+        sys.exit(BAD_INPUT)
+    except _WrongCall as error:
+        console.error("error", _with_help(error))
+        sys.exit(BAD_INPUT)
+    except typer.Abort:
+        sys.exit(INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _with_help(error: Any) -> str:
+    """What is wrong with a call, and where help is."""
+    text, context = error.format_message(), getattr(error, "ctx", None)
+    if context is None:
+        return text
+    dash = (
+        "write -- before a word that begins with -; " if "No such option" in text and context.info_name == "run" else ""
+    )
+    return f"{text} ({dash}`{context.command_path} --help` tells what there is)"

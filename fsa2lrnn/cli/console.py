@@ -1,184 +1,83 @@
-"""What the command line shows: tables of rich for people, plain objects for `--json`."""
+"""What the command line shows: tables of rich for people, plain objects for `--json`, errors in a line."""
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Hashable, Iterable
-from typing import TYPE_CHECKING, Any
+import math
+import sys
+from collections.abc import Iterable
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from fsa2lrnn import symbols
-
-if TYPE_CHECKING:
-    from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.extraction import Extraction
-    from fsa2lrnn.lrnn.model import LRNN
-    from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.errors import shortened
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
-_SHOWN_STATES = 40  # a transition table longer than this tells a reader nothing
+_LINE, _LINES = 600, 60  # characters and lines that an error keeps of what it echoes
+
+
+def plain(text: str) -> str:
+    r"""Text that no terminal takes for a command: what does not print is escaped, but for ends of lines.
+
+    >>> plain("a\x1b[31m\u202e\ud800")
+    'a\\x1b[31m\\u202e\\ud800'
+    """
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def markup(text: str) -> str:
+    """Text as it is, within rich markup."""
+    return escape(plain(text))
+
+
+def say(text: str) -> None:
+    """What is being done, on standard error."""
+    err.print(f"[dim]{markup(text)}[/]")
+
+
+def error(kind: str, text: str) -> None:
+    """An error on standard error: of long lines both ends, of many the first."""
+    lines = plain(text).split("\n")
+    kept = [shortened(line, _LINE) for line in lines[:_LINES]]
+    more = [f"  and {len(lines) - _LINES:,} lines more"] if len(lines) > _LINES else []
+    text = "\n".join([*kept, *more])
+    err.print(f"[red bold]{kind}:[/] {escape(text)}")
 
 
 def emit_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output."""
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    """One JSON object on standard output, with escapes for what does not print; infinities and NaN are texts."""
+    is_unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
+    text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=2, allow_nan=False)
+    print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
+
+
+def tolerate_any_text() -> None:
+    """Let streams that can't write a character escape it rather than fail."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
     """A two-column table of names and values."""
-    table = Table(title=title, title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False)
+    table = Table(
+        title=plain(title), title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False
+    )
     table.add_column(style="cyan", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, escape(value))
+        table.add_row(name, markup(value))
     out.print(table)
 
 
-def machine_json(machine: MooreMachine) -> dict[str, Any]:
-    """Sizes of a machine."""
-    return {
-        "states": machine.n_states,
-        "minimal_states": machine.minimise().n_states,
-        "letters": [symbols.to_json(letter) for letter in machine.alphabet],
-        "outputs": [symbols.to_json(output) for output in dict.fromkeys(machine.outputs)],
-    }
-
-
-def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
-    """Sizes of a machine, for people."""
-    minimal = machine.minimise().n_states
-    smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
-    return [
-        ("states", f"{machine.n_states:,}{smaller}"),
-        ("letters", f"{len(machine.alphabet):,}: {symbol_list(machine.alphabet)}"),
-        ("outputs", symbol_list(dict.fromkeys(machine.outputs))),
-    ]
-
-
-def model_json(model: LRNN) -> dict[str, Any]:
-    """Sizes of a model: what the user pays."""
-    config = model.config
-    return {
-        "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
-        "layout": "index" if config.reads_letters else "dense",
-        "token_shift": config.token_shift,
-        "hidden_units": _hidden_units(model),
-        "dtype": str(model.dtype).removeprefix("torch."),
-        "normalisation": config.normalisation,
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "bytes": sum(t.numel() * t.element_size() for t in model.state_dict().values()),
-    }
-
-
-def model_rows(model: LRNN) -> list[tuple[str, str]]:
-    """Sizes of a model, for people: a row for each layer where there are several."""
-    sizes = model_json(model)
-    layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
-    kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
-    weights = ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}")
-    units = [] if model.config.reads_letters else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
-    if len(layers) == 1:
-        return [("layers", f"1 ({layers[0]}), {kind}"), *units, weights]
-    shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
-    return [
-        ("layers", f"{len(layers)}, {kind}"),
-        *((f"  layer {i}", text) for i, text in enumerate(layers, start=1)),
-        ("token shift", shift),
-        *units,
-        weights,
-    ]
-
-
-def blocks_text(sizes: Iterable[int]) -> str:
-    """Blocks by size, those of size 1 as lanes.
-
-    >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
-    ('2 blocks of 5, 4 and 2 lanes', '2 lanes')
-    """
-    sizes = list(sizes)
-    blocks, lanes = [size for size in sizes if size > 1], sizes.count(1)
-    parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
-    return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
-
-
-def _hidden_units(model: LRNN) -> int:
-    """Of all gates, the read-out's too."""
-    from fsa2lrnn.lrnn.gate import Gate
-
-    return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))
-
-
-def extraction_json(found: Extraction) -> dict[str, Any]:
-    """The evidence for a machine that was found on short words."""
-    return {
-        **{name: value for name, value in vars(found).items() if name != "machine"},
-        "held_out": vars(found.held_out),
-    }
-
-
-def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """The same, for people."""
-    held_out = evidence["held_out"]
-    asked = "queries" if evidence["method"] == "lstar" else "words"
-    return [
-        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {asked}, {evidence['suffixes']:,} suffixes"),
-        (
-            "held out",
-            f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "
-            f"{held_out['length']} letters",
-        ),
-    ]
-
-
-def verdict_text(verdict: Proved | Refuted | Undecided) -> str:
-    """A verdict with its evidence, in a few lines of rich markup."""
-    from fsa2lrnn.verdicts import Proved, Refuted
-
-    where = f"\n  {escape(str(verdict.scope))}"
-    if isinstance(verdict, Proved):
-        return (
-            f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
-            f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
-            f"reached; scans covered: {', '.join(verdict.scans)}{where}"
-        )
-    if isinstance(verdict, Refuted):
-        word = escape(show_word(verdict.word)) or "the empty word"
-        return (
-            f"[red bold]refuted[/]: they differ on [bold]{word}[/] "
-            f"({len(verdict.word)} letters), and on no shorter word\n"
-            f"  model   {escape(' '.join(map(symbols.show, verdict.failure.given)))}\n"
-            f"  machine {escape(' '.join(map(symbols.show, verdict.failure.wanted)))}{where}"
-        )
-    return (
-        f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of at most "
-        f"{verdict.checked_length} letters. Raise --budget{where}"
-    )
-
-
-def transition_table(machine: MooreMachine) -> Table | None:
-    """δ and ω as a table, None for a machine too large to read."""
-    if machine.n_states > _SHOWN_STATES or len(machine.alphabet) > 16:
-        return None
-    table = Table("state", *(escape(symbols.show(letter)) for letter in machine.alphabet), "output", box=None)
-    for q in range(machine.n_states):
-        mark = "→ " if q == machine.start else "  "
-        targets = [str(int(target)) for target in machine.delta[:, q]]
-        table.add_row(f"{mark}{q}", *targets, escape(symbols.show(machine.outputs[q])))
-    return table
-
-
-def show_word(word: Iterable[Hashable]) -> str:
-    """A word as it would be typed."""
-    texts = [str(letter) for letter in word]
-    return ("" if all(len(text) == 1 for text in texts) else " ").join(texts)
-
-
-def symbol_list(values: Iterable[Hashable], limit: int = 24) -> str:
-    """Symbols in a row, the first few of many."""
-    texts = [symbols.show(value) for value in values]
-    return " ".join(texts[:limit]) + (f" … ({len(texts):,})" if len(texts) > limit else "")
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(x) for name, x in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(x) for x in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

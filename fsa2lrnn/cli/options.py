@@ -7,13 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-NO, BAD_INPUT = 1, 2  # exit codes
+NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
+LACKED = "lacked"  # a trained model is not asked for outputs that it was never shown; what is said of it says so
 MODEL_SUFFIX = ".safetensors"
 
 # Written out here, and compared with the originals by a test, because importing those would import torch.
 Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
+Engine = Literal["ray", "serial"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
 Init = Literal["random", "compiled"]
@@ -22,17 +24,24 @@ Mode = Literal["least", "deadbeat", "dyadic"]
 Normalisation = Literal["clip", "released", "none"]
 Preset = Literal["released", "quick"]
 Sampler = Literal["uniform", "live", "task"]
-Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "walk", "compose"]
+Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
+WRITTEN = "by ending: .dot .gv .jff .json .fst.txt"
 _SOURCE = "regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)"
 _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
+_LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 
-Source = Annotated[str, typer.Argument(help=_SOURCE)]
-ModelOrSource = Annotated[str, typer.Argument(help=_MODEL)]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
+ModelOrSource = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL)]
 LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained model ({MODEL_SUFFIX})")]
 LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
 Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]
+AlphabetOption = Annotated[str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over more than {_LETTERS}")]
 SecondsOption = Annotated[float, typer.Option(min=0.1, help="seconds a model for the search of a failing word")]
+MachineOutput = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", help=f"write the automaton here, {WRITTEN}", show_default=False),
+]
 ModelOutput = Annotated[
     Path | None, typer.Option("--output", "-o", help=f"write the new model here ({MODEL_SUFFIX})", show_default=False)
 ]
@@ -42,10 +51,17 @@ CompletionOption = Annotated[
 ]
 DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
+LengthsOption = Annotated[str, typer.Option(help="of the words that models are judged on")]
+WordsOption = Annotated[int, typer.Option(min=1, help="fresh words a length")]
+LettersOption = Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")]
 MaxBlockOption = Annotated[
     int | None,
     typer.Option(min=1, help="the largest block; by default one layer takes what it needs, a cascade 8"),
 ]
 TokenShiftOption = Annotated[
     bool, typer.Option("--token-shift/--no-token-shift", help="whether a cascade's layers may see the step before too")
+]
+LayersOption = Annotated[
+    list[str] | None,
+    typer.Option("--layer", metavar="MODULE:CLASS", help="a layer of your own that the model has; repeatable"),
 ]

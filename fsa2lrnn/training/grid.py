@@ -15,7 +15,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.layers import layer_in_file
-from fsa2lrnn.reading import parse_json, parse_toml, shown
+from fsa2lrnn.reading import parse_json, parse_toml, read_text, shown
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import Settings, preset
 
@@ -207,8 +207,8 @@ def read(path: Path) -> dict[str, Any]:
     if (size := path.stat().st_size) > MAX_BYTES:
         raise UnsupportedFormat(f"{path} has {size:,} bytes, and at most {MAX_BYTES:,} are a sweep: split it")
     try:
-        values = readers[path.suffix](path.read_text(encoding="utf-8"), "the text")
-    except (UnsupportedFormat, UnicodeDecodeError) as error:
+        values = readers[path.suffix](read_text(path), "the text")
+    except UnsupportedFormat as error:
         raise UnsupportedFormat(f"{path} can't be read ({error}): give a {path.suffix[1:].upper()} table") from error
     if not isinstance(values, dict):
         raise UnsupportedFormat(f"{path} holds a {type(values).__name__}: give a table of {', '.join(_FIELDS)}")

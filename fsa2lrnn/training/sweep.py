@@ -1,9 +1,8 @@
-"""Many runs at once, task × network × setting × seed: `python -m fsa2lrnn.training.sweep FILE --out FOLDER`.
+"""Many runs at once, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
 
-Runs go to Ray, on this machine or a cluster, or one after the other (`--engine serial`). Called again, the same command
-goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a line a
-run, `summary.json` means over seeds. The exit code is 0, 1 if a run failed for good, 2 for a sweep that does not fit
-and 130 after Ctrl-C.
+Runs go to Ray, on this machine or a cluster, or one after the other. Called again, a sweep goes on: finished runs are
+skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a line a run, `summary.json` means
+over seeds.
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
@@ -19,33 +18,37 @@ and 130 after Ctrl-C.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
-import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
-from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone, write_atomically
 from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, serial
-from fsa2lrnn.training.grid import NETWORKS, Sweep, Trial, read
+from fsa2lrnn.training.grid import Sweep, Trial
 from fsa2lrnn.training.results import Line, parse_result
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
 RETRIES = 1
-FAILED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 _MEASURES = ("last_position", "whole_word")
 
-err = Console(stderr=True, highlight=False, soft_wrap=True)
 Record = dict[str, Any]
+Report = Callable[[str], None]
+Engine = Literal["ray", "serial"]
+
+
+class Swept(NamedTuple):
+    """What a sweep came to: a row a cell, whether a run failed for good, and whether it was asked to stop."""
+
+    cells: list[dict[str, Any]]
+    failed: bool
+    interrupted: bool
 
 
 class Ledger:
@@ -72,7 +75,40 @@ class Ledger:
         write_atomically(self._path, "".join(lines).encode())
 
 
-def run_sweep(sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = RETRIES) -> list[Record | None]:
+def sweep_in(
+    folder: Path,
+    sweep: Sweep,
+    engine: Engine = "ray",
+    address: str | None = None,
+    cpus: int | None = None,
+    retries: int = RETRIES,
+    report: Report = lambda _: None,
+) -> Swept:
+    """Run what a sweep asks for in a folder, and write its results and summary there.
+
+    Args:
+        address, cpus: of Ray, as for `engines.on_ray`.
+        retries: how often a run that fails is tried again.
+        report: told of every run in a line.
+
+    Raises:
+        UnsupportedFormat: if another sweep is at work in the folder, or Ray can't do it.
+        CheckpointError: if the results in the folder are damaged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stop = Stop()
+    runs = serial(stop) if engine == "serial" else on_ray(stop, address, cpus)
+    with alone(folder), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
+        records = run_sweep(sweep, folder, run, stop, retries, report)
+    cells = summary(sweep, records)
+    write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
+    failed = any(record is not None and record["end"] == "failed" for record in records)
+    return Swept(cells, failed, stop.asked)
+
+
+def run_sweep(
+    sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
+) -> list[Record | None]:
     """The records of all trials, in their order, None for those that were cut short: runs what is not finished yet.
 
     A trial that fails is tried again after the others, `retries` times at most.
@@ -80,7 +116,7 @@ def run_sweep(sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = R
     ledger = Ledger(folder / RESULTS)
     jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in sweep.trials}
     todo = [job for job, trial in jobs.items() if not _is_done(ledger.find(trial))]
-    err.print(f"{len(jobs)} runs, {len(jobs) - len(todo)} of them finished before")
+    report(f"{len(jobs)} runs, {len(jobs) - len(todo)} of them finished before")
     failures: dict[Job, list[str]] = {job: [] for job in todo}
     for _ in range(1 + retries):
         failed, begun, n = [], time.monotonic(), len(todo)
@@ -91,7 +127,7 @@ def run_sweep(sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = R
                 failed.append(job)
                 failures[job].append(answer.traceback)
             ledger.write(_record(jobs[job], answer, failures[job]))
-            err.print(escape(f"[{i}/{n}, {time.monotonic() - begun:,.0f} s] {_line(jobs[job], answer)}"))
+            report(f"[{i}/{n}, {time.monotonic() - begun:,.0f} s] {_line(jobs[job], answer)}")
         if stop.asked:
             break
         todo = failed
@@ -150,7 +186,8 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 def table(cells: list[dict[str, Any]]) -> Table:
     """Means over seeds, with the least and the largest, a row a length."""
-    shown = Table("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
+    names = ("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
+    shown = Table(*(Column(name, overflow="fold") for name in names))
     for cell in cells:
         ends = ", ".join(f"{n} {end}" for end, n in cell["ends"].items())
         best = _text(cell["paper_protocol"]) if "paper_protocol" in cell else ""
@@ -165,83 +202,3 @@ def table(cells: list[dict[str, Any]]) -> Table:
 
 def _text(spread: dict[str, float]) -> str:
     return f"{spread['mean']:.3f} ({spread['min']:.3f}–{spread['max']:.3f})"
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a sweep, write its summary, print the table; the exit code."""
-    given = _parser().parse_args(arguments)
-    try:
-        return _main(given)
-    except (Fsa2LrnnError, OSError) as error:
-        err.print(f"[red bold]error:[/] {escape(str(error))}")
-        return BAD_INPUT
-
-
-def _main(given: argparse.Namespace) -> int:
-    if given.retries < 0:
-        raise UnsupportedFormat(f"--retries {given.retries}: give 0 or more")
-    if given.address is not None and given.cpus is not None:
-        raise UnsupportedFormat(
-            f"--cpus {given.cpus} is for this machine, and {given.address} a cluster: give one of both"
-        )
-    options = {name: getattr(given, name) for name in ("tasks", "networks", "seeds", "preset", "lengths", "words")}
-    values = {**(read(given.file) if given.file else {}), **{name: x for name, x in options.items() if x is not None}}
-    if given.set:
-        values["settings"] = {**values.get("settings", {}), **_settings(given.set)}
-    sweep = Sweep.from_dict(values)
-    given.out.mkdir(parents=True, exist_ok=True)
-    stop = Stop()
-    engine = serial(stop) if given.engine == "serial" else on_ray(stop, given.address, given.cpus)
-    with alone(given.out, "sweep"), engine as run, stop:  # in this order: Ray takes SIGTERM for itself
-        records = run_sweep(sweep, given.out, run, stop, given.retries)
-    cells = summary(sweep, records)
-    write_atomically(given.out / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
-    Console().print(table(cells), f"results and summary: {given.out}")
-    if stop.asked:
-        return INTERRUPTED
-    return FAILED if any(record is not None and record["end"] == "failed" for record in records) else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m fsa2lrnn.training.sweep", description="task × network × setting × seed"
-    )
-    parser.add_argument("file", nargs="?", type=Path, help="the sweep (.toml, .json); options take its entries' place")
-    parser.add_argument("--out", type=Path, required=True, help="the folder of the runs; called again, they go on")
-    parser.add_argument("--engine", choices=("ray", "serial"), default="ray")
-    parser.add_argument("--address", help="of a Ray cluster; by default this machine alone")
-    parser.add_argument("--cpus", type=int, help="cores of this machine that Ray may use, by default all")
-    parser.add_argument("--retries", type=int, default=RETRIES, help="how often a run that fails is tried again")
-    parser.add_argument("--tasks", nargs="+", help='machines, "task:sum_mod(5)"')
-    parser.add_argument("--networks", nargs="+", help=f"of {', '.join(NETWORKS)}")
-    parser.add_argument("--seeds", nargs="+", type=int)
-    parser.add_argument("--preset", help="the settings that are changed")
-    parser.add_argument("--set", action="append", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")
-    parser.add_argument("--lengths", nargs="+", type=int, help="where last checkpoints are judged")
-    parser.add_argument("--words", type=int, help="fresh words a length")
-    return parser
-
-
-def _settings(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """Changes by name, their values read as JSON where they are JSON.
-
-    >>> _settings(["fast:learning_rate=0.01,optimiser=adamw"])
-    {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
-    """
-    found: dict[str, dict[str, Any]] = {}
-    for text in texts:
-        name, _, changes = text.partition(":")
-        found[name] = {}
-        for change in changes.split(","):
-            key, sign, value = change.partition("=")
-            if not (name and key and sign):
-                raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
-            try:
-                found[name][key.strip()] = json.loads(value)
-            except ValueError:
-                found[name][key.strip()] = value
-    return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -8,9 +8,15 @@ import torch
 
 from fsa2lrnn import streaming
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.errors import BudgetExceeded, InvalidWord
+from fsa2lrnn.errors import BudgetExceeded, InvalidWord, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.symbols import encode_text
+
+
+def run(model, pieces, *rest, **options):
+    """`streaming.run` on text."""
+    return streaming.run(model, encode_text(pieces, model.alphabet), *rest, **options)
 
 
 @pytest.fixture
@@ -19,7 +25,7 @@ def lowered_threshold(monkeypatch):
 
 
 def test_a_short_word_runs_through_the_scan_and_is_kept():
-    result = streaming.run(compile_machine(zoo.mod_arith(5)), ["1+2", "-3*4"])
+    result = run(compile_machine(zoo.mod_arith(5)), ["1+2", "-3*4"])
     assert (result.length, result.output, result.method) == (7, 1, "auto")
     assert result.trace == [1, None, 3, None, 0, None, 1]
 
@@ -31,11 +37,11 @@ def test_a_long_word_is_walked_on_the_models_own_table():
     pieces = [word[i : i + 7] for i in range(0, len(word), 7)]
     numbers = []
     model = compile_machine(machine)
-    result = streaming.run(model, pieces, sink=numbers.extend)
+    result = run(model, pieces, sink=numbers.extend)
     assert result.method == "walked on the model's 51-state table"
     assert [model.outputs[j] for j in numbers] == machine.transduce(word)
     assert (result.length, result.output) == (161, machine.transduce(word)[-1])
-    leapt = streaming.run(model, pieces)
+    leapt = run(model, pieces)
     assert leapt.method == "walked on the model's 51-state table, 2 letters at a time"
     assert (leapt.length, leapt.output, leapt.trace) == (161, result.output, [])
 
@@ -43,7 +49,7 @@ def test_a_long_word_is_walked_on_the_models_own_table():
 @pytest.mark.usefixtures("lowered_threshold")
 def test_a_named_scan_is_used_however_long_the_word():
     machine = zoo.sum_mod(3)
-    result = streaming.run(compile_machine(machine), ["012" * 40], "pscan")
+    result = run(compile_machine(machine), ["012" * 40], "pscan")
     assert (result.method, result.output) == ("pscan", machine.transduce("012" * 40)[-1])
 
 
@@ -53,30 +59,30 @@ def test_a_model_that_does_not_close_is_scanned(monkeypatch):
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
     word = "abbab" * 30
-    result = streaming.run(model, [word])
+    result = run(model, [word])
     assert (result.method, result.output) == ("auto", model.transduce(word)[-1])
 
 
 def test_the_empty_word_has_the_output_of_the_start():
-    assert streaming.run(compile_machine(zoo.sum_mod(3)), []).output == 0
-    result = streaming.run(compile_machine(MooreMachine([[0]], ["only"])), ["  \n"])
+    assert run(compile_machine(zoo.sum_mod(3)), []).output == 0
+    result = run(compile_machine(MooreMachine([[0]], ["only"])), ["  \n"])
     assert (result.length, result.output) == (0, "only")
 
 
 @pytest.mark.usefixtures("lowered_threshold")
 def test_an_unknown_letter_late_in_a_stream_is_named_with_its_place():
     with pytest.raises(InvalidWord, match="letter 'x' at position 121 is not in the alphabet"):
-        streaming.run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
+        run(compile_machine(zoo.sum_mod(3)), ["012" * 40, "x"])
 
 
 @pytest.mark.parametrize(("layout", "method"), [("auto", "auto"), ("index", "compose"), ("index", "walk")])
 def test_memory_does_not_grow_with_the_word(layout, method):
     model, piece = compile_machine(zoo.parity(), layout=layout), "01" * (1 << 18)
-    streaming.run(model, [piece] * 2, method)  # loads the compiled walk
+    run(model, [piece] * 2, method)  # loads the compiled walk
 
     def peak(n_pieces):
         tracemalloc.start()
-        assert streaming.run(model, (piece for _ in range(n_pieces)), method).output == n_pieces * (1 << 18) % 2
+        assert run(model, (piece for _ in range(n_pieces)), method).output == n_pieces * (1 << 18) % 2
         used = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         return used
@@ -84,14 +90,28 @@ def test_memory_does_not_grow_with_the_word(layout, method):
     assert peak(12) < 1.2 * peak(3)
 
 
-def test_pieces_of_a_stream():
-    assert list(streaming.read_pieces(io.StringIO("abc" * 10))) == ["abc" * 10]
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+def test_pieces_of_a_stream(size, monkeypatch):
+    monkeypatch.setattr(streaming, "_PIECE", size)
+    text = "aé€𝄞\r\nb" * 10
+    assert "".join(streaming.read_pieces(io.BytesIO(text.encode()))) == text.replace("\r\n", "\n")
+    assert list(streaming.read_pieces(io.BytesIO())) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 1 << 20])
+@pytest.mark.parametrize(
+    ("content", "byte", "offset"), [(b"ab\xe9c", 0xE9, 2), (b"\xe2\x82\xac\xff", 0xFF, 3), (b"abc\xe2\x82", 0xE2, 3)]
+)
+def test_a_byte_that_is_no_utf8_is_named_with_its_offset(size, content, byte, offset, monkeypatch):
+    monkeypatch.setattr(streaming, "_PIECE", size)
+    with pytest.raises(UnsupportedFormat, match=rf"standard input is not UTF-8 \(byte 0x{byte:x} at offset {offset}\)"):
+        list(streaming.read_pieces(io.BytesIO(content)))
 
 
 @pytest.mark.usefixtures("lowered_threshold")
 def test_a_trace_too_long_for_json_is_refused():
     model = compile_machine(zoo.sum_mod(3))
-    result = streaming.run(model, ["012" * 40])
+    result = run(model, ["012" * 40])
     with pytest.raises(BudgetExceeded, match="a trace of 120 letters is not kept in memory for JSON"):
         streaming.result_json(model, result, keep_trace=True)
     assert "trace" not in streaming.result_json(model, result, keep_trace=False)

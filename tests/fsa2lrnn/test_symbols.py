@@ -184,6 +184,15 @@ def test_align_finds_letters_in_another_order():
     )
 
 
+def test_letters_that_are_only_written_alike_are_told_apart():
+    with pytest.raises(InvalidMachine) as error:
+        align((0, "1"), ("1", "0"))
+    assert str(error.value) == (
+        "the alphabets differ in kind: the first has 0 (int), the second '0' (str): make both with the same letters, "
+        "for instance LRNN.from_released(weights, alphabet=machine.alphabet, outputs=…)"
+    )
+
+
 scalars = st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=False)
 symbols = st.recursive(scalars, lambda inner: st.lists(inner).map(tuple) | st.frozensets(inner), max_leaves=8)
 
@@ -223,6 +232,12 @@ def test_foreign_json_is_refused(value):
         UnsupportedFormat, match="is not a symbol: expected a string, number, boolean, null or a tagged"
     ):
         from_json(value)
+
+
+def test_half_a_character_is_in_no_file():
+    for symbol in ("a\ud800", ("x", "\udcff")):
+        with pytest.raises(UnsupportedFormat, match=r"holds half a character \(a lone surrogate\), which no file can"):
+            to_json(symbol)
 
 
 def test_show_is_for_people():

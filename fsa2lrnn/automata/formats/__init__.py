@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from fsa2lrnn.automata.language import Completion
+from fsa2lrnn.automata.language import Completion, widen
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
 from fsa2lrnn.files import check_file, write_atomically
+from fsa2lrnn.reading import decode
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
 
@@ -87,11 +88,19 @@ FORMATS = (
 )
 
 
-def read_source(source: str | Path, *, completion: Completion | None = None, **options: Any) -> MooreMachine:
+def read_source(
+    source: str | Path,
+    *,
+    completion: Completion | None = None,
+    alphabet: Iterable[Hashable] | None = None,
+    **options: Any,
+) -> MooreMachine:
     """A machine from `regex:…`, `task:…` or a file, recognised by its ending: the one door for CLI and Python.
 
     Args:
         completion: what a missing transition means (`assemble.to_machine`); for formats that can miss one.
+        alphabet: letters, in the order wanted. An expression's `.` and `[^a]` speak of them; in any other source, those
+            that it does not know are missing transitions (`language.widen`).
         options: further arguments of the reader, as `Format.options` lists them. `isymbols` and `osymbols` of OpenFst
             are paths here; without them, tables beside the file are taken.
 
@@ -105,6 +114,13 @@ def read_source(source: str | Path, *, completion: Completion | None = None, **o
     True
     """
     found = _format_of(source, for_writing=False)
+    letters = None if alphabet is None else tuple(alphabet)
+    if letters is not None and "alphabet" in found.options:
+        options["alphabet"] = letters
+    elif letters is not None:
+        can_miss = "completion" in found.options
+        machine = read_source(source, completion=completion if can_miss else None, **options)
+        return widen(machine, letters, completion)
     if completion is not None:
         if "completion" not in found.options:
             raise UnsupportedFormat(
@@ -233,14 +249,7 @@ def _read_text(path: Path) -> str:
         raise UnsupportedFormat(f"{path} can't be read ({fault.strerror}): check the path and its rights") from None
     if not data.strip():
         raise UnsupportedFormat(f"{path} is empty: was it written to the end?")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as fault:
-        line = data.count(b"\n", 0, fault.start) + 1
-        raise UnsupportedFormat(
-            f"{path} is not UTF-8 (byte 0x{data[fault.start]:02x} at offset {fault.start}, in line {line}): save it in "
-            "that encoding"
-        ) from None
+    return decode(data, str(path))
 
 
 __all__ = ["FORMATS", "Format", "check_target", "read_source", "write_file"]

@@ -8,7 +8,7 @@ import re
 from fsa2lrnn.automata.zoo import TASKS
 
 _PREFIX = re.compile(r"\s*(regex|task)\s*:\s*(.*)", re.IGNORECASE | re.DOTALL)
-_CALL = re.compile(r"\s*(\w+)\s*(\(.*\))?\s*", re.DOTALL)
+_CALL = re.compile(r"\s*(\w+)\s*(\(.*)?\s*", re.DOTALL)
 _OPERATORS = frozenset("()*+|?[]{}&^")
 
 

@@ -147,17 +147,22 @@ def from_task(source: str) -> MooreMachine:
     call = _CALL.fullmatch(source)
     if call is None:
         raise UnsupportedFormat(f"task {source!r} is not a call: write a task as mod_arith(5, completion=register)")
-    if call[1] not in TASKS:
-        near = difflib.get_close_matches(call[1], TASKS)
-        suggestion = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UnsupportedFormat(f"task {call[1]!r} is not known: {suggestion}the tasks are {', '.join(TASKS)}")
-    task = TASKS[call[1]]
+    task = task_named(call[1])
     positional, named = _arguments(call[2] or "", source)
     try:
         inspect.signature(task).bind(*positional, **named)
     except TypeError as error:
         raise UnsupportedFormat(f"task {source!r}: {error}: call it as {_signature(task)}") from None
     return task(*positional, **named)
+
+
+def task_named(name: str) -> Callable[..., MooreMachine]:
+    """The task of a name. Raises `UnsupportedFormat` with the nearest names and all that there are."""
+    if name not in TASKS:
+        near = difflib.get_close_matches(name, TASKS)
+        suggestion = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UnsupportedFormat(f"task {name!r} is not known: {suggestion}the tasks are {', '.join(TASKS)}")
+    return TASKS[name]
 
 
 def task_names() -> dict[str, str]:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata import complete, equivalent, minimise, product, trim
+from fsa2lrnn.automata.language import widen
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.testing.strategies import dfas, machines, words
 
@@ -227,6 +228,33 @@ def test_complete_by_ignoring():
 @given(machines(), st.sampled_from(["error", "sink", "ignore"]))
 def test_a_complete_table_is_left_alone(m, completion):
     assert complete(m.delta, m.outputs, m.start, m.alphabet, completion=completion) == m
+
+
+@given(machines(), st.sampled_from(["sink", "ignore"]), st.data())
+def test_a_widened_machine_does_the_same_on_the_letters_that_it_knew(m, completion, data):
+    letters = data.draw(st.permutations([*m.alphabet, "new", ("another", 1)]))
+    wide = widen(m, letters, completion)
+    assert wide.alphabet == tuple(letters)
+    word = data.draw(st.lists(st.sampled_from(letters), max_size=8))
+    known = [letter for letter in word if letter in m.alphabet]
+    given = wide.transduce(word)
+    if completion == "ignore":
+        assert wide.run(word) == m.run(known)
+    else:
+        first_new = next((k for k, letter in enumerate(word) if letter not in m.alphabet), len(word))
+        assert given[:first_new] == m.transduce(word[:first_new])
+        assert set(given[first_new:]) <= {False if m.is_acceptor else None}
+    assert widen(m, m.alphabet) == m
+
+
+def test_new_letters_need_a_meaning_but_in_acceptors():
+    assert widen(MooreMachine([[0]], [True], alphabet="a"), "ab").outputs == (True, False)
+    with pytest.raises(InvalidMachine, match="no transition for state 0 on 'b': add them, or choose completion='sink'"):
+        widen(MooreMachine([[0]], ["x"], alphabet="a"), "ab")
+    with pytest.raises(InvalidMachine, match=r"the alphabet \('b', 0\) lacks '0' \(str\), a letter of the machine"):
+        widen(MooreMachine([[0]], [True], alphabet="0"), ["b", 0])
+    with pytest.raises(InvalidMachine, match="letter 'b' stands twice in the alphabet"):
+        widen(MooreMachine([[0]], [True], alphabet="a"), "abb")
 
 
 def test_minus_one_marks_as_none_does():

@@ -14,9 +14,9 @@ def call(monkeypatch, capsys, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments, stdin=""):
+    def run(*arguments, stdin=b""):
         monkeypatch.setattr(sys, "argv", ["fsa2lrnn", *arguments])
-        monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as stop:
             cli.main()
         captured = capsys.readouterr()

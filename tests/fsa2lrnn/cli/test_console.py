@@ -1,63 +1,92 @@
-"""What people read."""
+"""What people and programs read: nothing that a terminal obeys, nothing without end."""
+
+import io
+import json
+import math
+import sys
 
 import pytest
-import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import console
-from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verdicts import FailingWord, Proved, Refuted, Scope, Undecided
 
 
-def test_verdicts_in_words():
-    text = console.verdict_text(Proved(1, 2, "bfloat16", ("sequential",), Scope(3, 1, ("?",))))
-    assert "computed in bfloat16" in text
-    assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
-    text = console.verdict_text(Refuted(FailingWord(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
-    assert text.endswith("every output counts but that of the empty word")
-    assert "differ on [bold]ab[/] (2 letters)" in text
-    assert "model   accept reject" in text
-    assert "the empty word" in console.verdict_text(Refuted(FailingWord((), (2,), (1,)), -1, Scope(3, empty_word=True)))
-    assert "every word of at most 7 letters" in console.verdict_text(Undecided(7, Scope(3), 10))
-
-
-@pytest.mark.parametrize(("word", "text"), [("ab", "ab"), (("up", "down"), "up down"), ((1, 0), "10"), ((), "")])
-def test_words_are_shown_as_they_are_typed(word, text):
-    assert console.show_word(word) == text
-
-
-def test_long_lists_are_cut():
-    assert console.symbol_list(range(30), limit=3) == "0 1 2 … (30)"
-    assert console.symbol_list([True, None]) == "accept –"
-
-
-def test_the_bill():
-    rows = dict(console.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
-    assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"
-    assert rows["hidden units"] == "66 of gates and read-out"
-    assert "token shift" not in rows
-    rows = dict(console.model_rows(compile_machine(zoo.length_mod(100))))
-    assert rows["layers"] == "1 (1 block of 100), index table of the linear map"
-    assert "hidden units" not in rows
+@given(st.text())
+def test_only_what_prints_is_left(text):
+    plain = console.plain(text)
+    assert all(c.isprintable() or c == "\n" for c in plain)
+    assert console.plain(plain) == plain
+    if text.isprintable():
+        assert plain == text
 
 
 @pytest.mark.parametrize(
-    ("token_shift", "shift"),
-    [(True, "yes: gates see the step before too"), (False, "no: gates see this step alone")],
+    ("text", "shown"),
+    [
+        ("\x1b[31mred", r"\x1b[31mred"),
+        ("\u202eevil", r"\u202eevil"),
+        ("\udcff", r"\udcff"),
+        ("a\tb\r", r"a\tb\r"),
+        ("é×", "é×"),
+    ],
 )
-def test_the_bill_of_a_cascade_has_a_row_for_each_layer(token_shift, shift):
-    model = compile_machine(zoo.mod_arith(5, "eager"), form="cascade", token_shift=token_shift)
-    rows = dict(console.model_rows(model))
-    assert rows["layers"] == "3, dense"
-    layers = [rows[f"  layer {i}"] for i in (1, 2, 3)]
-    assert layers == ["2 lanes", "1 block of 4 and 1 lane", "1 block of 5"]
-    assert rows["token shift"] == shift
-    sizes = console.model_json(model)
-    assert sizes["token_shift"] is token_shift
-    hidden = [m for name, m in model.named_modules() if name.endswith(".0") and isinstance(m, torch.nn.Linear)]
-    assert sizes["hidden_units"] == sum(linear.out_features for linear in hidden)
+def test_control_characters_are_escaped(text, shown):
+    assert console.plain(text) == shown
 
 
-def test_a_large_machine_has_no_table():
-    assert console.transition_table(zoo.length_mod(41)) is None
-    assert console.transition_table(zoo.length_mod(40)) is not None
+def test_errors_keep_both_ends_of_a_line_and_the_first_of_many(capsys):
+    console.error("error", "x" * 100_000 + ": mend it [bold]")
+    err = capsys.readouterr().err
+    assert err.startswith("error: xxx")
+    assert "…(99,416 characters)…" in err
+    assert err.endswith("x: mend it [bold]\n")
+    assert len(err) < 700
+    console.error("no", "\n".join(f"line {i}" for i in range(1_000)))
+    lines = capsys.readouterr().err.splitlines()
+    assert (lines[0], lines[59], lines[60]) == ("no: line 0", "line 59", "  and 940 lines more")
+
+
+@given(st.recursive(st.text() | st.floats() | st.integers() | st.none() | st.booleans(), st.lists))
+def test_json_is_json_whatever_is_in_it(value):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdout", stream)
+        console.emit_json({"value": value})
+    stream.flush()
+    text = stream.buffer.getvalue().decode()
+    assert all(c.isprintable() or c == "\n" for c in text)
+
+    def no_constant(name):
+        raise AssertionError(name)
+
+    def finite(x):
+        if isinstance(x, list):
+            return [finite(y) for y in x]
+        return str(x) if isinstance(x, float) and not math.isfinite(x) else x
+
+    assert json.loads(text, parse_constant=no_constant)["value"] == finite(value)
+
+
+def test_json_for_a_stream_that_is_no_utf8(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.emit_json({"value": "×"})
+    stream.flush()
+    assert json.loads(stream.buffer.getvalue()) == {"value": "×"}
+
+
+def test_streams_escape_what_they_can_not_write(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", stream)
+    console.tolerate_any_text()
+    print("×")
+    stream.flush()
+    assert stream.buffer.getvalue() == b"\\xd7\n"
+
+
+def test_facts_show_brackets_and_controls_as_they_are(capsys):
+    console.facts("title\x07", [("name", "[bold]\x1b[0m")])
+    out = capsys.readouterr().out
+    assert r"title\x07" in out
+    assert r"[bold]\x1b[0m" in out

@@ -14,13 +14,14 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
     from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
+    from fsa2lrnn.automata.formats import FORMATS
     from fsa2lrnn.cli import options
     from fsa2lrnn.extraction import learned
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.layers import index
     from fsa2lrnn.lrnn.normalise import RULES
-    from fsa2lrnn.lrnn.scans import METHODS
-    from fsa2lrnn.training import data, settings
+    from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
+    from fsa2lrnn.training import data, settings, sweep
 
     assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
@@ -33,4 +34,9 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS
-    assert get_args(options.Scan) == tuple(dict.fromkeys(("auto", *METHODS, *index.METHODS)))
+    scans = ("auto", *METHODS, *TOKEN_METHODS, *GPU_METHODS, *index.METHODS)
+    assert get_args(options.Scan) == tuple(dict.fromkeys(scans))
+    assert get_args(options.Engine) == get_args(sweep.Engine)
+    assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)
+    written = [ending for known in FORMATS if known.writes for ending in known.endings]
+    assert sorted(options.WRITTEN.removeprefix("by ending: ").split()) == sorted(written)

@@ -131,15 +131,15 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
         port = server.getsockname()[1]
     address = f"127.0.0.1:{port}"
     head = [Path(sys.executable).with_name("ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2"]
-    sweep = [sys.executable, "-m", "fsa2lrnn.training.sweep", "--address", address, "--out", tmp_path / "out"]
-    few = ["--tasks", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
+    sweep = [sys.executable, "-m", "fsa2lrnn", "sweep", "--address", address, "--out", tmp_path / "out"]
+    few = ["--task", "task:parity", "--preset", "quick", "--set", "few:steps=5", "--words", "9", "--lengths", "9"]
     with subprocess.Popen([*head, "--include-dashboard=false"], stdout=subprocess.DEVNULL) as cluster:
         try:
             wait_for(address)
-            for seeds, before in (["0", "1"], 0), (["0", "1", "2"], 2):
-                done = subprocess.run([*sweep, *few, "--seeds", *seeds], check=True, capture_output=True, text=True)
-                assert f"{len(seeds)} runs, {before} of them finished before" in done.stderr
-                assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == len(seeds)
+            for seeds, before, runs in ("0", 0, 1), ("0,1,2", 1, 3):
+                done = subprocess.run([*sweep, *few, "--seeds", seeds], check=True, capture_output=True, text=True)
+                assert f"{runs} runs, {before} of them finished before" in done.stderr
+                assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == runs
             stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
             done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
             assert done.returncode == 2

@@ -8,14 +8,14 @@ import sys
 
 import pytest
 
-from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.files import alone
 from fsa2lrnn.training import engines, sweep
 from fsa2lrnn.training.engines import serial
 from fsa2lrnn.training.grid import Sweep
 from fsa2lrnn.training.run_folder import CHECKPOINT
 from fsa2lrnn.training.seeds import run_seed
-from fsa2lrnn.training.sweep import BAD_INPUT, FAILED, INTERRUPTED, RESULTS, SUMMARY, main, run_sweep, summary
+from fsa2lrnn.training.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
 from fsa2lrnn.training.train import Stop
 
 FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2, "stop_at": None}
@@ -58,17 +58,17 @@ def begun(monkeypatch):
     return names
 
 
-def test_a_line_a_run_and_a_summary_of_cells(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "200")
-    (tmp_path / "s.json").write_text(json.dumps(VALUES))
-    out = tmp_path / "out"
-    assert main([str(tmp_path / "s.json"), "--out", str(out), "--engine", "serial"]) == 0
+def test_a_line_a_run_and_a_summary_of_cells(tmp_path):
+    out, said = tmp_path / "out", []
+    swept = sweep_in(out, Sweep.from_dict(VALUES), "serial", report=said.append)
+    assert (swept.failed, swept.interrupted) == (False, False)
     lines = records(out)
     assert [(x["network"], x["seed"], x["end"], x["failures"]) for x in lines] == [
         (network, seed, "steps", []) for network in ("tiny", "lanes") for seed in (0, 1)
     ]
     assert all(x["settings"]["seed"] == x["seed"] and (out / x["folder"]).is_dir() for x in lines)
     cells = json.loads((out / SUMMARY).read_text())
+    assert cells == swept.cells
     assert [(cell["network"], cell["seeds"], cell["ends"]) for cell in cells] == [
         ("tiny", 2, {"steps": 2}),
         ("lanes", 2, {"steps": 2}),
@@ -79,11 +79,9 @@ def test_a_line_a_run_and_a_summary_of_cells(tmp_path, monkeypatch, capsys):
             for name in ("last_position", "whole_word"):
                 a, b = (record["last_checkpoint"][i][name]["accuracy"] for record in pair)
                 assert line[name] == {"mean": pytest.approx((a + b) / 2), "min": min(a, b), "max": max(a, b)}
-    printed = capsys.readouterr()
-    assert "task:parity" in printed.out
-    assert "4 runs, 0 of them finished before" in printed.err
-    assert "[4/4, " in printed.err
-    assert "task:parity, lanes, few, seed 1: steps at step 4, last output right " in printed.err
+    assert said[0] == "4 runs, 0 of them finished before"
+    assert said[-1].startswith("[4/4, ")
+    assert "task:parity, lanes, few, seed 1: steps at step 4, last output right " in said[-1]
 
 
 def test_finished_runs_are_not_done_again(tmp_path, begun):
@@ -103,6 +101,7 @@ KILLED = """
 import json, os, signal, sys
 from pathlib import Path
 from fsa2lrnn.training import engines, sweep, train
+from fsa2lrnn.training.grid import Sweep
 
 train._REPORT_SECONDS = 0.0
 run_seed = engines.run_seed
@@ -114,7 +113,7 @@ def killed(settings, folder, plan, report):
     return run_seed(settings, folder, plan, tell)
 
 engines.run_seed = killed
-sweep.main([sys.argv[1], "--out", sys.argv[2], "--engine", "serial"])
+sweep.sweep_in(Path(sys.argv[2]), Sweep.from_dict(json.loads(Path(sys.argv[1]).read_text())), "serial")
 """
 
 
@@ -134,7 +133,6 @@ def test_a_killed_sweep_goes_on(tmp_path, begun):
 
 def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch):
     values = {**VALUES, "settings": {"long": {**VALUES["settings"]["few"], "steps": 1_000_000}}}
-    (tmp_path / "s.json").write_text(json.dumps(values))
 
     def interrupted(settings, folder, plan, _):
         begun.append(folder.name)
@@ -142,30 +140,27 @@ def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch
 
     monkeypatch.setattr(engines, "run_seed", interrupted)
     out = tmp_path / "out"
-    assert main([str(tmp_path / "s.json"), "--out", str(out), "--engine", "serial"]) == INTERRUPTED
+    assert sweep_in(out, Sweep.from_dict(values), "serial").interrupted
     assert len(begun) == 1
     assert not (out / RESULTS).exists()
     assert [cell["ends"] for cell in json.loads((out / SUMMARY).read_text())] == [{"interrupted": 2}] * 2
 
 
-def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun, capsys):
-    (tmp_path / "s.json").write_text(json.dumps({**VALUES, "tasks": [UNLEARNABLE, "task:parity"], "seeds": [0]}))
-    arguments = [str(tmp_path / "s.json"), "--out", str(tmp_path / "out"), "--engine", "serial", "--retries", "2"]
-    assert main(arguments) == FAILED
+def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
+    asked, said = Sweep.from_dict({**VALUES, "tasks": [UNLEARNABLE, "task:parity"], "seeds": [0]}), []
+    assert sweep_in(tmp_path, asked, "serial", retries=2, report=said.append).failed
     assert len(begun) == 2 * 3 + 2
-    by_task = {
-        task: [x for x in records(tmp_path / "out") if x["task"] == task] for task in (UNLEARNABLE, "task:parity")
-    }
+    by_task = {task: [x for x in records(tmp_path) if x["task"] == task] for task in (UNLEARNABLE, "task:parity")}
     assert [x["end"] for x in by_task["task:parity"]] == ["steps"] * 2
     for record in by_task[UNLEARNABLE]:
         assert record["end"] == "failed"
         assert len(record["failures"]) == 3
         assert all("Traceback" in text and "there is nothing to learn" in text for text in record["failures"])
-    cells = json.loads((tmp_path / "out" / SUMMARY).read_text())
+    cells = json.loads((tmp_path / SUMMARY).read_text())
     assert [cell["ends"] for cell in cells] == [{"failed": 1}] * 2 + [{"steps": 1}] * 2
-    assert "seed 0: failed, fsa2lrnn.errors.UnsupportedFormat: " in capsys.readouterr().err
+    assert any("seed 0: failed, fsa2lrnn.errors.UnsupportedFormat: " in line for line in said)
     del begun[:]
-    assert main([*arguments[:-1], "0"]) == FAILED
+    assert sweep_in(tmp_path, asked, "serial", retries=0).failed
     assert len(begun) == 2  # those that failed, once more
 
 
@@ -206,42 +201,7 @@ def test_results_that_are_damaged_are_named(tmp_path):
         run(VALUES, tmp_path)
 
 
-def test_two_sweeps_do_not_share_a_folder(tmp_path, capsys):
-    rest = ["--tasks", "task:parity", "--out", str(tmp_path), "--engine", "serial"]
-    with alone(tmp_path, "sweep"):
-        assert main(rest) == BAD_INPUT
-    message = capsys.readouterr().err.replace("\n", " ")
-    assert f"another sweep is at work in {tmp_path}: wait for it, or give another folder" in message
-
-
-def test_options_take_the_place_of_entries(tmp_path, monkeypatch):
-    (tmp_path / "s.toml").write_text('tasks = ["task:parity"]\nseeds = [0, 1]\n[settings.slow]\nlearning_rate = 1e-5\n')
-    seen = []
-    monkeypatch.setattr(sweep, "run_sweep", lambda given, *_: seen.append(given) or [None] * len(given.trials))
-    rest = ["--out", str(tmp_path / "out"), "--engine", "serial"]
-    fast = ["--set", "fast:learning_rate=0.1,optimiser=adamw"]
-    main([str(tmp_path / "s.toml"), "--seeds", "7", "--networks", "diagonal", *fast, *rest])
-    main(["--tasks", "task:parity", "task:sum_mod(2)", "--lengths", "5", "--words", "9", *rest])
-    assert [(t.setting, t.settings.seed, t.settings.block) for t in seen[0].trials] == [("slow", 7, 1), ("fast", 7, 1)]
-    assert seen[0].trials[1].settings.optimiser == "adamw"
-    assert [trial.task for trial in seen[1].trials] == ["task:parity", "task:sum_mod(2)"]
-    assert (seen[1].plan.lengths, seen[1].plan.n_words) == ((5,), 9)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--tasks", "task:nothing"], "task 'task:nothing': task 'nothing' is not known"),
-        ([], "tasks are missing: give at least one"),
-        (["nowhere.json"], "No such file or directory: 'nowhere.json'"),
-        (["--tasks", "task:parity", "--retries", "-1"], "--retries -1: give 0 or more"),
-        (["--tasks", "task:parity", "--address", "x:1", "--cpus", "2"], "--cpus 2 is for this machine, and x:1 a cl"),
-        (["--tasks", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
-    ],
-)
-def test_what_does_not_fit_is_said_before_anything_runs(tmp_path, capsys, options, message):
-    assert main([*options, "--out", str(tmp_path / "out"), "--engine", "serial"]) == BAD_INPUT
-    assert f"error: {message}" in capsys.readouterr().err.replace("the sweep does not fit: ", "").replace(
-        "the sweep can't be read: ", ""
-    ).replace("[Errno 2] ", "")
-    assert not (tmp_path / "out").exists()
+def test_two_sweeps_do_not_share_a_folder(tmp_path):
+    message = r"another sweep is at work in .*: wait for it, or give another folder"
+    with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message), alone(tmp_path, "sweep"):
+        pass

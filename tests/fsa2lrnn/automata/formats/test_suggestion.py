@@ -31,3 +31,8 @@ def test_what_is_meant_can_be_read(source, suggestion):
 @pytest.mark.parametrize("source", ["machine.xyz", "abab", "folder/machine", "", "m", "ñ"])
 def test_nothing_is_made_up(source):
     assert meant(source) is None
+
+
+def test_a_call_that_is_cut_off_is_a_task_all_the_same():
+    assert meant("mod_arith(5") == "task:mod_arith(5"
+    assert meant("ab(c)*") == "regex:ab(c)*"

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.cli import cascade
-from fsa2lrnn.cli.cascade import Wanted
+from fsa2lrnn.cli import cascades
+from fsa2lrnn.cli.cascades import Wanted
 from fsa2lrnn.compile.choice import best_cascade
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible
@@ -15,8 +15,8 @@ UNLIMITED = Wanted()
 
 
 def answered(machine, wanted=UNLIMITED):
-    answer = cascade.look(machine, wanted)
-    return dict(cascade.rows(answer)), json.loads(json.dumps(cascade.to_json(answer)))
+    answer = cascades.look(machine, wanted)
+    return dict(cascades.rows(answer)), json.loads(json.dumps(cascades.to_json(answer)))
 
 
 def test_the_rooms_of_mod_arith():
@@ -45,7 +45,7 @@ def test_the_rooms_of_mod_arith():
 
 def test_where_auto_takes_one_layer_the_cascade_is_the_one_that_is_compiled():
     for machine in (zoo.parity(), zoo.tomita(5), zoo.sum_mod(7)):
-        answer = cascade.look(machine, UNLIMITED)
+        answer = cascades.look(machine, UNLIMITED)
         assert answer.choice.form == "onehot"
         assert answer.counted
         assert answer.found.cost == best_cascade(machine).cost
@@ -55,7 +55,7 @@ def test_where_auto_takes_one_layer_the_cascade_is_the_one_that_is_compiled():
 def test_a_cascade_is_searched_once(source, monkeypatch):
     searches, covers = [], search._covers
     monkeypatch.setattr(search, "_covers", lambda *given: searches.append(given) or covers(*given))
-    assert cascade.look(zoo.from_task(source), UNLIMITED).found is not None
+    assert cascades.look(zoo.from_task(source), UNLIMITED).found is not None
     assert len(searches) == 1
 
 
@@ -108,7 +108,7 @@ def test_without_token_shift():
 
 
 def test_nothing_is_drawn_where_there_is_no_cascade(tmp_path):
-    answer = cascade.look(zoo.sum_mod(7), Wanted(3))
+    answer = cascades.look(zoo.sum_mod(7), Wanted(3))
     with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
-        cascade.draw(answer, tmp_path / "no.dot")
+        cascades.draw(answer, tmp_path / "no.dot")
     assert not (tmp_path / "no.dot").exists()

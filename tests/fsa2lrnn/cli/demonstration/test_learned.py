@@ -4,20 +4,20 @@ import json
 
 import pytest
 
-from fsa2lrnn.cli import demo_learned
+from fsa2lrnn.cli.demonstration import learned
 from fsa2lrnn.judge.falsify import Budget
 from fsa2lrnn.training.settings import preset
 
 
 @pytest.mark.usefixtures("short_certificates")
 def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demo_learned, "TASK", "task:parity")
+    monkeypatch.setattr(learned, "TASK", "task:parity")
     monkeypatch.setattr(
-        demo_learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}
+        learned, "SETTINGS", {"steps": 400, "evaluate_every": 50, "learning_rate": 2e-3, "test_length": 100}
     )
-    monkeypatch.setattr(demo_learned, "SEARCH", Budget(seconds=3, length=300))
-    monkeypatch.setattr(demo_learned, "SHOWN", {"lengths": (10, 50), "n_words": 20, "letters": 1_000})
-    facts = demo_learned.show(tmp_path, as_json=False)
+    monkeypatch.setattr(learned, "SEARCH", Budget(seconds=3, length=300))
+    monkeypatch.setattr(learned, "SHOWN", {"lengths": (10, 50), "n_words": 20, "letters": 1_000})
+    facts = learned.show(tmp_path, as_json=False)
     assert facts["ok"]
     assert facts["extraction"]["isomorphic"]
     out = " ".join(capsys.readouterr().out.split())

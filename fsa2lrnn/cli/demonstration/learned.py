@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fsa2lrnn.cli import console, learned
+from fsa2lrnn.cli import console, evidence
 from fsa2lrnn.judge import Budget, Refuted
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
@@ -51,7 +51,7 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
 def _tell(found: Judgement, steps: int) -> None:
     same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
     console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
-    console.facts("", learned.judgement_rows(found))
+    console.facts("", evidence.judgement_rows(found))
     if isinstance(found.falsified, Refuted):
         console.out.print(
             "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"

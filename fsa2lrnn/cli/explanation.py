@@ -13,7 +13,7 @@ from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.cli import cascade, console
+from fsa2lrnn.cli import cascades, console, sizes, words
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
@@ -29,7 +29,7 @@ _LARGE = 40  # states from which the explanation names how many families are lef
 
 
 def main(
-    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascade.Wanted, as_json: bool
+    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.Wanted, as_json: bool
 ) -> None:
     """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all."""
     names = families or list(FAMILIES)
@@ -40,23 +40,23 @@ def main(
     turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
     verdicts = {name: _answer(machine, name) for name in turns}
     costs = _costs(machine)
-    small = cascade.look(machine, wanted)
+    small = cascades.look(machine, wanted)
     if folder is not None:
         _write_certificates(verdicts, folder)
     if wanted.dot is not None:
-        cascade.draw(small, wanted.dot)
+        cascades.draw(small, wanted.dot)
     if as_json:
         console.emit_json(
             {
-                "machine": console.machine_json(machine),
+                "machine": sizes.machine_json(machine),
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
                 "costs": costs,
-                "cascade": cascade.to_json(small),
+                "cascade": cascades.to_json(small),
             }
         )
         return
-    console.facts("machine", console.machine_rows(machine))
+    console.facts("machine", sizes.machine_rows(machine))
     console.facts("\nalgebra", classification.explain()[1:])
     table = Table(
         title="\nwhich layer can represent it", title_justify="left", title_style="bold", box=None, pad_edge=False
@@ -67,7 +67,7 @@ def main(
         table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
     console.out.print(table)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
-    console.facts("\ncascade", cascade.rows(small))
+    console.facts("\ncascade", cascades.rows(small))
     if wanted.dot is not None:
         console.out.print(f"\ndrawn in {escape(str(wanted.dot))}: dot -Tsvg turns it into a picture")
     if folder is not None:
@@ -97,8 +97,8 @@ def _evidence(verdict: Verdict | BudgetExceeded) -> str:
 
 def _json(verdict: Verdict | BudgetExceeded) -> dict[str, Any]:
     value: dict[str, Any] = {"answer": _kind(verdict), "evidence": _evidence(verdict)}
-    if isinstance(verdict, Impossibility) and (words := verdict.four_words) is not None:
-        value["four_words"] = dict(zip(("prefix", "u", "other"), (console.show_word(w) for w in words), strict=True))
+    if isinstance(verdict, Impossibility) and (four := verdict.four_words) is not None:
+        value["four_words"] = dict(zip(("prefix", "u", "other"), map(words.plain, four), strict=True))
     if to_json := getattr(verdict, "to_json", None):
         value["certificate"] = to_json()
     return value

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli import console
+from fsa2lrnn.cli.sizes import blocks_text
 from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade
@@ -114,7 +114,7 @@ def to_json(answer: Answer) -> dict[str, Any]:
 
 def sizes_text(cascade: Cascade) -> str:
     """The blocks of each layer."""
-    return " · ".join(map(console.blocks_text, cascade.block_sizes))
+    return " · ".join(map(blocks_text, cascade.block_sizes))
 
 
 def shift_text(cascade: Cascade) -> str:

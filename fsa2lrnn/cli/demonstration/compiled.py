@@ -3,7 +3,6 @@ blocks; and a learned model of Sum(5) before the same judges."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,18 +11,13 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.cli import cascade as cascades
-from fsa2lrnn.cli import console
+from fsa2lrnn.automata.zoo.expressions import evaluate, random_expression
+from fsa2lrnn.cli import cascades, console, evidence, sizes
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import gate_units
 from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.drawing import describe
-from fsa2lrnn.decomposition.names import field_layers, field_names
-from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import congruence_coordinates
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.decomposition.fields import by_fields
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.extras import require
 from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
@@ -68,8 +62,8 @@ def main(out: Path | None, as_json: bool) -> None:
     rooms = build_rooms()
     returns = extract(model) == machine.minimise()
     facts: dict[str, Any] = {
-        "machine": console.machine_json(machine),
-        "model": console.model_json(model),
+        "machine": sizes.machine_json(machine),
+        "model": sizes.model_json(model),
         "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
         "evaluated": [{"letters": len(text), "model": given, "integers": right} for text, given, right in results],
         "rooms": _rooms_json(rooms),
@@ -79,9 +73,9 @@ def main(out: Path | None, as_json: bool) -> None:
         _show(machine, model, verdicts, results, rooms, returns)
     is_mended = True
     if out is not None:
-        from fsa2lrnn.cli import demo_learned
+        from fsa2lrnn.cli.demonstration import learned
 
-        facts["learned"] = demo_learned.show(out, as_json)
+        facts["learned"] = learned.show(out, as_json)
         is_mended = facts["learned"]["ok"]
     if as_json:
         console.emit_json(facts)
@@ -106,47 +100,6 @@ def build_rooms() -> Rooms:
     return Rooms(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
 
 
-def by_fields(machine: MooreMachine) -> Cascade:
-    """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
-    first layer that it can be in; its start is state 0.
-
-    Raises:
-        NotExpressible: if the labels have no fields that can be put in layers.
-
-    >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
-    ((1, 1), (3,), (3,))
-    """
-    layers = field_layers(machine)
-    if layers is None:
-        raise NotExpressible("the labels of this machine have no fields that stand in layers: use decompose(machine)")
-    values, levels = congruence_coordinates(machine.delta, layers)
-    names = field_names(machine, layers)
-    shifted = assemble(machine, Cover(machine.delta, np.arange(machine.n_states), values, levels, names))
-    return assemble(machine, fibre_code(shifted), reads_now=True)
-
-
-def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
-    """`n_digits` digits below `modulus` with operators drawn from + − * between them."""
-    digits = rng.integers(modulus, size=n_digits)
-    operators = rng.choice(list("+-*"), size=n_digits - 1)
-    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
-
-
-def evaluate(expression: str) -> int:
-    """The value over the integers, by Python's own arithmetic: products first, then sums; not by any automaton.
-
-    >>> evaluate("1+2-3*4")
-    -9
-    """
-    total = 0
-    for sign, term in re.findall(r"([+-]?)([^+-]+)", expression):
-        value = 1
-        for factor in term.split("*"):
-            value *= int(factor)
-        total += -value if sign == "-" else value
-    return total
-
-
 def _show(machine, model, verdicts, results, rooms, returns) -> None:
     out = console.out
     out.rule("[bold]fsa2lrnn: an automaton as an exact linear recurrent network")
@@ -154,12 +107,12 @@ def _show(machine, model, verdicts, results, rooms, returns) -> None:
         f"\n[bold]1. The machine.[/] ModArith({MODULUS}) reads an expression such as {SHORT} and says its value modulo "
         f"{MODULUS} after every digit;\n   * binds tighter than + and −, and an illegal string is an error for ever."
     )
-    console.facts("", console.machine_rows(machine))
+    console.facts("", sizes.machine_rows(machine))
     out.print(
         "\n[bold]2. The network.[/] x_k = A(a_k) x_{k-1} + v(a_k): every letter has a transition matrix whose columns "
         "are one-hot,\n   so no sum ever rounds. It is the class that is trained, with its weights set."
     )
-    console.facts("", console.model_rows(model))
+    console.facts("", sizes.model_rows(model))
     out.print(
         "\n[bold]3. The proof.[/] All pairs (network state, machine state) that any word can reach, compared bit by bit"
     )
@@ -190,7 +143,7 @@ def _show_rooms(rooms: Rooms) -> None:
 
 def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
     for dtype, verdict in verdicts.items():
-        console.out.print(f"   {dtype:9}{console.verdict_text(verdict).splitlines()[0]}")
+        console.out.print(f"   {dtype:9}{evidence.verdict_text(verdict).splitlines()[0]}")
         if isinstance(verdict, Proved):
             console.out.print(f"            {verdict.pairs} joint states, {verdict.transitions} transitions, closed")
 
@@ -210,7 +163,7 @@ def _rooms_json(rooms: Rooms) -> dict[str, object]:
             for component in cascade.components
         ],
         "gate_units": gate_units(cascade),
-        "model": console.model_json(rooms.model),
+        "model": sizes.model_json(rooms.model),
         "proofs": {dtype: verdict.to_json() for dtype, verdict in rooms.verdicts.items()},
         "evaluated": {"expression": SHORT, "model": rooms.given, "integers": evaluate(SHORT) % MODULUS},
     }

@@ -1,11 +1,8 @@
-"""The verb `train`: what it prints, writes and answers."""
+"""Training as it is shown: what is printed, written and answered."""
 
 import json
 
-import pytest
-
-from fsa2lrnn.cli.train import assignments, main, share, whole_numbers
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.cli.training import main, share
 from fsa2lrnn.training.seeds import Plan
 
 TINY = {
@@ -16,7 +13,7 @@ PLAN = Plan(lengths=(3, 5), n_words=20)
 
 
 def test_a_run_in_json(tmp_path, capsys):
-    assert main("task:sum_mod(2)", "quick", tmp_path, "2", TINY, PLAN, True) == 0
+    assert main("task:sum_mod(2)", "quick", tmp_path, [2], TINY, PLAN, True) == 0
     captured = capsys.readouterr()
     document = json.loads(captured.out)
     assert document == json.loads((tmp_path / "result.json").read_text())
@@ -34,7 +31,7 @@ def test_a_run_in_json(tmp_path, capsys):
 
 def test_a_run_for_people(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert main("task:sum_mod(2)", "quick", tmp_path, "0", TINY, PLAN, False) == 0
+    assert main("task:sum_mod(2)", "quick", tmp_path, [0], TINY, PLAN, False) == 0
     out = capsys.readouterr().out
     for piece in ("task:sum_mod(2)", "steps at 4", "at step", "mean over 1: ", "last output right", "models, metrics"):
         assert piece in out
@@ -42,21 +39,9 @@ def test_a_run_for_people(tmp_path, capsys, monkeypatch):
 
 
 def test_divergence_is_a_no(tmp_path, capsys):
-    assert main("task:sum_mod(2)", "quick", tmp_path, "0", {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
+    assert main("task:sum_mod(2)", "quick", tmp_path, [0], {**TINY, "learning_rate": 1e30}, PLAN, False) == 1
     assert "training diverged at step 2" in " ".join(capsys.readouterr().out.split())
     assert json.loads((tmp_path / "result.json").read_text())["paper_protocol_mean"] is None
-
-
-@pytest.mark.parametrize("text", ["", "1,", "one", "0;1"])
-def test_seeds_that_are_no_numbers(text):
-    with pytest.raises(UnsupportedFormat, match=r"--seeds .*: give whole numbers separated by commas"):
-        whole_numbers(text, "--seeds")
-
-
-@pytest.mark.parametrize("text", ["layers", "=3", ""])
-def test_settings_that_are_no_assignments(text):
-    with pytest.raises(UnsupportedFormat, match="write NAME=VALUE, layers=3"):
-        assignments([text])
 
 
 def test_shares():

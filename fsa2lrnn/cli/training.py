@@ -1,9 +1,10 @@
-"""The verb `train`: a network learns a machine's words, one run a seed, and is judged under two protocols."""
+"""Training as it is shown: one run a seed, under way and at its end, judged under two protocols."""
 
 from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,20 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 
 from fsa2lrnn.cli import console
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.seeds import Judged, Plan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress
 
-INTERRUPTED = 130  # what shells expect after Ctrl-C
 
-
-def main(task: str, name: str, out: Path, seeds: str, changes: dict[str, Any], plan: Plan, as_json: bool) -> int:
+def main(
+    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: Plan, as_json: bool
+) -> int:
     """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged, 130 if interrupted."""
     settings = preset(name, task, **changes)
-    numbers = whole_numbers(seeds, "--seeds")
-    with _Display(settings, numbers) as display:
-        results = run_seeds(settings, numbers, out, plan, display.show)
+    with _Display(settings, seeds) as display:
+        results = run_seeds(settings, seeds, out, plan, display.show)
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
     document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
@@ -39,40 +39,10 @@ def main(task: str, name: str, out: Path, seeds: str, changes: dict[str, Any], p
     return INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
 
 
-def whole_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Numbers separated by commas. Raises `UnsupportedFormat` naming the option.
-
-    >>> whole_numbers("0, 1,2", "--seeds")
-    (0, 1, 2)
-    """
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise UnsupportedFormat(f"{option} {text!r}: give whole numbers separated by commas, 0,1,2") from None
-
-
-def assignments(texts: list[str]) -> dict[str, Any]:
-    """NAME=VALUE texts as a dictionary, values read as JSON where they are JSON. Raises `UnsupportedFormat`.
-
-    >>> assignments(["layers=3", "optimiser=adamw", "stop_at=null"])
-    {'layers': 3, 'optimiser': 'adamw', 'stop_at': None}
-    """
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, sign, value = text.partition("=")
-        if not sign or not name.strip():
-            raise UnsupportedFormat(f"--set {text!r}: write NAME=VALUE, layers=3")
-        try:
-            found[name.strip()] = json.loads(value)
-        except ValueError:
-            found[name.strip()] = value
-    return found
-
-
 class _Display:
     """Bars on a terminal, a line for every test elsewhere; both on standard error."""
 
-    def __init__(self, settings: Settings, seeds: tuple[int, ...]) -> None:
+    def __init__(self, settings: Settings, seeds: Sequence[int]) -> None:
         self.settings = settings
         self.bars = Bars(
             TextColumn("seed {task.fields[seed]}"),

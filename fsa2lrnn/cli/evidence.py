@@ -1,0 +1,176 @@
+"""What the judges found, for people and as JSON: verdicts, failing words, certificates, what heads carry, repairs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from fsa2lrnn import symbols
+from fsa2lrnn.cli import words
+from fsa2lrnn.cli.console import markup
+from fsa2lrnn.errors import shortened
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+
+if TYPE_CHECKING:
+    from fsa2lrnn.extraction import Extraction
+    from fsa2lrnn.judge.certificate import Certificate
+    from fsa2lrnn.report.judgement import Judgement
+    from fsa2lrnn.symbols import Alphabet
+    from fsa2lrnn.verdicts import Scope
+
+_OUTPUTS = 40  # at the end of a trace
+_SHOWN_WORD = 72  # letters of a failing word in a row
+
+
+def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | None = None) -> str:
+    """A verdict with its evidence, in a few lines of rich markup; the word as it is typed over the alphabet."""
+    where = f"\n  {markup(str(verdict.scope))}"
+    if isinstance(verdict, Proved):
+        return (
+            f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
+            f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
+            f"reached; scans covered: {', '.join(verdict.scans)}{where}"
+        )
+    if isinstance(verdict, Refuted):
+        word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
+        return (
+            f"[red bold]refuted[/]: they differ on [bold]{word}[/] "
+            f"({letters(len(verdict.word))}), and on no shorter word\n{traces(verdict)}{where}"
+        )
+    return (
+        f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of at most "
+        f"{verdict.checked_length} letters. Raise --budget{where}"
+    )
+
+
+def letters(n: int) -> str:
+    """A number of letters.
+
+    >>> letters(1), letters(1_000)
+    ('1 letter', '1,000 letters')
+    """
+    return f"{n:,} letter{'' if n == 1 else 's'}"
+
+
+def traces(found: Refuted) -> str:
+    """What model and machine put out along a word, of long ones the end, in rich markup."""
+    rows = []
+    for name, trace in (("model", found.failure.given), ("machine", found.failure.wanted)):
+        shown = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
+        rows.append(f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(shown)}")
+    return "\n".join(rows)
+
+
+def failure_text(found: Refuted | Undecided, alphabet: Alphabet) -> str:
+    """The same in a few lines of rich markup: the word as it is typed, the traces, or what was searched in vain."""
+    if isinstance(found, Refuted):
+        short = (
+            ", the shortest there is" if found.is_shortest else f", none of at most {found.exhaustive_to} letters fails"
+        )
+        word = markup(words.shown(found.word, alphabet))
+        return (
+            f"[red bold]refuted[/]: the model is wrong on [bold]{word}[/] ({letters(found.position)}{short}; "
+            f"{found.found_by} search)\n{traces(found)}\n  {markup(str(found.scope))}"
+        )
+    reach = found.exhaustive_to
+    least = (
+        "its states closed: no word of any length fails"
+        if reach is None
+        else f"no word of at most {reach} letters fails"
+    )
+    lines = [f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in found.searches]
+    lines.append(f"  {found.scope}")
+    return "\n".join([f"[yellow bold]undecided[/]: {least}, as far as single steps tell", *map(markup, lines)])
+
+
+def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
+    """What a certificate says, without its sets, and which outputs count by it."""
+    names = ("horizon", "method", "memory", "dtype", "slack", "sha256")
+    facts = {name: getattr(certificate, name) for name in names}
+    margin = float(certificate.margins.min()) if len(certificate.margins) else None
+    return {**facts, "scans": list(certificate.scans), "least_margin": margin, "scope": scope and scope.to_json()}
+
+
+def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
+    """A judgement in lines, for people."""
+    rows = [*failure_rows(judgement.falsified), *certificate_rows(judgement.certificate, judgement.scope)]
+    for mended in judgement.mended:
+        name = "repair" if mended.mode == "least" else f"repair, {mended.mode}"
+        name += "" if mended.columns == "keep" else f", {mended.columns}"
+        facts = mended.to_json()
+        text = "; ".join(value for _, value in mended_rows(facts)) if mended.refused is None else mended.refused
+        rows.append((name, text))
+    return rows
+
+
+def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
+    """The same in one row of a table."""
+    if not isinstance(found, Refuted):
+        looked = "; ".join(search.what for search in found.searches)
+        return [("failing word", f"none found among {looked}")]
+    shown = shortened(words.shown(found.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if found.is_shortest else ""
+    return [("failing word", f"{letters(found.position)}{short}: {shown} ({found.found_by})")]
+
+
+def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tuple[str, str]]:
+    """The same, for people."""
+    facts = certificate_json(certificate, scope)
+    horizon = facts["horizon"]
+    right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
+    how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
+    return [
+        ("proved right", f"{right} ({how})"),
+        ("in", f"{facts['dtype']}, scans {', '.join(facts['scans'])}"),
+        ("where", str(scope)),
+    ]
+
+
+def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """What the heads of a model carry, from the JSON of an alignment, if there is one."""
+    if aligned is None:
+        return []
+    heads = aligned["heads"]
+    kinds = ", ".join(f"{h} {heads[h]['kind']}" for h in aligned["carrying"])
+    probe = aligned["probe"]
+    return [
+        ("affine probe", f"R² {probe['r2']:.4f}, worst error {probe['worst_error']:.3f}"),
+        ("heads", f"{len(aligned['carrying'])} of {len(heads)} carry the state: {kinds}"),
+    ]
+
+
+def mended_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a repair changed and what is known of its model, from its JSON."""
+    rows = [("change", f"{100 * found['change']['A']:.1f} % of A, {100 * found['change']['v']:.1f} % of v")]
+    norms = f"{found['column_norm_before']:.3f} before, {found['column_norm_after']:.3f} after"
+    rows.append((f"largest column {found['p']:g}-norm", norms))
+    if "proved" in found:
+        proved = found["proved"]
+        how = f"{proved['joint_states']} joint states closed, bit for bit, in {proved['arithmetic']}"
+        rows.append(("proved", f"right on all words of every length: {how}"))
+    if "certified" in found:
+        certified = found["certified"]
+        text = certified if isinstance(certified, str) else f"every word of at most {certified:,} letters"
+        rows.append(("proved right on", text))
+    return rows
+
+
+def extraction_json(found: Extraction) -> dict[str, Any]:
+    """The evidence for a machine that was found on short words."""
+    return {
+        **{name: value for name, value in vars(found).items() if name != "machine"},
+        "held_out": vars(found.held_out),
+    }
+
+
+def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
+    """The same, for people."""
+    held_out = evidence["held_out"]
+    asked = "queries" if evidence["method"] == "lstar" else "words"
+    return [
+        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {asked}, {evidence['suffixes']:,} suffixes"),
+        (
+            "held out",
+            f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "
+            f"{held_out['length']} letters",
+        ),
+    ]

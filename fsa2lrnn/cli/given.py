@@ -1,0 +1,65 @@
+"""Text options that stand for more than one value."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+_PYTHON = {"None": None, "True": True, "False": False}  # as settings print them
+
+
+def whole_numbers(text: str, option: str) -> tuple[int, ...]:
+    """Numbers separated by commas. Raises `UnsupportedFormat` naming the option.
+
+    >>> whole_numbers("0, 1,2", "--seeds")
+    (0, 1, 2)
+    """
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise UnsupportedFormat(f"{option} {text!r}: give whole numbers separated by commas, 0,1,2") from None
+
+
+def assignments(texts: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts as a dictionary. Raises `UnsupportedFormat`.
+
+    >>> assignments(["layers=3", "optimiser=adamw", "stop_at=None"])
+    {'layers': 3, 'optimiser': 'adamw', 'stop_at': None}
+    """
+    found: dict[str, Any] = {}
+    for text in texts:
+        name, sign, value = text.partition("=")
+        if not sign or not name.strip():
+            raise UnsupportedFormat(f"--set {text!r}: write NAME=VALUE, layers=3")
+        found[name.strip()] = _value(value)
+    return found
+
+
+def named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
+    """NAME:KEY=VALUE,… texts as a dictionary of dictionaries. Raises `UnsupportedFormat`.
+
+    >>> named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
+    {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        name, _, changes = text.partition(":")
+        found[name] = {}
+        for change in changes.split(","):
+            key, sign, value = change.partition("=")
+            if not (name and key.strip() and sign):
+                raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
+            found[name][key.strip()] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """JSON where it is JSON, None, True and False as Python writes them, else the text."""
+    if text.strip() in _PYTHON:
+        return _PYTHON[text.strip()]
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text

@@ -1,0 +1,57 @@
+"""Where verbs write: tried before the work that there is to write, and refused in one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fsa2lrnn.cli.options import MODEL_SUFFIX
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.files import check_file, check_folder
+
+
+def check_model(path: Path | None) -> None:
+    """Raises `UnsupportedFormat` for a file that no model can be written to, `OSError` for a place that takes none."""
+    _check(path, "a model", MODEL_SUFFIX)
+
+
+def check_machine(path: Path | None) -> None:
+    """The same for an automaton."""
+    if path is not None:
+        from fsa2lrnn.automata.formats import check_target
+
+        check_target(path)
+
+
+def check_certificate(path: Path | None) -> None:
+    """The same for a certificate."""
+    _check(path, "a certificate", ".json")
+
+
+def check_page(path: Path) -> None:
+    """The same for a report, and for the facts beside it."""
+    _check(path, "the page", ".html")
+    check_file(path.with_suffix(".json"))
+
+
+def check_drawing(path: Path | None) -> None:
+    """The same for a cascade as Graphviz source."""
+    _check(path, "a drawing", ".dot", ".gv")
+
+
+def check_plot(path: Path | None) -> None:
+    """The same for a picture of curves."""
+    _check(path, "a plot", ".svg", ".png", ".pdf")
+
+
+def check_runs(folder: Path | None) -> None:
+    """Raises `OSError` unless files can be written in a folder, once it is made."""
+    if folder is not None:
+        check_folder(folder)
+
+
+def _check(path: Path | None, what: str, *endings: str) -> None:
+    if path is None:
+        return
+    if path.suffix not in endings:
+        raise UnsupportedFormat(f"output {path}: {what} is written to a file ending in {' or '.join(endings)}")
+    check_file(path)

@@ -1,0 +1,109 @@
+"""What machines and models are, in numbers: what the user pays."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+
+from fsa2lrnn import symbols
+from fsa2lrnn.cli.console import markup
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.model import LRNN
+
+_SHOWN_STATES = 40  # a transition table longer than this tells a reader nothing
+
+
+def machine_json(machine: MooreMachine) -> dict[str, Any]:
+    """Sizes of a machine."""
+    return {
+        "states": machine.n_states,
+        "minimal_states": machine.minimise().n_states,
+        "letters": [symbols.to_json(letter) for letter in machine.alphabet],
+        "outputs": [symbols.to_json(output) for output in dict.fromkeys(machine.outputs)],
+    }
+
+
+def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
+    """Sizes of a machine, for people."""
+    minimal = machine.minimise().n_states
+    smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
+    return [
+        ("states", f"{machine.n_states:,}{smaller}"),
+        ("letters", f"{len(machine.alphabet):,}: {symbol_list(machine.alphabet)}"),
+        ("outputs", symbol_list(dict.fromkeys(machine.outputs))),
+    ]
+
+
+def model_json(model: LRNN) -> dict[str, Any]:
+    """Sizes of a model: what the user pays."""
+    config = model.config
+    return {
+        "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
+        "layout": "index" if config.reads_letters else "dense",
+        "token_shift": config.token_shift,
+        "hidden_units": _hidden_units(model),
+        "dtype": str(model.dtype).removeprefix("torch."),
+        "normalisation": config.normalisation,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "bytes": sum(t.numel() * t.element_size() for t in model.state_dict().values()),
+    }
+
+
+def model_rows(model: LRNN) -> list[tuple[str, str]]:
+    """Sizes of a model, for people: a row for each layer where there are several."""
+    sizes = model_json(model)
+    layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
+    kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
+    weights = ("weights", f"{sizes['parameters']:,} parameters, {sizes['bytes'] / 1024:,.0f} KiB in {sizes['dtype']}")
+    units = [] if model.config.reads_letters else [("hidden units", f"{sizes['hidden_units']:,} of gates and read-out")]
+    if len(layers) == 1:
+        return [("layers", f"1 ({layers[0]}), {kind}"), *units, weights]
+    shift = "yes: gates see the step before too" if sizes["token_shift"] else "no: gates see this step alone"
+    return [
+        ("layers", f"{len(layers)}, {kind}"),
+        *((f"  layer {i}", text) for i, text in enumerate(layers, start=1)),
+        ("token shift", shift),
+        *units,
+        weights,
+    ]
+
+
+def blocks_text(sizes: Iterable[int]) -> str:
+    """Blocks by size, those of size 1 as lanes.
+
+    >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
+    ('2 blocks of 5, 4 and 2 lanes', '2 lanes')
+    """
+    sizes = list(sizes)
+    blocks, lanes = [size for size in sizes if size > 1], sizes.count(1)
+    parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
+    return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
+
+
+def _hidden_units(model: LRNN) -> int:
+    """Of all gates, the read-out's too."""
+    from fsa2lrnn.lrnn.gate import Gate
+
+    return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))
+
+
+def transition_table(machine: MooreMachine) -> Table | None:
+    """δ and ω as a table, None for a machine too large to read."""
+    if machine.n_states > _SHOWN_STATES or len(machine.alphabet) > 16:
+        return None
+    table = Table("state", *(markup(symbols.show(letter)) for letter in machine.alphabet), "output", box=None)
+    for q in range(machine.n_states):
+        mark = "→ " if q == machine.start else "  "
+        targets = [str(int(target)) for target in machine.delta[:, q]]
+        table.add_row(f"{mark}{q}", *targets, markup(symbols.show(machine.outputs[q])))
+    return table
+
+
+def symbol_list(values: Iterable[Hashable], limit: int = 24) -> str:
+    """Symbols in a row, the first few of many."""
+    texts = [symbols.show(value) for value in values]
+    return " ".join(texts[:limit]) + (f" … ({len(texts):,})" if len(texts) > limit else "")

@@ -1,0 +1,99 @@
+"""`fsa2lrnn certify`: up to which length a learned model is right on every word, and the judge of such certificates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    NO,
+    AlphabetOption,
+    CompletionOption,
+    JsonOption,
+    LayersOption,
+    LearnedModel,
+    Source,
+)
+from fsa2lrnn.errors import UnsupportedFormat
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.lrnn.model import LRNN
+
+
+def certify(
+    model: LearnedModel,
+    source: Source,
+    memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
+    check: Annotated[Path | None, typer.Option(help="judge this certificate of both instead")] = None,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove up to which length a learned model is right on every word, in the floats that it computes."""
+    sources.know_layers(layers)
+    if check is not None and (memory is not None or output is not None):
+        raise UnsupportedFormat("--check judges a certificate that is there: it goes with neither --memory nor -o")
+    outputs.check_certificate(output)
+    machine = sources.read_machine(source, completion, alphabet)
+    network = sources.learned_model(model)
+    sources.check_letters(network, machine, source)
+    if check is not None:
+        code = _check(network, machine, check, as_json)
+    else:
+        code = _certify(model, network, machine, memory, output, as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _certify(
+    name: str, network: LRNN, machine: MooreMachine, memory: int | None, output: Path | None, as_json: bool
+) -> int:
+    """N such that the model is right on every word of at most N letters, with the sets that prove it."""
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.judge.certify import certify as certify_model
+
+    certificate = certify_model(network, machine, "auto" if memory is None else memory, ignore=LACKED)
+    if output is not None:
+        certificate.save(output)
+    if as_json:
+        console.emit_json(
+            {**evidence.certificate_json(certificate, certificate.scope), "saved": str(output) if output else None}
+        )
+    else:
+        saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
+        console.facts(name, [*evidence.certificate_rows(certificate, certificate.scope), saved])
+    return NO if certificate.horizon == 0 else 0
+
+
+def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
+    """Whether a certificate is of this model and this machine and holds, by the checker, which imports nothing of the
+    search."""
+    from fsa2lrnn.automata.language import equivalent
+    from fsa2lrnn.cli import console, evidence, words
+    from fsa2lrnn.judge.certificate import Certificate
+    from fsa2lrnn.judge.check import CertificateRefused
+    from fsa2lrnn.judge.check import check as check_certificate
+
+    certificate = Certificate.load(file)
+    why, scope = None, certificate.scope
+    try:
+        if (word := equivalent(machine, certificate.machine)) is not None:
+            told = words.shown(word, machine.alphabet) or "no letters"
+            raise CertificateRefused(f"it is of another machine: they differ after {told}")
+        scope = check_certificate(certificate, network, LACKED).scope
+    except CertificateRefused as error:
+        why = str(error)
+    if as_json:
+        console.emit_json({**evidence.certificate_json(certificate, scope), "accepted": why is None, "why_not": why})
+    elif why is None:
+        console.facts(str(file), [*evidence.certificate_rows(certificate, scope), ("checked", "accepted")])
+    else:
+        console.out.print(f"[red bold]refused:[/] {console.markup(why)}")
+    return 0 if why is None else NO

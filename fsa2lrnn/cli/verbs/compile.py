@@ -1,0 +1,62 @@
+"""`fsa2lrnn compile`: an automaton as exact weights."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import (
+    AlphabetOption,
+    CompletionOption,
+    Dtype,
+    Form,
+    JsonOption,
+    Layout,
+    MaxBlockOption,
+    ModelOutput,
+    Normalisation,
+    Source,
+    TokenShiftOption,
+)
+
+
+def compile_(
+    source: Source,
+    output: ModelOutput = None,
+    form: Annotated[
+        Form, typer.Option(help="one layer of one-hot blocks, layers of small blocks, or the cheaper")
+    ] = "onehot",
+    max_block: MaxBlockOption = None,
+    token_shift: TokenShiftOption = True,
+    layout: Annotated[Layout, typer.Option(help="dense weights or an index table; auto: dense to 64 states")] = "auto",
+    dtype: Annotated[Dtype, typer.Option(help="arithmetic of the model")] = "float32",
+    normalisation: Annotated[Normalisation, typer.Option(help="column rule of the model")] = "clip",
+    p: Annotated[float, typer.Option(min=1, help="order of the column norm")] = 1.2,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compile an automaton into exact weights."""
+    outputs.check_model(output)
+    machine = sources.read_machine(source, completion, alphabet)
+
+    from fsa2lrnn.cli import console, sizes
+    from fsa2lrnn.compile import compile_with_reason
+    from fsa2lrnn.lower import lower
+    from fsa2lrnn.lrnn.checkpoint import save
+
+    recurrence, why = compile_with_reason(machine, form, max_block, token_shift, layout)
+    model = lower(recurrence, sources.torch_dtype(dtype), normalisation, p)
+    if output is not None:
+        save(model, output)
+    if as_json:
+        saved = str(output) if output else None
+        facts = {"machine": sizes.machine_json(machine), "model": sizes.model_json(model)}
+        console.emit_json({**facts, "why": why, "saved": saved})
+        return
+    console.facts("machine", sizes.machine_rows(machine))
+    chosen = [("chosen", why)] if why else []
+    saved = ("saved", str(output) if output else "no (-o FILE saves it)")
+    console.facts("model", [*chosen, *sizes.model_rows(model), saved])

@@ -1,0 +1,65 @@
+"""`fsa2lrnn convert`: an automaton from one format into another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import WRITTEN, AlphabetOption, CompletionOption, JsonOption, Source
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+
+
+def convert(
+    source: Source,
+    output: Annotated[Path, typer.Option("--output", "-o", help=f"write the automaton here, {WRITTEN}")],
+    minimise: Annotated[bool, typer.Option("--minimise", help="write the minimal automaton")] = False,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write an automaton in another format, complete and deterministic, and read it back to see what that keeps."""
+    outputs.check_machine(output)
+    machine = sources.read_machine(source, completion, alphabet)
+
+    from fsa2lrnn.automata.formats import write_file
+    from fsa2lrnn.cli import console, sizes
+
+    machine = machine.minimise() if minimise else machine
+    write_file(machine, output)
+    lost = _lost(machine, sources.read_machine(str(output)))
+    if as_json:
+        console.emit_json({"machine": sizes.machine_json(machine), "saved": str(output), "read_back": lost or "equal"})
+        return
+    back = f"with {lost}: .json keeps them" if lost else "as the same automaton"
+    console.facts("machine", [*sizes.machine_rows(machine), ("saved", str(output)), ("reads back", back)])
+
+
+def _lost(machine: MooreMachine, back: MooreMachine) -> str:
+    """What a format does not keep of a machine, "" where it computes the same function of the same letters.
+
+    Raises `NotExact` if what is read back is another machine, whatever its symbols are called: a fault of the format.
+    """
+    from fsa2lrnn.automata.language import equivalent
+    from fsa2lrnn.errors import NotExact
+
+    if set(back.alphabet) == set(machine.alphabet) and equivalent(machine, back) is None:
+        return ""
+    if _nameless(machine) != _nameless(back):
+        raise NotExact("what was written is read back as another automaton: write .json, and tell the authors")
+    kinds = [("letters", machine.alphabet, back.alphabet), ("outputs", machine.outputs, back.outputs)]
+    return " and ".join(name for name, ours, theirs in kinds if set(ours) != set(theirs)) + " as text"
+
+
+def _nameless(machine: MooreMachine) -> MooreMachine:
+    """The minimal machine with letters in the order of their texts, and outputs numbered in the order of the states."""
+    from fsa2lrnn.automata.machine import MooreMachine
+
+    order = sorted(range(len(machine.alphabet)), key=lambda a: str(machine.alphabet[a]))
+    minimal = MooreMachine(machine.delta[order], machine.outputs, machine.start).minimise()
+    number = {output: j for j, output in enumerate(dict.fromkeys(minimal.outputs))}
+    return MooreMachine(minimal.delta, [number[output] for output in minimal.outputs], minimal.start)

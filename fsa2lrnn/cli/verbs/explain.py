@@ -1,0 +1,34 @@
+"""`fsa2lrnn explain`: what is known of an automaton. What it says is put together in `cli/explanation.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, JsonOption, MaxBlockOption, Source, TokenShiftOption
+
+
+def explain(
+    source: Source,
+    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this family; repeatable")] = None,
+    certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
+    max_block: MaxBlockOption = None,
+    token_shift: TokenShiftOption = True,
+    dot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="draw the cascade into this Graphviz file (.dot .gv)")
+    ] = None,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what is known of an automaton: its algebra, which LRNN families can represent it, what a network costs."""
+    outputs.check_drawing(dot)
+    outputs.check_runs(certificates)
+    machine = sources.read_machine(source, completion, alphabet)
+
+    from fsa2lrnn.cli import cascades, explanation
+
+    explanation.main(machine, family or [], certificates, cascades.Wanted(max_block, token_shift, dot), as_json)

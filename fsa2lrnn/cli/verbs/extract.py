@@ -1,0 +1,62 @@
+"""`fsa2lrnn extract`: the automaton that a model is, or behaves like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import (
+    AlphabetOption,
+    CompletionOption,
+    DtypeOption,
+    ExtractMethod,
+    JsonOption,
+    LayersOption,
+    MachineOutput,
+    ModelOrSource,
+)
+
+
+def extract(
+    model: ModelOrSource,
+    output: MachineOutput = None,
+    method: Annotated[
+        ExtractMethod,
+        typer.Option(help="its states, which must close, or what a model puts out on short words"),
+    ] = "closure",
+    max_states: Annotated[int, typer.Option(min=1, help="states after which to give up")] = 100_000,
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Read the minimal automaton out of a model: exactly where its states close, else as it behaves on short words."""
+    sources.know_layers(layers)
+    outputs.check_machine(output)
+
+    from fsa2lrnn.automata.formats import write_file
+    from fsa2lrnn.cli import console, evidence, sizes
+    from fsa2lrnn.extraction import extract as extract_machine
+    from fsa2lrnn.extraction import extract_learned
+
+    network = sources.model_of(model, dtype, completion, alphabet)
+    found: dict[str, Any] | None = None
+    if method == "closure":
+        machine = extract_machine(network, max_states)
+    else:
+        learned = extract_learned(network, method, max_classes=max_states)
+        machine, found = learned.machine, evidence.extraction_json(learned)
+    if output is not None:
+        write_file(machine, output)
+    if as_json:
+        saved = str(output) if output else None
+        facts = {"machine": sizes.machine_json(machine), "saved": saved}
+        console.emit_json(facts if found is None else {**facts, "evidence": found})
+        return
+    rows = [*sizes.machine_rows(machine), *(evidence.extraction_rows(found) if found else [])]
+    console.facts("machine", [*rows, *([("saved", str(output))] if output else [])])
+    if output is None and (table := sizes.transition_table(machine)) is not None:
+        console.out.print(table)

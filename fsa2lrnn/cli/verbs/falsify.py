@@ -1,0 +1,58 @@
+"""`fsa2lrnn falsify`: a word on which a model is wrong."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    NO,
+    AlphabetOption,
+    CompletionOption,
+    DtypeOption,
+    JsonOption,
+    LayersOption,
+    ModelOrSource,
+    SecondsOption,
+    Source,
+)
+
+
+def falsify(
+    model: ModelOrSource,
+    source: Source,
+    seconds: SecondsOption = 20.0,
+    length: Annotated[int, typer.Option(min=1, help="letters of the longest words that are tried")] = 2_000,
+    words: Annotated[int, typer.Option(min=0, help="joint states that the exhaustive search may hold")] = 100_000,
+    period: Annotated[int, typer.Option(min=0, help="longest period of the words that repeat")] = 3,
+    prefix: Annotated[int, typer.Option(min=0, help="longest word before a period")] = 1,
+    periodic_words: Annotated[int, typer.Option(min=0, help="words that repeat, the shortest first")] = 2_000,
+    random_words: Annotated[int, typer.Option(min=0, help="random words")] = 128,
+    width: Annotated[int, typer.Option(min=0, help="states that a beam keeps for each of the automaton's")] = 32,
+    seed: Annotated[int, typer.Option(min=0, help="of the random words")] = 0,
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
+    sources.know_layers(layers)
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.judge import Budget, Refuted
+    from fsa2lrnn.judge import falsify as falsify_model
+
+    machine = sources.read_machine(source, completion, alphabet)
+    network = sources.model_of(model, dtype, completion, alphabet)
+    sources.check_letters(network, machine, source)
+    budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed)
+    found = falsify_model(network, machine, budget, LACKED)
+    if as_json:
+        console.emit_json(found.to_json())
+    else:
+        console.out.print(evidence.failure_text(found, network.alphabet))
+    if isinstance(found, Refuted):
+        raise typer.Exit(NO)

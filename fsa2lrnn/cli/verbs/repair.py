@@ -1,0 +1,71 @@
+"""`fsa2lrnn repair`: a learned model with its errors mended."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    AlphabetOption,
+    Columns,
+    CompletionOption,
+    JsonOption,
+    LayersOption,
+    LearnedModel,
+    Mode,
+    ModelOutput,
+    Source,
+)
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+
+
+def repair(
+    model: LearnedModel,
+    source: Source,
+    output: ModelOutput = None,
+    columns: Annotated[
+        Columns, typer.Option(help="keep the columns as they come, or hold their p-norms to 1")
+    ] = "keep",
+    mode: Annotated[
+        Mode, typer.Option(help="least change; forget all but the state; that in numbers that never round")
+    ] = "least",
+    snap: Annotated[bool, typer.Option("--snap", help="take the constructed model in its place")] = False,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Mend a learned model, so that it carries the state of its automaton for ever."""
+    sources.know_layers(layers)
+    if snap and (columns, mode) != ("keep", "least"):
+        raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
+    outputs.check_model(output)
+    machine = sources.read_machine(source, completion, alphabet)
+    network = sources.learned_model(model)
+    sources.check_letters(network, machine, source)
+
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.lrnn.checkpoint import save
+    from fsa2lrnn.repairing import snap as snapped
+    from fsa2lrnn.report.judgement import LETTERS, long_accuracy, mend
+
+    if snap:
+        repaired = snapped(network, machine)
+        found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
+        rows = [("snapped", "to the constructed model: exact on every word")]
+    else:
+        mended = mend(network, machine, columns, mode, ignore=LACKED)
+        if mended.repaired is None:
+            raise NotExpressible(str(mended.refused))
+        repaired, found = mended.repaired.model, mended.to_json()
+        rows = evidence.mended_rows(found)
+    rows.append(("right outputs", f"{found['accuracy']:.6f} along {LETTERS:,} random letters"))
+    if output is not None:
+        save(repaired, output)
+    if as_json:
+        console.emit_json({**found, "saved": str(output) if output else None})
+    else:
+        console.facts(model, [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])

@@ -1,0 +1,88 @@
+"""`fsa2lrnn tasks`: the zoo of named machines, with the reason that each is there."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from fsa2lrnn.cli.options import JsonOption
+
+_SECTIONS = ("Args:", "Raises:", "|", ">>>")
+
+
+def tasks(
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="tell everything of one")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the machines that task:… names: how each is called, what it computes, and why it is here."""
+    from fsa2lrnn.automata.zoo.tasks import TASKS, task_named
+    from fsa2lrnn.cli import console
+
+    chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())
+    wanted = list(TASKS.values()) if chosen is None else [chosen]
+    described = [_described(task) for task in wanted]
+    if as_json:
+        console.emit_json({"tasks": described})
+    elif chosen is not None:
+        _tell(described[0], inspect.getdoc(chosen) or "")
+    else:
+        _list(described)
+
+
+def _described(task: Callable[..., Any]) -> dict[str, Any]:
+    """A task as data, from its signature, its docstring and the examples of the zoo."""
+    from fsa2lrnn.automata.zoo import ZOO
+
+    parameters = inspect.signature(task).parameters.values()
+    summary, *rest = (inspect.getdoc(task) or "").split("\n\n")
+    examples = {source: facts for source, facts in ZOO.items() if source.partition("(")[0] == task.__name__}
+    return {
+        "name": task.__name__,
+        "parameters": [
+            {"name": p.name, "required": True} if p.default is p.empty else {"name": p.name, "default": p.default}
+            for p in parameters
+        ],
+        "computes": " ".join(summary.split()),
+        "why": " ".join(next((part for part in rest if not part.startswith(_SECTIONS)), "").split()),
+        "examples": [
+            {"source": f"task:{source}", "minimal_states": facts.n_states, "monoid": facts.kind}
+            for source, facts in examples.items()
+        ],
+    }
+
+
+def _list(described: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
+
+    from fsa2lrnn.cli import console
+
+    for task in described:
+        console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]")
+        told = f"{console.markup(task['computes'])}\n[dim]{console.markup(task['why'])}[/]"
+        console.out.print(Padding(told, (0, 0, 1, 4)), soft_wrap=False)
+    console.out.print(
+        'A task is a source: [cyan]fsa2lrnn compile "task:mod_arith(5, completion=register)"[/]. '
+        "[cyan]fsa2lrnn tasks NAME[/] tells everything of one."
+    )
+
+
+def _tell(task: dict[str, Any], text: str) -> None:
+    from fsa2lrnn.cli import console
+
+    prose = console.markup(text.partition(">>>")[0].strip())
+    console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]\n\n{prose}\n")
+    rows = [(e["source"], f"{e['minimal_states']:,} states, {e['monoid']}") for e in task["examples"]]
+    console.facts("examples", rows)
+
+
+def _call(task: dict[str, Any]) -> str:
+    """How a task is written as a source, with its defaults.
+
+    >>> _call({"name": "f", "parameters": [{"name": "n", "required": True}, {"name": "by", "default": "a"}]})
+    'f(n, by=a)'
+    """
+    parameters = [p["name"] + (f"={p['default']}" if "default" in p else "") for p in task["parameters"]]
+    return f"{task['name']}({', '.join(parameters)})" if parameters else task["name"]

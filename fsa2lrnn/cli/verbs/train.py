@@ -1,0 +1,55 @@
+"""`fsa2lrnn train`: networks that learn an automaton's words. How runs are shown is in `cli/training.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs
+from fsa2lrnn.cli.options import (
+    Init,
+    JsonOption,
+    LengthsOption,
+    LettersOption,
+    Preset,
+    Sampler,
+    Source,
+    WordsOption,
+)
+
+
+def train(
+    source: Source,
+    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the runs; called again, they go on")],
+    preset: Annotated[Preset, typer.Option(help="settings by name")] = "released",
+    seeds: Annotated[str, typer.Option(help="one run each, as many at once as there are cores: 0,1,2")] = "0",
+    steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
+    sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
+    init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
+    noise: Annotated[float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="any setting, layers=3 or stop_at=None; repeatable"),
+    ] = None,
+    lengths: LengthsOption = "40,100,500,5000,50000",
+    words: WordsOption = 10_000,
+    letters: LettersOption = 20_000_000,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget the runs that are in the folder")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Train networks on an automaton's words, and judge them at lengths they have not seen."""
+    options = {"steps": steps, "sampler": sampler, "device": device, "init": init, "noise": noise}
+    changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
+    numbers, judged = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
+    outputs.check_runs(out)
+
+    from fsa2lrnn.cli import training
+    from fsa2lrnn.training.seeds import Plan
+
+    plan = Plan(not fresh, tensorboard, judged, words, letters)
+    if code := training.main(source, preset, out, numbers, changed, plan, as_json):
+        raise typer.Exit(code)

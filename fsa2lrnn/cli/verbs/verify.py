@@ -1,0 +1,47 @@
+"""`fsa2lrnn verify`: a proof that a model is equal to an automaton, or a shortest word that shows it is not."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import sources
+from fsa2lrnn.cli.options import (
+    NO,
+    AlphabetOption,
+    CompletionOption,
+    DtypeOption,
+    JsonOption,
+    LayersOption,
+    ModelOrSource,
+    Source,
+)
+
+
+def verify(
+    model: ModelOrSource,
+    source: Source,
+    budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
+    empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    sources.know_layers(layers)
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.judge import Proved, prove_equivalent
+
+    machine = sources.read_machine(source, completion, alphabet)
+    network = sources.model_of(model, dtype, completion, alphabet)
+    sources.check_letters(network, machine, source)
+    verdict = prove_equivalent(network, machine, budget, empty_word)
+    if as_json:
+        console.emit_json(verdict.to_json())
+    else:
+        console.out.print(evidence.verdict_text(verdict, network.alphabet))
+    if not isinstance(verdict, Proved):
+        raise typer.Exit(NO)

@@ -1,0 +1,46 @@
+"""`certify`: a certificate is written, checked and refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+KEPT = Path(__file__).parents[4] / "experiments" / "models"
+EVEN5, OTHER = (str(KEPT / "even5" / f"seed-{i}.safetensors") for i in (4, 3))
+
+
+def test_a_certificate_is_written_checked_and_refused(call):
+    code, out, _ = call("certify", EVEN5, "task:even_pair(5)", "--memory", "2", "-o", "c.json", "--json")
+    horizon = json.loads(out)["horizon"]
+    assert (code, horizon >= 5) == (0, True)
+    code, out, _ = call("certify", EVEN5, "task:even_pair(5)", "--check", "c.json")
+    assert code == 0
+    assert "accepted" in out
+    assert f"at most {horizon:,} letters" in out
+    code, out, _ = call("certify", OTHER, "task:even_pair(5)", "--check", "c.json", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accepted"]) == (1, False)
+    assert facts["why_not"]
+    code, out, _ = call("certify", EVEN5, "task:sum_mod(5)", "--check", "c.json")
+    assert code == 1
+    assert "refused: it is of another machine: they differ after " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes with neither --memory nor"),
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json"), "No such file or directory: 'c.json'"),
+        ((EVEN5, "task:even_pair(5)", "-o", "c.txt"), "a certificate is written to a file ending in .json"),
+        ((EVEN5, "task:even_pair(5)", "-o", "no/c.json"), "no such folder, make it first: 'no'"),
+        ((EVEN5, "task:even_pair(3)"), "--alphabet '01234' reads task:even_pair(3) over the letters of both"),
+        (
+            ("task:even_pair(5)", "task:even_pair(5)"),
+            "task:even_pair(5) is no model: give a file ending in .safetensors",
+        ),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("certify", *arguments)
+    assert (code, out) == (2, "")
+    assert message in " ".join(err.split())

@@ -1,0 +1,51 @@
+"""`compare`: the failing word, what the heads carry, and a picture."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsa2lrnn import load, zoo
+
+KEPT = Path(__file__).parents[4] / "experiments" / "models"
+EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
+
+
+def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path):
+    few = ("--lengths", "10,40", "--words", "50")
+    code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")
+    facts = json.loads(out)
+    name = "even5/seed-4"
+    assert (code, set(facts["models"])) == (0, {name, "constructed"})
+    found = facts["judged"][name]["failure"]
+    model, machine = load(EVEN5), zoo.even_pair(5)
+    assert model.transduce(found["word"])[-1] != machine.transduce(found["word"])[-1]
+    assert found["model_trace"] == model.transduce(found["word"])
+    assert found["length"] == len(found["word"]) <= 60
+    assert facts["judged"][name]["alignment"]["carrying"]
+    code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--plot", "c.svg")
+    assert code == 0
+    assert "failing word" in out
+    assert "carry the state" in out
+    assert "constructed" in out
+    assert (tmp_path / "c.svg").read_text().count("<svg") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((SUM2, SUM2, "--against", "task:sum_mod(2)"), "one is given twice"),
+        (
+            (SUM2, "--against", "task:sum_mod(2)", "--plot", "c.txt"),
+            "a plot is written to a file ending in .svg or .png or",
+        ),
+        ((SUM2, "--against", "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
+        ((SUM2, "--against", "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
+        ((SUM2, "--against", "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
+        ((SUM2, "--against", "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("compare", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

@@ -1,0 +1,72 @@
+"""`falsify`: the shortest failing word with both traces, or what was searched in vain."""
+
+import inspect
+import json
+from pathlib import Path
+
+import pytest
+
+from fsa2lrnn import load, zoo
+from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.judge.falsify import Budget
+
+EVEN5 = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "seed-4.safetensors")
+
+
+def test_a_failing_word_exits_with_one_and_can_be_run_again(call):
+    code, out, _ = call("falsify", "regex:(ab)*", "regex:(ab)*a|b*&a*")
+    assert code == 1
+    assert "falsified: the model is wrong on a (1 letter, the shortest there is; exhaustive search)" in out
+    assert out.splitlines()[1:] == ["  model   reject", "  machine accept"]
+
+
+def test_a_learned_model_as_json(call):
+    code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--seconds", "5", "--length", "60", "--json")
+    found = json.loads(out)
+    assert (code, found["verdict"]) == (1, "falsified")
+    model, machine = load(EVEN5), zoo.even_pair(5)
+    assert found["model_trace"] == model.transduce(found["word"])
+    assert found["machine_trace"] == machine.transduce(found["word"])
+    assert found["model_trace"][-1] != found["machine_trace"][-1]
+    assert found["length"] == len(found["word"]) <= 60
+    assert found["searched"][0]["name"] == "exhaustive"
+
+
+def test_a_model_that_is_right(call):
+    code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
+    assert code == 0
+    assert out.startswith("not falsified: its states closed: no word of any length fails, as far as single steps tell")
+    assert "  exhaustive  " in out
+    found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
+    assert (found["verdict"], found["exhaustive_to"]) == ("unfalsified", None)
+
+
+def test_the_options_are_those_of_the_budget():
+    defaults = {name: p.default for name, p in inspect.signature(falsify).parameters.items()}
+    assert {name: defaults[name] for name in vars(Budget())} == vars(Budget())
+
+
+def test_every_option_reaches_the_search(call, monkeypatch):
+    from fsa2lrnn.judge import falsify as package
+
+    seen, search = [], package.falsify
+    monkeypatch.setattr(package, "falsify", lambda *given: seen.append(given[2]) or search(*given))
+    wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
+    options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
+    assert call("falsify", "task:parity", "task:parity", *options)[0] == 0
+    assert [vars(budget) for budget in seen] == [wanted]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:parity", "task:sum_mod(3)"), "a model knows more letters where it is compiled with --alphabet '012'"),
+        (("task:parity", "task:shift_register(1, output=content)"), "the model puts out (False, True), none of"),
+        (("task:parity", "task:parity", "--seconds", "0"), "Invalid value for '--seconds'"),
+        (("task:parity",), "Missing argument 'SOURCE'"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("falsify", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

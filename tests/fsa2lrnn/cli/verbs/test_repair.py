@@ -1,0 +1,36 @@
+"""`repair`: a model is written that is proved."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fsa2lrnn import load, zoo
+from fsa2lrnn.judge.equivalence import Proved, prove_equivalent
+
+SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
+
+
+def test_repair_writes_a_model_that_is_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "dyadic", "-o", "r.safetensors", "--json")
+    facts = json.loads(out)
+    assert (code, facts["accuracy"]) == (0, 1.0)
+    assert facts["change"]["A"] < 1
+    assert isinstance(prove_equivalent(load(tmp_path / "r.safetensors"), zoo.sum_mod(2), empty_word=False), Proved)
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--snap")
+    assert code == 0
+    assert "1.000000 along 500,000" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--snap", "--mode", "dyadic"), "--snap replaces the model"),
+        (("-o", "x.pt"), "a model is written to a file ending in"),
+        (("-o", "no/x.safetensors"), "no such folder, make it first: 'no'"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err

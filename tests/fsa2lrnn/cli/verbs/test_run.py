@@ -1,0 +1,127 @@
+"""`run`: words as they are typed, piped and traced."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from fsa2lrnn import zoo
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.cli.options import Scan
+
+
+@pytest.fixture
+def lift(tmp_path):
+    """A machine over letters with spaces, among them "-", in the folder of the call."""
+    letters = ["one up", "-", "[down"]
+    (tmp_path / "lift.json").write_text(MooreMachine([[1, 1], [0, 1], [0, 0]], [False, True], 0, letters).to_json())
+
+
+def test_the_last_output(call):
+    assert call("run", "regex:(ab)*", "abab")[1].startswith("accept  (4 letters, float32)")
+    assert call("run", "task:sum_mod(3)", "")[1].startswith("0  (the empty word")
+    assert call("run", "task:mod_arith(5)", "1+2×3", "--scan", "pscan")[1].startswith("2  (5 letters, float32, pscan)")
+
+
+def test_a_trace_prints_one_output_a_line(call):
+    code, out, _ = call("run", "task:sum_mod(3)", "-", "--trace", stdin=b"1 2 2\n1\n")
+    assert (code, out.split()) == (0, ["1", "0", "2", "0"])
+    result = json.loads(call("run", "task:mod_arith(5)", "1+2-3*4", "--json", "--trace")[1])
+    assert result["output"] == 1
+    assert result["trace"] == [1, None, 3, None, 0, None, 1]
+
+
+def test_words_of_long_letters_are_separated_by_spaces(call, tmp_path):
+    (tmp_path / "lift.json").write_text(
+        MooreMachine([[1, 1], [0, 0]], [False, True], alphabet=["up", "down"]).to_json()
+    )
+    assert call("run", "lift.json", "up down up")[1].startswith("accept  (3 letters")
+    assert call("run", "lift.json", '["up", "down"]')[1].startswith("reject  (2 letters")
+
+
+@pytest.mark.usefixtures("lift")
+@pytest.mark.parametrize(
+    ("word", "answer"), [('["one up", "-"]', "accept  (2"), ('["-"]', "reject  (1"), ("[]", "reject  (the empty")]
+)
+def test_letters_with_spaces_are_a_json_list(call, word, answer):
+    assert call("run", "lift.json", word)[1].startswith(answer)
+    assert call("run", "lift.json", "-", stdin=f"\n {word}\n".encode())[1].startswith(answer)
+
+
+@pytest.mark.usefixtures("lift")
+def test_how_they_are_typed_is_said(call):
+    code, _, err = call("run", "lift.json", "one up")
+    assert code == 2
+    assert "letter 'one' at position 1 is not in the alphabet ('one up', '-', '[down')" in err
+    assert """with letters such as these a word is typed as a JSON list: '["one up", "-"]'""" in err
+    assert '\'["a b", "-"]\'' in call("run", "--help")[1]
+
+
+def test_a_word_that_begins_with_a_dash_stands_behind_two(call):
+    assert call("run", "task:mod_arith(5)", "--", "-1")[1].startswith("error  (2 letters")
+    code, _, err = call("run", "task:mod_arith(5)", "-1")
+    assert code == 2
+    assert "No such option: -1 (write -- before a word that begins with -; `fsa2lrnn run --help` tells" in err
+    assert call("run", "task:mod_arith(5)", '["-"]')[1].startswith("error  (1 letter,")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("task:sum_mod(5)", "017"), "letter '7' at position 3 is not in the alphabet ('0', '1', '2', '3', '4')"),
+        (("nowhere.safetensors", "a"), "no such file: nowhere.safetensors"),
+        (("nowhere.dot", "a"), "no such file: nowhere.dot"),
+        (("task:parity", "[bold]"), "the word begins with [ and is no JSON list of letters"),
+        (("task:parity", "[1]"), "write '1' (str), not 1 (int)"),
+        (("task:parity", "01\udcff"), "the word is not UTF-8 (byte 0xff at offset 2): type it in that encoding"),
+        (("task:parity", "1" * 100_000 + "x"), "letter 'x' at position 100001 is not in the alphabet"),
+    ],
+)
+def test_bad_input_is_one_line(call, arguments, message):
+    code, out, err = call("run", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert len(err) < 400
+
+
+def test_a_pipe_that_is_no_utf8_is_named_with_its_offset(call):
+    code, _, err = call("run", "task:parity", "-", stdin=b"0110\xff")
+    assert code == 2
+    assert "standard input is not UTF-8 (byte 0xff at offset 4): give it in that encoding" in err
+
+
+def test_a_corrupt_model(call, tmp_path):
+    (tmp_path / "m.safetensors").write_bytes(b"not a model")
+    code, _, err = call("run", "m.safetensors", "a")
+    assert code == 2
+    assert "is damaged or no safetensors file" in err
+
+
+@pytest.mark.parametrize("scan", [scan for scan in Scan.__args__ if scan != "triton"])
+def test_every_scan_runs_or_says_which_do(call, scan):
+    assert call("compile", "task:sum_mod(5)", "--layout", "index", "-o", "index.safetensors")[0] == 0
+    answers = {
+        call("run", model, "01234" * 20, "--scan", scan, "--json")[:2]
+        for model in ("task:sum_mod(5)", "index.safetensors")
+    }
+    assert any(code == 0 and json.loads(out)["output"] == 0 for code, out in answers)
+    assert {code for code, _ in answers} <= {0, 2}
+
+
+def test_an_index_table_is_composed_when_asked(call):
+    assert call("compile", "task:sum_mod(5)", "--layout", "index", "-o", "m.safetensors")[0] == 0
+    code, out, _ = call("run", "m.safetensors", "0123" * 50 + "4", "--scan", "compose", "--json")
+    answer = json.loads(out)
+    assert (code, answer["output"], answer["method"]) == (0, (50 * 6 + 4) % 5, "compose")
+
+
+def test_a_long_pipe_through_the_installed_command():
+    word = "1+2-3*4+" * 100_000 + "1"
+    command = [sys.executable, "-m", "fsa2lrnn", "run", "task:mod_arith(5)", "-", "--json"]
+    answer = json.loads(subprocess.run(command, input=word, capture_output=True, text=True, check=True).stdout)
+    assert answer["length"] == 800_001
+    assert answer["output"] == (100_000 * (1 + 2 - 12) + 1) % 5
+    assert answer["method"] == "walked on the model's 51-state table, 2 letters at a time"
+    assert zoo.mod_arith(5).transduce(word)[-1] == answer["output"]

@@ -1,0 +1,37 @@
+"""`train`: options become settings; what a run prints is in test_training."""
+
+import json
+
+import pytest
+
+FEW = ("--set", "embedding_dim=4", "--set", "block=2", "--set", "heads=2", "--set", "batch=4", "--set", "length=6")
+FEW += ("--set", "test_length=9", "--set", "test_words=5", "--set", "evaluate_every=2", "--steps", "4")
+JUDGED = ("--lengths", "3", "--words", "20")
+
+
+def test_settings_by_name_none_among_them(call, tmp_path):
+    out = ("--out", "runs", "--preset", "quick", "--json")
+    code, text, _ = call("train", "task:sum_mod(2)", *out, *FEW, "--set", "stop_at=None", *JUDGED)
+    document = json.loads(text)
+    assert code == 0
+    assert (document["settings"]["stop_at"], document["settings"]["steps"]) == (None, 4)
+    assert (tmp_path / "runs" / "seed-0" / "model.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--out", "runs", "--set", "stop_at"), "--set 'stop_at': write NAME=VALUE, layers=3"),
+        (("--out", "runs", "--set", "stop_at=nothing"), "stop_at = 'nothing' must be an accuracy above 0, or None"),
+        (("--out", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
+        (("--out", "file"), "this is a file, give a folder: 'file'"),
+        (("--out", "file/below"), "this is a file, give a folder: '/"),
+        ((), "Missing option '--out' / '-o'"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    code, out, err = call("train", "task:sum_mod(2)", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
