@@ -44,7 +44,7 @@ def test_one_namespace_goes_the_whole_way():
     assert extract(model) == machine.minimise()
     assert prove_equivalent(model, machine).pairs == 2
     assert falsify(model, machine).checked_length is None
-    certificate = certify(model, machine, seconds=1)
+    certificate = certify(model, machine)
     check(certificate, model)
     assert repair(model, machine).change.A < 1e-6
 
