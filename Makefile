@@ -5,7 +5,7 @@ DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify lint coverage bench tables clean
+.PHONY: help demo test test-all verify wheel-test lint coverage bench tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -36,6 +36,9 @@ verify: $(READY) ## the propositions, the paper's and ours: thousands of cases e
 
 test-all: $(READY) ## the long checks too, with 2,000 examples a property
 	HYPOTHESIS_PROFILE=deep $(BIN)/pytest -q -n auto
+
+wheel-test: $(READY) ## the wheel, built, installed and used beside folders of the same names
+	$(BIN)/pytest -q tests/test_wheel.py
 
 lint: $(READY)   ## style and types
 	$(BIN)/ruff check .
