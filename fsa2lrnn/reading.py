@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -27,7 +26,6 @@ T = TypeVar("T")
 Decoder = Callable[[Any, str], Any]  # of a value and where it stands; raises `UnsupportedFormat`
 
 _FAULTS_SHOWN = 5
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _EXPECTED: dict[Any, str] = {
     int: "a whole number",
     float: "a finite number",
@@ -63,8 +61,7 @@ def decode(data: bytes, name: str) -> str:
 
 
 def parse_json(text: str | bytes, origin: str) -> Any:
-    """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no text is half a
-    character.
+    """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no number is NaN.
 
     Raises `UnsupportedFormat` naming `origin` and, where the syntax is broken, line and column.
 
@@ -74,8 +71,6 @@ def parse_json(text: str | bytes, origin: str) -> Any:
     decoded = decode(text, origin) if isinstance(text, bytes) else text
     try:
         value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
-        if _SURROGATE.search(decoded):
-            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         _refuse_depth(origin)
     except UnicodeEncodeError:

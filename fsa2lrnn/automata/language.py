@@ -160,7 +160,7 @@ def complete(
     check_completion(completion)
     outputs = list(outputs)
     try:
-        table = np.array([[MISSING if entry is None else entry for entry in row] for row in delta])
+        table = _table(delta)
     except (TypeError, ValueError):
         return MooreMachine(delta, outputs, start, alphabet, labels)  # type: ignore[arg-type] - says what is wrong with it
     letters = tuple(range(len(table))) if alphabet is None else tuple(alphabet)
@@ -172,7 +172,9 @@ def complete(
             table = np.where(missing, np.arange(table.shape[1], dtype=np.int64), table)
         else:
             sink = table.shape[1]
-            table = np.concatenate([np.where(missing, sink, table), np.full((len(table), 1), sink)], axis=1)
+            table = np.concatenate(
+                [np.where(missing, sink, table), np.full((len(table), 1), sink, table.dtype)], axis=1, dtype=np.int64
+            )
             outputs.append(sink_output)
             names = None if names is None else [*names, "sink"]
     return MooreMachine(table, outputs, start, letters, names)

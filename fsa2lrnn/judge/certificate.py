@@ -208,7 +208,7 @@ class Certificate:
 
     def save(self, path: str | Path) -> None:
         """Write one JSON file, atomically. Raises `OSError` as the file system does."""
-        write_atomically(Path(path), json.dumps(self.to_json(), ensure_ascii=False).encode())
+        write_atomically(Path(path), json.dumps(self.to_json()).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:

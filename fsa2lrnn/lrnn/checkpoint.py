@@ -22,7 +22,7 @@ def save(model: LRNN, path: str | Path) -> None:
 
     Raises `UnsupportedFormat` for symbols that JSON can't hold, `OSError` as the file system does.
     """
-    config = json.dumps(model.config.to_json(), ensure_ascii=False)
+    config = json.dumps(model.config.to_json())
     write_tensors(Path(path), FORM, model.state_dict(), {"config": config})
 
 

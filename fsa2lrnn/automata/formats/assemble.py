@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import TypeVar, cast
+from array import array
+from collections.abc import Callable, Hashable, Iterable
+from typing import TypeVar
 
 import numpy as np
 
-from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.formats.graph import EPSILON, LabelledGraph, alphabet_of, graph_problems, raise_problems
 from fsa2lrnn.automata.language import MISSING, Completion, check_completion, complete
 from fsa2lrnn.automata.machine import MooreMachine
@@ -15,9 +15,16 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 S = TypeVar("S", bound=Hashable)
 
-MAX_TABLE_ENTRIES = 10_000_000  # δ is dense: 10⁷ entries are 80 MB, and a sparse file can ask for terabytes
+# δ is dense, and a sparse file can ask for terabytes: so many entries beyond two for each edge that is written down.
+MAX_TABLE_ENTRIES = 1_000_000
 MAX_SUBSETS = 100_000  # a nondeterministic automaton of n states can need 2ⁿ deterministic ones
-MAX_SUBSET_MEMBERS = 5_000_000  # over all subsets met, a few seconds and some 200 MB
+MAX_SUBSET_MEMBERS = 5_000_000  # over all subsets met, some seconds and 20 MB
+_LONGEST_NAME = 80  # characters of the label of a subset
+_EPSILON = -1  # as the number of a letter
+
+Moves = Callable[
+    [S], Iterable[tuple[int, S]]
+]  # the numbers of the letters that are read in a state, each with what next
 
 
 def to_machine(graph: LabelledGraph, completion: Completion | None = None) -> MooreMachine:
@@ -47,16 +54,15 @@ def to_machine(graph: LabelledGraph, completion: Completion | None = None) -> Mo
         check_completion(completion)
     raise_problems(graph.origin, graph_problems(graph))
     alphabet = alphabet_of(graph)
-    if len(graph.states) * len(alphabet) > MAX_TABLE_ENTRIES:
-        raise BudgetExceeded(
-            f"{graph.origin}: {len(graph.states):,} states and {len(alphabet):,} letters make a table of more than "
-            f"{MAX_TABLE_ENTRIES:,} entries: merge letters that act alike, or build the MooreMachine yourself"
-        )
     if graph.kind == "mealy":
         return _from_mealy(graph, alphabet, completion or "error")
     if graph.kind == "acceptor" and not _is_deterministic(graph):
         return _determinised(graph, alphabet, completion or "sink")
     return _direct(graph, alphabet, completion or ("sink" if graph.kind == "acceptor" else "error"))
+
+
+def _most_entries(graph: LabelledGraph) -> int:
+    return MAX_TABLE_ENTRIES + 2 * len(graph.edges)
 
 
 def _is_deterministic(graph: LabelledGraph) -> bool:
@@ -68,9 +74,14 @@ def _is_deterministic(graph: LabelledGraph) -> bool:
 
 
 def _direct(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
+    if len(graph.states) * len(alphabet) > (most := _most_entries(graph)):
+        raise BudgetExceeded(
+            f"{graph.origin}: {len(graph.states):,} states and {len(alphabet):,} letters make a table of more than "
+            f"{most:,} entries: merge letters that act alike, or build the MooreMachine yourself"
+        )
     number = {state.key: q for q, state in enumerate(graph.states)}
     position = {letter: a for a, letter in enumerate(alphabet)}
-    delta = np.full((len(alphabet), len(graph.states)), MISSING)
+    delta = np.full((len(alphabet), len(graph.states)), MISSING, np.int32)
     for edge in graph.edges:
         delta[position[edge.letter], number[edge.source]] = number[edge.target]
     is_acceptor = graph.kind == "acceptor"
@@ -82,17 +93,20 @@ def _direct(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Co
 
 
 def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
-    table = {(edge.source, edge.letter): (edge.target, edge.output) for edge in graph.edges}
+    position = {letter: a for a, letter in enumerate(alphabet)}
+    leaving: dict[Hashable, dict[int, tuple[Hashable, Hashable]]] = {}
+    for edge in graph.edges:
+        leaving.setdefault(edge.source, {})[position[edge.letter]] = edge.target, edge.output
     name = {state.key: state.name for state in graph.states}
 
-    def step(pair: tuple[Hashable, Hashable], letter: Hashable) -> tuple[Hashable, Hashable] | None:
-        return table.get((pair[0], letter))
+    def moves(pair: tuple[Hashable, Hashable]) -> Iterable[tuple[int, tuple[Hashable, Hashable]]]:
+        return leaving.get(pair[0], {}).items()
 
     return _explored(
         graph,
         alphabet,
         (graph.starts[0][0], None),
-        step,
+        moves,
         lambda pair: pair[1],
         lambda pair: (name[pair[0]], pair[1]),
         completion,
@@ -101,40 +115,52 @@ def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion
 
 
 def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
-    """Sets of states, each closed under epsilon edges when it is met.
+    """Sets of states, each closed under epsilon edges when it is met: their numbers in order, four bytes each.
 
     Here and not by automata-lib, against which the tests compare it: that has no limit on the sets, and it closes every
     state beforehand, quadratic on a chain of epsilons (`(a?){1000}`: 10 s, here a tenth of one).
     """
     number = {state.key: q for q, state in enumerate(graph.states)}
-    targets: dict[tuple[int, Hashable], set[int]] = {}
+    position = {letter: a for a, letter in enumerate(alphabet)}
+    leaving: list[dict[int, set[int]]] = [{} for _ in graph.states]
     for edge in graph.edges:
-        targets.setdefault((number[edge.source], edge.letter), set()).add(number[edge.target])
+        a = _EPSILON if edge.letter is EPSILON else position[edge.letter]
+        leaving[number[edge.source]].setdefault(a, set()).add(number[edge.target])
     accepting = {q for q, state in enumerate(graph.states) if state.accepting}
-    members = 0
+    members, nothing = 0, set[int]()
 
-    def closed(subset: set[int]) -> frozenset[int]:
+    def closed(subset: set[int]) -> bytes:
         nonlocal members
         found, stack = set(subset), list(subset)
         while stack:
-            new = targets.get((stack.pop(), EPSILON), set()) - found
+            new = leaving[stack.pop()].get(_EPSILON, nothing) - found
             found |= new
             stack += new
         members += len(found)
         if members > MAX_SUBSET_MEMBERS:
             raise BudgetExceeded
-        return frozenset(found)
+        return array("I", sorted(found)).tobytes()
 
-    def step(subset: frozenset[int], letter: Hashable) -> frozenset[int] | None:
-        return closed(set[int]().union(*(targets.get((q, letter), ()) for q in subset))) or None
+    def moves(subset: bytes) -> Iterable[tuple[int, bytes]]:
+        images: dict[int, set[int]] = {}
+        for q in memoryview(subset).cast("I"):
+            for a, targets in leaving[q].items():
+                if a != _EPSILON:
+                    images.setdefault(a, set()).update(targets)
+        return ((a, closed(image)) for a, image in images.items())
+
+    def name(subset: bytes) -> str:
+        first = memoryview(subset).cast("I")[:_LONGEST_NAME]
+        text = "{" + ", ".join(str(graph.states[q].name)[:_LONGEST_NAME] for q in first) + "}"
+        return text if len(text) <= _LONGEST_NAME else f"{text[:_LONGEST_NAME]}…}}"
 
     return _explored(
         graph,
         alphabet,
         closed({number[key] for key, _ in graph.starts}),
-        step,
-        lambda subset: not subset.isdisjoint(accepting),
-        lambda subset: "{" + ", ".join(str(graph.states[q].name) for q in sorted(subset)) + "}",
+        moves,
+        lambda subset: not accepting.isdisjoint(memoryview(subset).cast("I")),
+        name,
         completion,
         False,
     )
@@ -144,36 +170,35 @@ def _explored(
     graph: LabelledGraph,
     alphabet: tuple[Hashable, ...],
     start: S,
-    step: Callable[[S, Hashable], S | None],
+    moves: Moves[S],
     output: Callable[[S], Hashable],
     name: Callable[[S], Hashable],
     completion: Completion,
     sink_output: Hashable,
 ) -> MooreMachine:
-    """The states reachable from `start`; `step` gives None for a missing transition, which `completion` settles."""
-
-    def step_or_miss(state: S | None, letter: Hashable) -> S | None:
-        return None if state is None else step(state, letter)
-
-    def output_or_sink(state: S | None) -> Hashable:
-        return sink_output if state is None else output(state)
-
-    max_states = min(MAX_SUBSETS, MAX_TABLE_ENTRIES // len(alphabet))
+    """The states reachable from `start`, breadth first with the letters in order; `completion` says what is missing."""
+    max_states = min(MAX_SUBSETS, _most_entries(graph) // len(alphabet))
+    states, numbers, table = [start], {start: 0}, array("i")
     try:
-        whole = explore(alphabet, start, step_or_miss, output_or_sink, max_states)
+        for state in states:
+            column = [MISSING] * len(alphabet)
+            for a, target in sorted(moves(state), key=lambda move: move[0]):
+                if target not in numbers:
+                    if len(states) == max_states:
+                        raise BudgetExceeded
+                    numbers[target] = len(states)
+                    states.append(target)
+                column[a] = numbers[target]
+            table.extend(column)
     except BudgetExceeded:
         raise BudgetExceeded(
             f"{graph.origin}: the deterministic machine is beyond {max_states:,} states (or {MAX_SUBSET_MEMBERS:,} "
             "members of subsets): simplify the automaton, or minimise it with the tool that wrote it"
         ) from None
-    states = cast("tuple[S | None, ...]", whole.labels)
-    missing = states.index(None) if None in states else len(states)
-    kept = [q for q in range(len(states)) if q != missing]
-    names = [name(state) for state in states if state is not None]
-    delta = whole.delta[:, kept]
-    delta = np.where(delta == missing, MISSING, np.where(delta > missing, delta - 1, delta))
-    outputs = [whole.outputs[q] for q in kept]
-    return _completed(graph, delta, outputs, 0, alphabet, names, completion, sink_output)
+    del numbers
+    delta = np.frombuffer(table, np.int32).reshape(len(states), len(alphabet)).T
+    outputs = [output(state) for state in states]
+    return _completed(graph, delta, outputs, 0, alphabet, [name(state) for state in states], completion, sink_output)
 
 
 def _completed(

@@ -30,7 +30,7 @@ class Mark(Enum):
 EPSILON, ABSENT = Mark.EPSILON, Mark.ABSENT
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Problem:
     """One fault of a file; `line` counts from 1 and is None where the format has no lines."""
 
@@ -41,7 +41,7 @@ class Problem:
         return self.text if self.line is None else f"line {self.line}: {self.text}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class State:
     """A state: `key` is what edges refer to, `name` what people read; `output` is for Moore machines alone."""
 
@@ -52,7 +52,7 @@ class State:
     line: int | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Edge:
     """A transition; `letter` is `EPSILON` for one that reads nothing, `output` is for Mealy machines alone."""
 

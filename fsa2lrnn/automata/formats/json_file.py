@@ -14,7 +14,6 @@ from collections.abc import Hashable
 from typing import Any, cast
 
 from fsa2lrnn import symbols
-from fsa2lrnn.automata.formats.assemble import MAX_TABLE_ENTRIES
 from fsa2lrnn.automata.formats.graph import PROBLEMS_SHOWN, Problem, problem_report
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
@@ -22,6 +21,8 @@ from fsa2lrnn.reading import parse_json, shown
 
 FORMAT = "fsa2lrnn-machine"
 VERSION = 1
+
+MAX_TABLE_ENTRIES = 10_000_000  # each of them written down
 
 _REQUIRED = ("alphabet", "outputs", "start", "delta")
 

@@ -177,7 +177,7 @@ def config_of(layer=None, **changes):
         (config_of({"block_sizes": [51.0]}), r"config.layers\[0\].block_sizes\[0\] = 51.0, expected is a whole number"),
         (config_of({"value_hidden": True}), r"config.layers\[0\].value_hidden = True"),
         (config_of({"colour": 1}), r"config.layers\[0\].colour is not known"),
-        (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 1,048,576"),
+        (config_of({"block_sizes": [10**11]}), "a state of 100,000,000,000 numbers: at most 65,536"),
         (lambda m: m.update(config="[" * 100_000), "the configuration: nested deeper than 100"),
         (lambda m: m.pop("config"), "it has none"),
         (lambda m: m.update(version="9" * 5_000), "of format version '9999.*', and this fsa2lrnn reads up to 1"),
@@ -194,8 +194,8 @@ HUGE = [
     config_of(embedding_dim=400_000_000),
     config_of(readout_hidden=10**18),
     config_of({"transition_hidden": 10**9}),
-    config_of({"block_sizes": [1] * 1_000_000}),
-    config_of({"kind": "householder", "size": 1 << 10, "n_heads": 1 << 10, "n_factors": 10**9, "unit_keys": True}),
+    config_of({"block_sizes": [1] * 65_536}),
+    config_of({"kind": "householder", "size": 1 << 8, "n_heads": 1 << 8, "n_factors": 10**9, "unit_keys": True}),
     config_of(embedding_dim=1 << 62, readout_hidden=1 << 62),
 ]
 

@@ -119,5 +119,16 @@ def test_growth_ends_with_a_message(monkeypatch):
             with pytest.raises(BudgetExceeded, match=r"beyond .* states .*: simplify the automaton"):
                 to_machine(graph)
     monkeypatch.setattr(assemble, "MAX_TABLE_ENTRIES", 20)
-    with pytest.raises(BudgetExceeded, match="13 states and 2 letters make a table of more than 20 entries"):
+    with pytest.raises(BudgetExceeded, match="the deterministic machine is beyond 35 states"):  # 25 edges, 2 letters
         to_machine(graph)
+    ring = tuple(Edge(q, q, (q + 1) % 40) for q in range(40))
+    graph = LabelledGraph("acceptor", tuple(State(q, q, q == 0) for q in range(40)), ((0, None),), ring)
+    with pytest.raises(BudgetExceeded, match="40 states and 40 letters make a table of more than 100 entries"):
+        to_machine(graph)
+
+
+def test_long_names_of_subsets_are_cut_short():
+    names = [letter * 300 for letter in "pq"]
+    edges = (Edge(0, "a", 0), Edge(0, "a", 1))
+    graph = LabelledGraph("acceptor", tuple(State(q, names[q], q == 1) for q in (0, 1)), ((0, None),), edges)
+    assert to_machine(graph).labels == ("{" + "p" * 79 + "…}", "{" + "p" * 79 + "…}")
