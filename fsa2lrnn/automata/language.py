@@ -247,3 +247,9 @@ def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], name
         f"no transition for {shown}{more}: add them, or choose completion='sink' (to a new state that absorbs) "
         "or 'ignore' (the state stays)"
     )
+
+
+def _table(delta: Sequence[Sequence[int | None]] | np.ndarray) -> np.ndarray:
+    if isinstance(delta, np.ndarray) and delta.dtype.kind == "i":
+        return delta
+    return np.array([[MISSING if entry is None else entry for entry in row] for row in delta])
