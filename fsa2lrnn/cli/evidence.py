@@ -26,9 +26,9 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
     where = f"\n  {markup(str(verdict.scope))}"
     if isinstance(verdict, Proved):
         return (
-            f"[green bold]proved[/]: equal on every word of every length\n"
+            f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
             f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
-            f"reached\n  covered: {verdict.covers}{where}"
+            f"reached; scans covered: {', '.join(verdict.scans)}{where}"
         )
     if isinstance(verdict, Refuted):
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
