@@ -75,7 +75,8 @@ def _faults(model: LRNN) -> Iterator[str]:
 
 def _layers(model: LRNN) -> Iterator[str]:
     if type(model.layers) is not nn.ModuleList or len(model.layers) != len(model.config.layers):
-        yield f"layers holds {len(model.layers)} in a {_name(model.layers)}: {len(model.config.layers)} are configured"
+        wanted = len(model.config.layers)
+        yield f"layers is {_name(model.layers)} of {len(model.layers)}, the configuration has {wanted}"
         return
     for i, (layer, config) in enumerate(zip(model.layers, model.config.layers, strict=True)):
         if type(layer) is not (wanted := LAYERS[name_of(config)]):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
@@ -185,12 +185,8 @@ def test_a_wrong_weight_of_a_stack_gets_the_verdict_of_brute_force(stacks, data)
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", ["registers", "repeats"])
-def test_a_shift_that_shows_zeros_is_caught(stacks, name, dtype, monkeypatch):
-    """A class of its own is refused by name; who looked past it would find the difference."""
+def test_a_shift_that_shows_zeros_is_caught(stacks, name, dtype):
     recurrence, machine = stacks[name]
-    with pytest.raises(UnsupportedFormat, match="it is of type _ShiftsInZeros"):
-        prove_equivalent(mutants.shift_by_zeros(lower(recurrence, dtype)), machine)
-    monkeypatch.setattr("fsa2lrnn.judge.equivalence.check_modelled", lambda _: ())
     assert assert_refuted_by_a_shortest_word(mutants.shift_by_zeros(lower(recurrence, dtype)), machine, longest=3)
 
 
