@@ -64,14 +64,16 @@ def failure_text(found: Refuted | Undecided, alphabet: Alphabet) -> str:
     """The same in a few lines of rich markup: the word as it is typed, the traces, or what was searched in vain."""
     if isinstance(found, Refuted):
         short = (
-            ", the shortest there is" if found.is_shortest else f", none of at most {found.exhaustive_to} letters fails"
+            ", the shortest there is"
+            if found.is_shortest
+            else f", none of at most {found.checked_length} letters fails"
         )
         word = markup(words.shown(found.word, alphabet))
         return (
             f"[red bold]refuted[/]: the model is wrong on [bold]{word}[/] ({letters(found.position)}{short}; "
             f"{found.found_by} search)\n{traces(found)}\n  {markup(str(found.scope))}"
         )
-    reach = found.exhaustive_to
+    reach = found.checked_length
     least = (
         "its states closed: no word of any length fails"
         if reach is None

@@ -98,7 +98,7 @@ def sweep_in(
     folder.mkdir(parents=True, exist_ok=True)
     stop = Stop()
     runs = serial(stop) if engine == "serial" else on_ray(stop, address, cpus)
-    with alone(folder), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
+    with alone(folder, "sweep"), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
         records = run_sweep(sweep, folder, run, stop, retries, report)
     cells = summary(sweep, records)
     write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())

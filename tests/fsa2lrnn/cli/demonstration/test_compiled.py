@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fsa2lrnn.cli.demonstration import compiled
-from fsa2lrnn.judge import Proved, Refuted
+from fsa2lrnn.verdicts import FailingWord, Proved, Refuted, Scope
 
 
 def test_the_three_rooms():
@@ -20,7 +20,9 @@ def test_the_three_rooms():
 
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
     def prove(_model, machine):
-        return Proved(1, 1, 1, "float32", ()) if machine.n_states == 51 else Refuted(("1",), (0,), (1,))
+        if machine.n_states == 51:
+            return Proved(1, 1, "float32", (), Scope(1))
+        return Refuted(FailingWord(("1",), (1,), (0,)), 0, Scope(1))
 
     monkeypatch.setattr(compiled, "prove_equivalent", prove)
     with pytest.raises(SystemExit) as stop:

@@ -20,7 +20,7 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
     found = facts["judged"][name]["failure"]
     model, machine = load(EVEN5), zoo.even_pair(5)
     assert model.transduce(found["word"])[-1] != machine.transduce(found["word"])[-1]
-    assert found["model_trace"] == model.transduce(found["word"])
+    assert found["given"] == model.transduce(found["word"])
     assert found["length"] == len(found["word"]) <= 60
     assert facts["judged"][name]["alignment"]["carrying"]
     code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--plot", "c.svg")

@@ -16,29 +16,30 @@ EVEN5 = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "se
 def test_a_failing_word_exits_with_one_and_can_be_run_again(call):
     code, out, _ = call("falsify", "regex:(ab)*", "regex:(ab)*a|b*&a*")
     assert code == 1
-    assert "falsified: the model is wrong on a (1 letter, the shortest there is; exhaustive search)" in out
-    assert out.splitlines()[1:] == ["  model   reject", "  machine accept"]
+    assert "refuted: the model is wrong on a (1 letter, the shortest there is; exhaustive search)" in out
+    assert out.splitlines()[1:3] == ["  model   reject", "  machine accept"]
 
 
 def test_a_learned_model_as_json(call):
     code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--seconds", "5", "--length", "60", "--json")
     found = json.loads(out)
-    assert (code, found["verdict"]) == (1, "falsified")
+    assert (code, found["verdict"]) == (1, "refuted")
     model, machine = load(EVEN5), zoo.even_pair(5)
-    assert found["model_trace"] == model.transduce(found["word"])
-    assert found["machine_trace"] == machine.transduce(found["word"])
-    assert found["model_trace"][-1] != found["machine_trace"][-1]
-    assert found["length"] == len(found["word"]) <= 60
+    failure = found["failure"]
+    assert failure["given"] == model.transduce(failure["word"])
+    assert failure["wanted"] == machine.transduce(failure["word"])
+    assert failure["given"][-1] != failure["wanted"][-1]
+    assert failure["length"] == len(failure["word"]) <= 60
     assert found["searched"][0]["name"] == "exhaustive"
 
 
 def test_a_model_that_is_right(call):
     code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
     assert code == 0
-    assert out.startswith("not falsified: its states closed: no word of any length fails, as far as single steps tell")
+    assert out.startswith("undecided: its states closed: no word of any length fails, as far as single steps tell")
     assert "  exhaustive  " in out
     found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
-    assert (found["verdict"], found["exhaustive_to"]) == ("unfalsified", None)
+    assert (found["verdict"], found["checked_length"]) == ("undecided", None)
 
 
 def test_the_options_are_those_of_the_budget():
@@ -47,10 +48,10 @@ def test_the_options_are_those_of_the_budget():
 
 
 def test_every_option_reaches_the_search(call, monkeypatch):
-    from fsa2lrnn.judge import falsify as package
+    from fsa2lrnn import judge
 
-    seen, search = [], package.falsify
-    monkeypatch.setattr(package, "falsify", lambda *given: seen.append(given[2]) or search(*given))
+    seen, search = [], judge.falsify
+    monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
     wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}
     options = [f"--{name.replace('_', '-')}={value}" for name, value in wanted.items()]
     assert call("falsify", "task:parity", "task:parity", *options)[0] == 0

@@ -16,7 +16,7 @@ SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "s
 def test_a_page_and_its_facts(call, monkeypatch):
     seen, facts = [], SimpleNamespace(title="of EvenPair", models=[SimpleNamespace(name="mine", kind="learned")])
 
-    def assembled(source, models, budget, evaluated, say):
+    def assembled(source, models, budget, evaluated, say, ignore):  # noqa: ARG001
         seen.append((source, list(models), budget.seconds, evaluated))
         say("looking")
         return facts

@@ -22,7 +22,7 @@ def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):
     code, out, _ = call("verify", "regex:(ab)*", "regex:(ab)*a|b*&a*", "--json")
     assert code == 1
     verdict = json.loads(out)
-    assert (verdict["verdict"], verdict["word"]) == ("refuted", ["a"])
+    assert (verdict["verdict"], verdict["failure"]["word"]) == ("refuted", ["a"])
     code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--budget", "1")
     assert code == 1
     assert "undecided" in out
