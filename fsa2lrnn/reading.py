@@ -71,6 +71,8 @@ def parse_json(text: str | bytes, origin: str) -> Any:
     decoded = decode(text, origin) if isinstance(text, bytes) else text
     try:
         value = json.loads(decoded, object_pairs_hook=_object, parse_constant=_constant)
+        if "\\u" in decoded:  # an escape may stand for half a character
+            json.dumps(value, ensure_ascii=False).encode()
     except RecursionError:
         _refuse_depth(origin)
     except UnicodeEncodeError:

@@ -50,7 +50,7 @@ def test_a_script_is_run_as_a_module(tmp_path):
     command = [sys.executable, "-m", "experiments.studies.training", str(tmp_path / "runs")]
     asked = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert (asked.returncode, asked.stdout) == (2, "")
-    assert asked.stderr.startswith("error: [Errno 2] No such file or directory")
+    assert asked.stderr.startswith("error: No such file or directory")
 
 
 def test_what_a_user_can_mend_is_said_in_one_line(monkeypatch, capsys):

@@ -91,7 +91,7 @@ def test_runs_that_have_not_ended_are_refused(tmp_path):
     with pytest.raises(CheckpointError, match=r"seed-7 has no result\.json: only runs that have ended"):
         keep(tmp_path / "seed-7", tmp_path / "kept")
     (tmp_path / "seed-7").mkdir()
-    (tmp_path / "seed-7" / "result.json").write_text('{"end": "interrupted"}')
+    (tmp_path / "seed-7" / "result.json").write_text('{"seed": 7, "end": "interrupted", "step": 3}')
     with pytest.raises(CheckpointError, match="the run was interrupted: only runs that have ended"):
         keep(tmp_path / "seed-7", tmp_path / "kept")
     assert not (tmp_path / "kept.json").exists()
