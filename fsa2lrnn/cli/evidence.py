@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fsa2lrnn import symbols
@@ -32,14 +33,24 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
         )
     if isinstance(verdict, Refuted):
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
+        short = "on no shorter word" if verdict.is_shortest else f"on none of at most {letters(verdict.checked_length)}"
         return (
-            f"[red bold]refuted[/]: they differ on [bold]{word}[/] "
-            f"({letters(len(verdict.word))}), and on no shorter word\n{traces(verdict)}{where}"
+            f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({letters(len(verdict.word))}), and {short}"
+            f"{_by(verdict)}\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}"
+            f"{where}"
         )
-    return (
-        f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of at most "
-        f"{verdict.checked_length} letters. Raise --budget{where}"
-    )
+    reach = verdict.checked_length
+    equal = "every length" if reach is None else f"at most {letters(reach)}"
+    if verdict.budget is not None:
+        return (
+            f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
+            f"{equal}. Raise --budget{where}"
+        )
+    looked = [
+        f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
+    ]
+    lines = [f"[yellow bold]undecided[/]: no failing word was found; equal on every word of {equal}, by single steps"]
+    return "\n".join([*lines, *map(markup, looked)]) + where
 
 
 def letters(n: int) -> str:
@@ -51,37 +62,24 @@ def letters(n: int) -> str:
     return f"{n:,} letter{'' if n == 1 else 's'}"
 
 
-def traces(found: Refuted) -> str:
-    """What model and machine put out along a word, of long ones the end, in rich markup."""
-    rows = []
-    for name, trace in (("model", found.failure.given), ("machine", found.failure.wanted)):
-        shown = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
-        rows.append(f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(shown)}")
-    return "\n".join(rows)
+def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
+    """What a search for a failing word found, in one row of a table."""
+    if not isinstance(found, Refuted):
+        looked = "; ".join(search.what for search in found.searches)
+        return [("failing word", f"none found among {looked}")]
+    shown = shortened(words.shown(found.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if found.is_shortest else ""
+    return [("failing word", f"{letters(found.position)}{short}: {shown} ({found.found_by})")]
 
 
-def failure_text(found: Refuted | Undecided, alphabet: Alphabet) -> str:
-    """The same in a few lines of rich markup: the word as it is typed, the traces, or what was searched in vain."""
-    if isinstance(found, Refuted):
-        short = (
-            ", the shortest there is"
-            if found.is_shortest
-            else f", none of at most {found.checked_length} letters fails"
-        )
-        word = markup(words.shown(found.word, alphabet))
-        return (
-            f"[red bold]refuted[/]: the model is wrong on [bold]{word}[/] ({letters(found.position)}{short}; "
-            f"{found.found_by} search)\n{traces(found)}\n  {markup(str(found.scope))}"
-        )
-    reach = found.checked_length
-    least = (
-        "its states closed: no word of any length fails"
-        if reach is None
-        else f"no word of at most {reach} letters fails"
-    )
-    lines = [f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in found.searches]
-    lines.append(f"  {found.scope}")
-    return "\n".join([f"[yellow bold]undecided[/]: {least}, as far as single steps tell", *map(markup, lines)])
+def _by(verdict: Refuted) -> str:
+    return f" ({verdict.found_by})" if verdict.searches else ""
+
+
+def _outputs(name: str, trace: Sequence[Hashable]) -> str:
+    """What one of both puts out along a word, of long ones the end, in rich markup."""
+    shown = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
+    return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(shown)}"
 
 
 def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
@@ -104,16 +102,6 @@ def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
     return rows
 
 
-def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """The same in one row of a table."""
-    if not isinstance(found, Refuted):
-        looked = "; ".join(search.what for search in found.searches)
-        return [("failing word", f"none found among {looked}")]
-    shown = shortened(words.shown(found.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if found.is_shortest else ""
-    return [("failing word", f"{letters(found.position)}{short}: {shown} ({found.found_by})")]
-
-
 def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tuple[str, str]]:
     """The same, for people."""
     facts = certificate_json(certificate, scope)
@@ -128,7 +116,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
 
 
 def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What the heads of a model carry, from the JSON of an alignment, if there is one."""
+    """What the heads of a model carry, from the JSON of an alignment."""
     if aligned is None:
         return []
     heads = aligned["heads"]

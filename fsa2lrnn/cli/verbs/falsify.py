@@ -40,12 +40,12 @@ def falsify(
     as_json: JsonOption = False,
 ) -> None:
     """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
-    sources.know_layers(layers)
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.judge import Budget, Refuted
     from fsa2lrnn.judge import falsify as falsify_model
 
     machine = sources.read_machine(source, completion, alphabet)
+    sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)
     sources.check_letters(network, machine, source)
     budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed)
@@ -53,6 +53,6 @@ def falsify(
     if as_json:
         console.emit_json(found.to_json())
     else:
-        console.out.print(evidence.failure_text(found, network.alphabet))
+        console.out.print(evidence.verdict_text(found, network.alphabet))
     if isinstance(found, Refuted):
         raise typer.Exit(NO)

@@ -1,14 +1,15 @@
-"""What judges found, in words and as JSON."""
+"""What judges found, in words."""
 
 from fsa2lrnn.cli import evidence
 from fsa2lrnn.verdicts import FailingWord, Proved, Refuted, Scope, Searched, Undecided
 
 SEARCHED = Searched("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
+EVERYWHERE = Scope(3)
 
 
-def failing(word):
-    failure = FailingWord(tuple(word), (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
-    return Refuted(failure, 3, Scope(3), "beam", (SEARCHED,))
+def failing(word, checked=3, scope=EVERYWHERE):
+    failure = FailingWord(word, (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
+    return Refuted(failure, checked, scope, "beam", (SEARCHED,))
 
 
 def test_verdicts_in_words():
@@ -17,22 +18,23 @@ def test_verdicts_in_words():
     assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
     text = evidence.verdict_text(Refuted(FailingWord(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
     assert text.endswith("every output counts but that of the empty word")
-    assert "differ on [bold]ab[/] (2 letters)" in text
+    assert "differ on [bold]ab[/] (2 letters), and on no shorter word\n" in text
     assert "model   accept reject" in text
-    empty = Refuted(FailingWord((), (2,), (1,)), -1, Scope(3, empty_word=True))
-    assert "the empty word" in evidence.verdict_text(empty)
-    assert "every word of at most 7 letters" in evidence.verdict_text(Undecided(7, Scope(3), 10))
-    spaced = Refuted(FailingWord(("a", "b"), (1, 2), (1, 1)), 1, Scope(3))
-    assert "differ on [bold]a b[/]" in evidence.verdict_text(spaced, ("a", "b", "up"))
+    assert "the empty word" in evidence.verdict_text(
+        Refuted(FailingWord((), (2,), (1,)), -1, Scope(3, empty_word=True))
+    )
+    assert "every word of at most 7 letters. Raise --budget" in evidence.verdict_text(Undecided(7, Scope(3), 10))
+    refuted = Refuted(FailingWord(("a", "b"), (1, 1), (1, 2)), 1, Scope(3))
+    assert "differ on [bold]a b[/]" in evidence.verdict_text(refuted, ("a", "b", "up"))
 
 
-def test_failing_words_in_words():
-    text = evidence.failure_text(failing("abab"), ("a", "b"))
-    assert "wrong on [bold]abab[/] (4 letters, the shortest there is; beam search)" in text
+def test_failing_words_that_were_searched_for():
+    text = evidence.verdict_text(failing("abab"), ("a", "b"))
+    assert "differ on [bold]abab[/] (4 letters), and on no shorter word (beam)\n" in text
     assert text.splitlines()[1:3] == ["  model   0 0 0 0", "  machine 0 0 0 1"]
-    text = evidence.failure_text(failing("ab" * 100), ("a", "b", "\x1b"))
+    text = evidence.verdict_text(failing("ab" * 100), ("a", "b", "\x1b"))
     assert "ab" * 100 in text
-    assert "(200 letters, none of at most 3 letters fails; beam search)" in text
+    assert "(200 letters), and on none of at most 3 letters (beam)" in text
     assert text.splitlines()[2] == "  machine … " + "0 " * 39 + "1"
     (row,) = evidence.failure_rows(failing("ab" * 100), ("a", "b"))
     assert row[1].startswith("200 letters: ababab")
@@ -41,9 +43,18 @@ def test_failing_words_in_words():
 
 
 def test_what_was_searched_in_vain():
-    found = Undecided(3, Scope(3), None, (SEARCHED,))
-    text = evidence.failure_text(found, ("a", "b"))
-    assert text.startswith("[yellow bold]undecided[/]: no word of at most 3 letters fails, as far as single steps")
-    assert "\n  exhaustive  all words of 3 letters, cut short\n" in text
-    assert "its states closed: no word of any length fails" in evidence.failure_text(Undecided(None, Scope(3)), "ab")
-    assert evidence.failure_rows(found) == [("failing word", "none found among all words of 3 letters")]
+    text = evidence.verdict_text(Undecided(3, Scope(2), None, (SEARCHED,)))
+    assert "no failing word was found; equal on every word of at most 3 letters, by single steps\n" in text
+    assert text.splitlines()[1:] == [
+        "  exhaustive  all words of 3 letters, cut short",
+        "  every output counts but that of the empty word",
+    ]
+    assert "equal on every word of every length, by" in evidence.verdict_text(Undecided(None, Scope(2), None, ()))
+    assert evidence.failure_rows(Undecided(3, Scope(2), None, (SEARCHED,))) == [
+        ("failing word", "none found among all words of 3 letters")
+    ]
+
+
+def test_nothing_that_a_terminal_obeys():
+    text = evidence.verdict_text(failing(("\x1b[2J",), scope=Scope(3, 1, ("\u202e",))), ("\x1b[2J", "b"))
+    assert all(c.isprintable() or c == "\n" for c in text)

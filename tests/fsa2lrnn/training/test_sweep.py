@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -202,6 +203,6 @@ def test_results_that_are_damaged_are_named(tmp_path):
 
 
 def test_two_sweeps_do_not_share_a_folder(tmp_path):
-    message = r"another sweep is at work in .*: wait for it, or give another folder"
-    with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message), alone(tmp_path, "sweep"):
-        pass
+    message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
+    with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
+        sweep_in(tmp_path, Sweep.from_dict(VALUES), "serial")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fsa2lrnn.cli.demonstration import learned
-from fsa2lrnn.judge.falsify import Budget
+from fsa2lrnn.judge import Budget
 from fsa2lrnn.training.settings import preset
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import load, zoo
+from fsa2lrnn.verdicts import FailingWord
 
 KEPT = Path(__file__).parents[4] / "experiments" / "models"
 EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
@@ -17,6 +18,7 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
     facts = json.loads(out)
     name = "even5/seed-4"
     assert (code, set(facts["models"])) == (0, {name, "constructed"})
+    assert facts["judged"][name]["verdict"] == "refuted"
     found = facts["judged"][name]["failure"]
     model, machine = load(EVEN5), zoo.even_pair(5)
     assert model.transduce(found["word"])[-1] != machine.transduce(found["word"])[-1]
@@ -29,6 +31,17 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
     assert "carry the state" in out
     assert "constructed" in out
     assert (tmp_path / "c.svg").read_text().count("<svg") == 1
+
+
+def test_a_failing_word_has_one_shape_in_json(call):
+    few = ("--lengths", "10", "--words", "20")
+    found = json.loads(call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")[1])
+    compared = found["judged"]["even5/seed-4"]
+    verified = json.loads(call("verify", "task:sum_mod(2)", "regex:(0|1)*1(0|1)*", "--no-empty-word", "--json")[1])
+    assert compared["verdict"] == verified["verdict"] == "refuted"
+    assert set(compared["failure"]) == set(verified["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
+    assert len(compared["failure"]["word"]) == compared["failure"]["length"]
+    assert set(compared) - {"alignment"} == set(verified)
 
 
 @pytest.mark.parametrize(

@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import load, zoo
+from fsa2lrnn import MooreMachine, judge, load, zoo
 from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.judge.falsify import Budget
+from fsa2lrnn.judge import Budget
 
 EVEN5 = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "seed-4.safetensors")
 
 
-def test_a_failing_word_exits_with_one_and_can_be_run_again(call):
+def test_a_failing_word_exits_with_one_and_both_traces(call):
     code, out, _ = call("falsify", "regex:(ab)*", "regex:(ab)*a|b*&a*")
     assert code == 1
-    assert "refuted: the model is wrong on a (1 letter, the shortest there is; exhaustive search)" in out
+    assert "refuted: they differ on a (1 letter), and on no shorter word (exhaustive)" in out
     assert out.splitlines()[1:3] == ["  model   reject", "  machine accept"]
 
 
@@ -24,22 +24,31 @@ def test_a_learned_model_as_json(call):
     code, out, _ = call("falsify", EVEN5, "task:even_pair(5)", "--seconds", "5", "--length", "60", "--json")
     found = json.loads(out)
     assert (code, found["verdict"]) == (1, "refuted")
-    model, machine = load(EVEN5), zoo.even_pair(5)
     failure = found["failure"]
+    model, machine = load(EVEN5), zoo.even_pair(5)
     assert failure["given"] == model.transduce(failure["word"])
     assert failure["wanted"] == machine.transduce(failure["word"])
     assert failure["given"][-1] != failure["wanted"][-1]
     assert failure["length"] == len(failure["word"]) <= 60
-    assert found["searched"][0]["name"] == "exhaustive"
+    assert found["searches"][0]["name"] == "exhaustive"
 
 
 def test_a_model_that_is_right(call):
     code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
     assert code == 0
-    assert out.startswith("undecided: its states closed: no word of any length fails, as far as single steps tell")
+    assert out.startswith("undecided: no failing word was found; equal on every word of every length, by single steps")
     assert "  exhaustive  " in out
+    assert "every output counts but that of the empty word" in out
     found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
     assert (found["verdict"], found["checked_length"]) == ("undecided", None)
+
+
+def test_outputs_that_a_model_was_never_shown_do_not_count(call, tmp_path):
+    (tmp_path / "m.json").write_text(MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab").to_json())
+    (tmp_path / "more.json").write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())
+    code, out, _ = call("falsify", "m.json", "more.json")
+    assert code == 0
+    assert "outputs of 1 of 3 states do not count: ?; nor does that of the empty word" in out
 
 
 def test_the_options_are_those_of_the_budget():
@@ -48,8 +57,6 @@ def test_the_options_are_those_of_the_budget():
 
 
 def test_every_option_reaches_the_search(call, monkeypatch):
-    from fsa2lrnn import judge
-
     seen, search = [], judge.falsify
     monkeypatch.setattr(judge, "falsify", lambda *given: seen.append(given[2]) or search(*given))
     wanted = {name: 2 + i for i, name in enumerate(vars(Budget()))}

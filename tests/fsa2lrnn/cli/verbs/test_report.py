@@ -16,8 +16,8 @@ SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "s
 def test_a_page_and_its_facts(call, monkeypatch):
     seen, facts = [], SimpleNamespace(title="of EvenPair", models=[SimpleNamespace(name="mine", kind="learned")])
 
-    def assembled(source, models, budget, evaluated, say, ignore):  # noqa: ARG001
-        seen.append((source, list(models), budget.seconds, evaluated))
+    def assembled(source, models, budget, evaluated, say, ignore):
+        seen.append((source, list(models), budget.seconds, evaluated, ignore))
         say("looking")
         return facts
 
@@ -29,7 +29,7 @@ def test_a_page_and_its_facts(call, monkeypatch):
     code, out, err = call(*arguments)
     assert code == 0
     evaluated = {"lengths": (4, 9), "n_words": 5, "letters": 100}
-    assert seen == [("task:even_pair(5)", ["even5/seed-4"], 3.0, evaluated)]
+    assert seen == [("task:even_pair(5)", ["even5/seed-4"], 3.0, evaluated, "lacked")]
     assert "looking" in err
     assert "said of mine in of EvenPair" in out
     assert json.loads(call(*arguments, "--json")[1]) == {"page": "page.html", "facts": "page.json"}

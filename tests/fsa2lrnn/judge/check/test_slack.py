@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from verify.soundness.models import Drawn, model
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
@@ -13,6 +12,7 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
 from fsa2lrnn.judge.check.slack import Slack, slack_of
 from fsa2lrnn.lrnn.switched import as_tables, switched
+from verify.soundness.models import Drawn, model
 
 CANCELLING = Drawn("none", 3e4, True, 1e-3, False, False, 0)
 
