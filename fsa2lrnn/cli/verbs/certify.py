@@ -37,11 +37,11 @@ def certify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove up to which length a learned model is right on every word, in the floats that it computes."""
-    sources.know_layers(layers)
     if check is not None and (memory is not None or output is not None):
         raise UnsupportedFormat("--check judges a certificate that is there: it goes with neither --memory nor -o")
     outputs.check_certificate(output)
     machine = sources.read_machine(source, completion, alphabet)
+    sources.know_layers(layers)
     network = sources.learned_model(model)
     sources.check_letters(network, machine, source)
     if check is not None:

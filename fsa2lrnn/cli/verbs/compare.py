@@ -35,10 +35,11 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Learned models beside the constructed one: accuracy by length, a failing word, what the heads carry."""
-    sources.know_layers(layers)
     evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
     outputs.check_plot(plot)
-    machine, networks = sources.read_machine(against), sources.learned_models(models)
+    machine = sources.read_machine(against)
+    sources.know_layers(layers)
+    networks = sources.learned_models(models)
     for network in networks.values():
         sources.check_letters(network, machine, against)
 

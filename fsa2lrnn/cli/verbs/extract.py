@@ -34,7 +34,6 @@ def extract(
     as_json: JsonOption = False,
 ) -> None:
     """Read the minimal automaton out of a model: exactly where its states close, else as it behaves on short words."""
-    sources.know_layers(layers)
     outputs.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file
@@ -42,6 +41,7 @@ def extract(
     from fsa2lrnn.extraction import extract as extract_machine
     from fsa2lrnn.extraction import extract_learned
 
+    sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)
     found: dict[str, Any] | None = None
     if method == "closure":

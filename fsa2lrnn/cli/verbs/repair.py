@@ -39,11 +39,11 @@ def repair(
     as_json: JsonOption = False,
 ) -> None:
     """Mend a learned model, so that it carries the state of its automaton for ever."""
-    sources.know_layers(layers)
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     outputs.check_model(output)
     machine = sources.read_machine(source, completion, alphabet)
+    sources.know_layers(layers)
     network = sources.learned_model(model)
     sources.check_letters(network, machine, source)
 

@@ -33,10 +33,11 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Judge learned models, repair them, and write one page on learned, repaired and constructed."""
-    sources.know_layers(layers)
     evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": letters}
     outputs.check_page(output)
-    machine, networks = sources.read_machine(against), sources.learned_models(models)
+    machine = sources.read_machine(against)
+    sources.know_layers(layers)
+    networks = sources.learned_models(models)
     for network in networks.values():
         sources.check_letters(network, machine, against)
 

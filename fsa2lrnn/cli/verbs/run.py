@@ -36,10 +36,10 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a model on a word, of any length when it comes from standard input."""
-    sources.know_layers(layers)
     from fsa2lrnn import streaming
     from fsa2lrnn.cli import console, words
 
+    sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
     tokens = words.read(pieces, network.alphabet)

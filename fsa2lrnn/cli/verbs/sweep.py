@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import given, outputs
-from fsa2lrnn.cli.options import INTERRUPTED, NO, Engine, JsonOption, Preset
+from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli.options import INTERRUPTED, NO, Engine, JsonOption, LayersOption, Preset
 from fsa2lrnn.errors import UnsupportedFormat
 
 
@@ -31,6 +31,7 @@ def sweep(
     address: Annotated[str | None, typer.Option(help="of a Ray cluster; by default this machine alone")] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine for Ray, by default all")] = None,
     retries: Annotated[int, typer.Option(min=0, help="how often a run that fails is tried again")] = 1,
+    layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Train every task with every network, setting and seed; exit with 1 if a run failed for good."""
@@ -47,6 +48,7 @@ def sweep(
     }
     settings = given.named_assignments(changes or [])
     outputs.check_runs(out)
+    sources.know_layers(layers)
 
     from fsa2lrnn.cli import console
     from fsa2lrnn.training import sweep as sweeping

@@ -28,6 +28,9 @@ def train(
     steps: Annotated[int | None, typer.Option(min=1, help="updates; by default the preset's")] = None,
     sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
+    layer: Annotated[
+        str | None, typer.Option(metavar="NAME", help="block, householder, or module:Class for one of your own")
+    ] = None,
     init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")] = None,
     changes: Annotated[
@@ -42,7 +45,7 @@ def train(
     as_json: JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and judge them at lengths they have not seen."""
-    options = {"steps": steps, "sampler": sampler, "device": device, "init": init, "noise": noise}
+    options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": noise}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     numbers, judged = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
     outputs.check_runs(out)

@@ -31,11 +31,11 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
-    sources.know_layers(layers)
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.judge import Proved, prove_equivalent
 
     machine = sources.read_machine(source, completion, alphabet)
+    sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)
     sources.check_letters(network, machine, source)
     verdict = prove_equivalent(network, machine, budget, empty_word)

@@ -32,7 +32,7 @@ PLACES = [
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
     ("compare", SUM2, "--against", "task:mod_arith(100)", "--plot", "no/c.svg"),
-    ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json"),
+    ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--layer", "nowhere:Layer"),
     ("repair", SUM2, "task:mod_arith(100)", "-o", "file/m.safetensors"),
     ("report", SUM2, "--against", "task:mod_arith(100)", "-o", "no/p.html"),
     ("demo", "--out", "file"),

@@ -76,6 +76,7 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
             "--cpus 2 is for this machine, and x:1 a cl",
         ),
         (["--task", "task:parity", "--set", "fast"], "--set 'fast': write NAME:KEY=VALUE, fast:learning_rate=0.001"),
+        (["--task", "task:parity", "--layer", "nowhere:Layer"], "nowhere"),
         (["--task", "task:parity", "--seeds", "a"], "--seeds 'a': give whole numbers separated by commas"),
     ],
 )

@@ -26,6 +26,8 @@ def test_settings_by_name_none_among_them(call, tmp_path):
         (("--out", "runs", "--seeds", "a"), "--seeds 'a': give whole numbers separated by commas"),
         (("--out", "file"), "this is a file, give a folder: 'file'"),
         (("--out", "file/below"), "this is a file, give a folder: '/"),
+        (("--out", "runs", "--layer", "spiral"), "layer 'spiral' is not known: one of block, householder"),
+        (("--out", "runs", "--layer", "nowhere:Layer"), "nowhere"),
         ((), "Missing option '--out' / '-o'"),
     ],
 )
