@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -105,12 +105,6 @@ def encode_text(pieces: Iterable[str], alphabet: Alphabet) -> Iterator[np.ndarra
         yield _lookup(words, index, read, alphabet)
         read += len(words)
     yield _lookup(rest.split(), index, read, alphabet)
-
-
-def read_pieces(stream: IO[str], size: int = 1 << 20) -> Iterator[str]:
-    """A text stream as pieces of at most `size` characters."""
-    while piece := stream.read(size):
-        yield piece
 
 
 def _lookup(texts: str | list[str], index: dict[str, int], offset: int, alphabet: Alphabet) -> np.ndarray:

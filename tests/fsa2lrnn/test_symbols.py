@@ -1,6 +1,5 @@
 """Words as text and as lists, and symbols through JSON."""
 
-import io
 import json
 from collections import namedtuple
 from itertools import pairwise
@@ -18,7 +17,6 @@ from fsa2lrnn.symbols import (
     from_json,
     is_character_alphabet,
     letter_index,
-    read_pieces,
     show,
     show_label,
     text_index,
@@ -125,14 +123,6 @@ def test_the_table_for_ascii_equals_the_dictionary(text):
 def test_long_ascii_text():
     text = "0+1*2-" * 200
     assert encode(text, ARITHMETIC).tolist() == encode(list(text), ARITHMETIC).tolist()
-
-
-def test_read_pieces_reads_all_of_a_stream():
-    text = "0+1" * 1_000
-    pieces = list(read_pieces(io.StringIO(text), size=7))
-    assert "".join(pieces) == text
-    assert max(map(len, pieces)) == 7
-    assert in_pieces(pieces, ARITHMETIC) == encode(text, ARITHMETIC).tolist()
 
 
 @pytest.mark.parametrize(
