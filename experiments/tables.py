@@ -213,6 +213,7 @@ def learned() -> str:
 
 
 _LEARNED_NOTE = """
+Outputs that a model does not have, as those of ModArith where no value is asked for, do not count in any column.
 "Extracted": the machine found without knowing it is the true one. "Repair": the least change of the tables that makes
 them carry the machine, relative (Frobenius); a dyadic repair never rounds, so that its reachable states close bit for
 bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model by model in

@@ -61,7 +61,7 @@ def repair(
         if mended.repaired is None:
             raise NotExpressible(str(mended.refused))
         repaired, found = mended.repaired.model, mended.to_json()
-        rows = evidence.mended_rows(found)
+        rows = [*evidence.mended_rows(found), ("where", str(mended.repaired.scope))]
     rows.append(("right outputs", f"{found['accuracy']:.6f} along {LETTERS:,} random letters"))
     if output is not None:
         save(repaired, output)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, compile_machine, save
+from fsa2lrnn import MooreMachine, compile_machine, save, zoo
 
 KEPT = Path(__file__).parents[4] / "experiments" / "models"
 EVEN5, OTHER = (str(KEPT / "even5" / f"seed-{i}.safetensors") for i in (4, 3))
@@ -28,20 +28,22 @@ def test_a_certificate_is_written_checked_and_refused(call):
     assert "refused: it is of another machine: they differ after " in out
 
 
-def test_which_outputs_count_is_said(call, tmp_path):
-    """The model lacks an output of the machine: what is certified where it counts is refuted where all count."""
-    machine = MooreMachine([[1, 0], [1, 0]], [0, 1], 0, "ab")
-    save(compile_machine(machine), tmp_path / "m.safetensors")
-    (tmp_path / "m.json").write_text(MooreMachine([[1, 0, 2], [2, 0, 2]], [0, 1, "?"], 0, "ab").to_json())
+def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):
+    """The model lacks an output of the machine: of `certify`, `--check`, `repair` and `verify` each names it."""
+    machine, pair = zoo.sum_mod(3), ("m.safetensors", "m.json")
+    save(compile_machine(machine), tmp_path / pair[0])
+    (tmp_path / pair[1]).write_text(MooreMachine(machine.delta, [0, 1, "?"], 0, machine.alphabet).to_json())
     said = "outputs of 1 of 3 states do not count: ?; nor does that of the empty word"
     for arguments, also in ((("--memory", "1", "-o", "c.json"), "saved"), (("--check", "c.json"), "accepted")):
-        code, out, _ = call("certify", "m.safetensors", "m.json", *arguments)
+        code, out, _ = call("certify", *pair, *arguments)
         shown = " ".join(out.split())
         assert (code, "proved right on every word" in shown, said in shown, also in shown) == (0, True, True, True)
+    code, out, _ = call("certify", *pair, "--check", "c.json", "--json")
     scope = {"states": 3, "ignored_states": 1, "ignored": ["?"], "empty_word": False}
-    code, out, _ = call("certify", "m.safetensors", "m.json", "--check", "c.json", "--json")
     assert (code, json.loads(out)["scope"]) == (0, scope)
-    code, out, _ = call("verify", "m.safetensors", "m.json")
+    code, out, _ = call("repair", *pair)
+    assert (code, said in " ".join(out.split())) == (0, True)
+    code, out, _ = call("verify", *pair)
     assert (code, "refuted" in out, "every output counts" in out) == (1, True, True)
 
 

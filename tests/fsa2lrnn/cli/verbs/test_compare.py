@@ -34,14 +34,17 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
 
 
 def test_a_failing_word_has_one_shape_in_json(call):
-    few = ("--lengths", "10", "--words", "20")
-    found = json.loads(call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")[1])
-    compared = found["judged"]["even5/seed-4"]
-    verified = json.loads(call("verify", "task:sum_mod(2)", "regex:(0|1)*1(0|1)*", "--no-empty-word", "--json")[1])
-    assert compared["verdict"] == verified["verdict"] == "refuted"
-    assert set(compared["failure"]) == set(verified["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
-    assert len(compared["failure"]["word"]) == compared["failure"]["length"]
-    assert set(compared) - {"alignment"} == set(verified)
+    """In `compare`, `falsify` and `verify`; the facts of a page have it too (tests of `report.facts`)."""
+    few, short = ("--lengths", "10", "--words", "20"), ("--seconds", "5", "--length", "60")
+    compared = json.loads(call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")[1])
+    found = compared["judged"]["even5/seed-4"]
+    found = [found, json.loads(call("falsify", EVEN5, "task:even_pair(5)", *short, "--json")[1])]
+    found.append(json.loads(call("verify", "task:sum_mod(2)", "regex:(0|1)*1(0|1)*", "--no-empty-word", "--json")[1]))
+    for verdict in found:
+        assert verdict["verdict"] == "refuted"
+        assert set(verdict) - {"alignment"} == set(found[2])
+        assert set(verdict["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
+        assert verdict["failure"]["length"] == len(verdict["failure"]["word"])
 
 
 @pytest.mark.parametrize(
