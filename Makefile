@@ -5,7 +5,7 @@ DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify wheel-test lint coverage bench tables clean
+.PHONY: help demo test test-all verify soundness wheel-test lint coverage bench tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -40,6 +40,9 @@ test-all: $(READY) ## the long checks too, with 2,000 examples a property
 wheel-test: $(READY) ## the wheel, built, installed and used beside folders of the same names
 	$(BIN)/pytest -q tests/test_wheel.py
 
+soundness: $(READY) ## 600 drawn models judged, and run in every way that the verdicts cover: an hour or so
+	$(BIN)/python -m verify.soundness
+
 lint: $(READY)   ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -59,6 +62,7 @@ tables: $(READY) ## families and cascades again, proofs and all; then the tables
 	$(BIN)/python -m experiments.studies.families
 	$(BIN)/python -m experiments.studies.cascades
 	$(BIN)/python -m experiments.readme
+	$(BIN)/python -m experiments.coverage
 
 clean:           ## remove the environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis

@@ -107,7 +107,9 @@ _Parts = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]
 
 
 def _blocks(machine: MooreMachine, rng: np.random.Generator) -> _Parts:
-    """A_a = S P_a S⁻¹ with the one-hot maps P_a, in a random basis S that is not far from orthogonal."""
+    """A_a = S P_a S⁻¹ with the one-hot maps P_a, in a random basis S that is not far from orthogonal; or P_a itself."""
+    if rng.random() < 0.5:
+        return _one_hot(machine)
     n, letters = machine.n_states, len(machine.delta)
     basis = np.linalg.qr(rng.normal(size=(n, n)))[0] + 0.1 * rng.normal(size=(n, n))
     maps = np.zeros((letters, n, n))
