@@ -69,6 +69,41 @@ class Scope:
         return {**vars(self), "ignored": _written(self.ignored)}
 
 
+EVERY, LETTERS = "every", "letters"  # shapes of call
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """The runs that a verdict is about, on the CPU.
+
+    Args:
+        arithmetic: the dtype computed in, "int" for exact tables.
+        scans: by name.
+        shapes: "every" shape of call, words in batches and in pieces as one likes; or "letters": words read one at a
+            time, a letter a call.
+        threads: how many, None for any number.
+    """
+
+    arithmetic: str
+    scans: tuple[str, ...]
+    shapes: str
+    threads: int | None
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(Coverage("float32", ("sequential", "fused"), "every", None))
+        in float32, by the scans sequential, fused; every shape of call, batch and number of threads
+        >>> print(Coverage("float32", ("sequential",), "letters", 2))
+        in float32, by the scans sequential; words read letter by letter, one at a time (batch 1), with 2 threads
+        """
+        how = "every shape of call, batch and number of threads"
+        if self.shapes == LETTERS:
+            threads = f", with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
+            how = f"words read letter by letter, one at a time (batch 1){threads}"
+        return f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}"
+
+
 @dataclass(frozen=True)
 class FailingWord:
     """A word that a model gets wrong.
@@ -168,22 +203,38 @@ class Searched:
 
 @dataclass(frozen=True)
 class Proved(Verdict):
-    """Right on every word of every length, wherever the output counts.
+    """Right on every word of every length, wherever the output counts, in the runs that it covers.
 
     Args:
         pairs: pairs (model state, machine state) reached; the graph is closed.
         transitions: letters read in them, each computed and compared; those after which nothing counts are left out.
-        arithmetic: the dtype computed in, "int" for a `Recurrence`.
-        scans: the scans that the proof covers. The exploration is sequential; where nothing that it reached rounds, and
-            every transition is one-hot or a lane's (`judge.exactness`), every schedule computes the same numbers.
+        covers: the runs. Where nothing that was reached rounds, and every transition is one-hot or a lane's
+            (`judge.exactness`), every schedule computes the same numbers. Where steps do not round and the margins are
+            larger than what the read-out may (`judge.stepping`), every call does that makes x_k of x_{k−1}. Else it is
+            words read letter by letter, one at a time: each transition was computed so.
         scope: which outputs count.
     """
 
     pairs: int
     transitions: int
-    arithmetic: str
-    scans: tuple[str, ...]
+    covers: Coverage
     scope: Scope
+
+    @property
+    def arithmetic(self) -> str:
+        """The dtype computed in, "int" for a `Recurrence`."""
+        return self.covers.arithmetic
+
+    @property
+    def scans(self) -> tuple[str, ...]:
+        """The scans that the proof covers."""
+        return self.covers.scans
+
+    def to_json(self) -> dict[str, Any]:
+        """As every verdict, what it covers part by part."""
+        value = super().to_json()
+        del value["covers"]
+        return {**value, **vars(self.covers), "scans": list(self.scans)}
 
 
 @dataclass(frozen=True)

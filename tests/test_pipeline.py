@@ -19,7 +19,7 @@ from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, wreath_products
-from fsa2lrnn.verdicts import Scope
+from fsa2lrnn.verdicts import Coverage, Scope
 
 N_RANDOM, N_BATCHES = 200, 20
 N_CASCADES, N_CASCADE_BATCHES = 300, 20
@@ -48,9 +48,9 @@ def go_all_the_way(machine, seed):
     for dtype in DTYPES:
         model = compile_machine(machine, dtype=dtype)
         n = minimal.n_states
-        assert prove_equivalent(model, machine) == Proved(
-            n, n * len(machine.alphabet), str(dtype).removeprefix("torch."), model.methods, Scope(n, empty_word=True)
-        )
+        covers = Coverage(str(dtype).removeprefix("torch."), model.methods, "every", None)
+        wanted = Proved(n, n * len(machine.alphabet), covers, Scope(n, empty_word=True))
+        assert prove_equivalent(model, machine) == wanted
         one_hot = torch.eye(len(model.outputs), dtype=dtype)
         exact = one_hot[torch.tensor([[model.outputs.index(y) for y in outputs] for outputs in expected])]
         for method in model.methods:

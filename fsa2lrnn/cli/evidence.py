@@ -27,9 +27,9 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
     where = f"\n  {markup(str(verdict.scope))}"
     if isinstance(verdict, Proved):
         return (
-            f"[green bold]proved[/]: equal on every word of every length, computed in {verdict.arithmetic}\n"
+            f"[green bold]proved[/]: equal on every word of every length\n"
             f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
-            f"reached; scans covered: {', '.join(verdict.scans)}{where}"
+            f"reached\n  covered: {verdict.covers}{where}"
         )
     if isinstance(verdict, Refuted):
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
@@ -84,10 +84,14 @@ def _outputs(name: str, trace: Sequence[Hashable]) -> str:
 
 def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
     """What a certificate says, without its sets, and which outputs count by it."""
+    from fsa2lrnn.judge.coverage import of_certificate
+
     names = ("horizon", "method", "memory", "dtype", "slack", "sha256")
     facts = {name: getattr(certificate, name) for name in names}
     margin = float(certificate.margins.min()) if len(certificate.margins) else None
-    return {**facts, "scans": list(certificate.scans), "least_margin": margin, "scope": scope and scope.to_json()}
+    covers = of_certificate(certificate)
+    runs = {"scans": list(covers.scans), "shapes": covers.shapes, "covered": str(covers)}
+    return {**facts, **runs, "least_margin": margin, "scope": scope and scope.to_json()}
 
 
 def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
@@ -110,7 +114,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     how = "all joint states enumerated" if facts["method"] == "enumeration" else f"sets of memory {facts['memory']}"
     return [
         ("proved right", f"{right} ({how})"),
-        ("in", f"{facts['dtype']}, scans {', '.join(facts['scans'])}"),
+        ("covered", facts["covered"]),
         ("where", str(scope)),
     ]
 
@@ -135,7 +139,7 @@ def mended_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append((f"largest column {found['p']:g}-norm", norms))
     if "proved" in found:
         proved = found["proved"]
-        how = f"{proved['joint_states']} joint states closed, bit for bit, in {proved['arithmetic']}"
+        how = f"{proved['joint_states']} joint states closed, bit for bit, {proved['covered']}"
         rows.append(("proved", f"right on all words of every length: {how}"))
     if "certified" in found:
         certified = found["certified"]

@@ -22,14 +22,20 @@ _STEP_ENTRIES = 1 << 24  # entries of A(u) that one batch of single steps may ma
 class ModelSystem:
     """A model as a transition system on rows of bytes: the bit patterns of the floats that its step computes.
 
-    Each step is the module's own `advance` on one letter, in its own dtype, so what is explored is what runs.
+    Each step is the module's own `advance` on one letter, in its own dtype, so what is explored is what runs: steps in
+    batches, as large as memory allows or of `at_once` words. A model that rounds may round otherwise in another batch.
     """
 
-    def __init__(self, model: LRNN) -> None:
-        self._model = model
+    def __init__(self, model: LRNN, at_once: int | None = None) -> None:
+        self._model, self._at_once = model, at_once
         self.alphabet, self.outputs = model.alphabet, model.outputs
         # nn.Module.eval is not called: nothing in an LRNN behaves differently in training.
         self._like = [[part for part in layer if part is not None] for layer in model.initial_state()]
+
+    @property
+    def steps_in_batches(self) -> bool:
+        """Whether words are stepped side by side."""
+        return self._at_once != 1
 
     def initial_output(self) -> int:
         """The number of the output on the empty word."""
@@ -44,7 +50,7 @@ class ModelSystem:
         before, letters = np.nonzero(live)
         if not len(before):
             return np.empty(0, np.int64), states[:0]
-        size = max(1, _STEP_ENTRIES // self._model.entries_per_token)
+        size = self._at_once or max(1, _STEP_ENTRIES // self._model.entries_per_token)
         pieces = [slice(i, i + size) for i in range(0, len(before), size)]
         parts = [self._step(states[before[piece]], letters[piece]) for piece in pieces]
         return np.concatenate([outputs for outputs, _ in parts]), np.concatenate([rows for _, rows in parts])
@@ -60,13 +66,14 @@ class ModelSystem:
     def _step(self, rows: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         tokens = torch.from_numpy(letters).to(self._model.device)[:, None]
         with torch.no_grad():
-            logits, state = self._model.advance(tokens, self._from_rows(rows), "sequential")
+            logits, state = self._model.advance(tokens, self.state_of(rows), "sequential")
         return output_numbers(logits[:, 0]), self._to_rows(state)
 
     def _to_rows(self, state: State) -> np.ndarray:
         return to_bytes(tuple(part for layer in state for part in layer if part is not None))
 
-    def _from_rows(self, rows: np.ndarray) -> State:
+    def state_of(self, rows: np.ndarray) -> State:
+        """The states that rows stand for: uint8 (N, D) -> tensors (N, …)."""
         state, offset = [], 0
         for layer in self._like:
             parts: list[Tensor | None] = []
@@ -84,11 +91,15 @@ class _Explored(NamedTuple):
     outputs: list[int]
 
 
-def extract(model: LRNN, max_states: int = 100_000) -> MooreMachine:
+def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) -> MooreMachine:
     """The minimal machine that a model computes, when its states close: exact for every word of every length.
 
     Explores the states reached from the start, as bit patterns of the floats computed step by step, until no letter
     leads to a new one. Compiled models close; trained ones mostly drift and run out of the budget.
+
+    A compiled model rounds nothing, and the machine is what it computes by every scan and in every shape of call. Of a
+    model that rounds it is what steps in batches compute, of `at_once` words, by default as many as memory allows: 1 is
+    for words read letter by letter, one alone. `prove_equivalent` of model and machine says which runs it covers.
 
     Raises:
         BudgetExceeded: if more than `max_states` states are reached.
@@ -99,7 +110,7 @@ def extract(model: LRNN, max_states: int = 100_000) -> MooreMachine:
     >>> extract(compile_machine(parity)) == parity
     True
     """
-    explored = _explore(ModelSystem(model), max_states)
+    explored = _explore(ModelSystem(model, at_once), max_states)
     if NOT_A_NUMBER in explored.outputs:
         raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")
     outputs = [model.outputs[j] for j in explored.outputs]

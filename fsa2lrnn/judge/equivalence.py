@@ -9,6 +9,7 @@ with the budget that ran out: never "true" on a sample.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -17,14 +18,15 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import System
+from fsa2lrnn.judge.coverage import of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
+from fsa2lrnn.judge.stepping import is_right_in_every_order
 from fsa2lrnn.judge.walk import JointWalk
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
-from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
 
 BUDGET = 1_000_000  # pairs of states
 
@@ -34,9 +36,6 @@ class _Model(System[np.ndarray, np.ndarray], Protocol):
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
-
-    @property
-    def scans(self) -> tuple[str, ...]: ...
 
     def initial_output(self) -> int: ...
 
@@ -59,7 +58,9 @@ def prove_equivalent(
             collection of them. The verdict's scope says what was ignored.
 
     Returns:
-        `Proved`, `Refuted` with a shortest word, or `Undecided`.
+        `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
+        that rounds, a word is read letter by letter, one alone, unless its steps round nothing and all its margins are
+        larger than what the read-out may: then every shape of call is covered, by scans that make x_k of x_{k−1}.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
@@ -72,24 +73,55 @@ def prove_equivalent(
     >>> type(verdict).__name__, verdict.transitions, verdict.scans
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
-    if isinstance(model, LRNN):
-        check_modelled(model)
-    system = _RecurrenceSystem(model) if isinstance(model, Recurrence) else _WatchedModel(model)
-    goal = goal_for(system, machine, ignore, empty_word)
+    if isinstance(model, Recurrence):
+        system = _RecurrenceSystem(model)
+        found = _explored(system, goal_for(system, machine, ignore, empty_word), budget)
+        return found.proved(of_integers(model)) if isinstance(found, _Closed) else found
+    check_modelled(model)
+    goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model)
+    found = _explored(watched, goal, budget)
+    if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
+        return found
+    if isinstance(found, _Closed) and watched.is_exact:
+        return found.proved(of_exact(model))
+    if isinstance(found, _Closed) and is_right_in_every_order(model, goal, found.rows, found.states):
+        return found.proved(of_exact_steps(model))
+    found = _explored(ModelSystem(model, at_once=1), goal, budget)  # batches may round otherwise than words alone
+    return found.proved(of_letters(model)) if isinstance(found, _Closed) else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Closed:
+    """All pairs: as many, by so many letters; and those read after a letter, or before one where that counts."""
+
+    pairs: int
+    letters: int
+    rows: np.ndarray
+    states: np.ndarray
+    goal: Goal
+
+    def proved(self, covers: Coverage) -> Proved:
+        return Proved(self.pairs, self.letters, covers, self.goal.scope)
+
+
+def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:
     walk, given = JointWalk(system, goal), np.array([system.initial_output()])
-    if empty_word and goal.is_wrong(given, walk.tags).any():
+    if goal.empty_word and goal.is_wrong(given, walk.tags).any():
         return _refuted(np.empty(0, np.int64), given, goal)
+    rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     while len(walk):
-        ahead, states = walk.look()
-        wrong = np.flatnonzero(goal.is_wrong(ahead.read, states))
+        ahead, to = walk.look()
+        wrong = np.flatnonzero(goal.is_wrong(ahead.read, to))
         if len(wrong):
             word = walk.word(ahead, int(wrong[0]))
             return _refuted(word, _outputs_along(system, word), goal)
-        walk.keep_new(ahead, states)
+        start_is_read |= bool((walk.keep_new(ahead, to) == 0).any())
+        rows.append(walk.states)
+        states.append(walk.tags)
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
-    arithmetic = "int" if isinstance(model, Recurrence) else str(model.dtype).removeprefix("torch.")
-    return Proved(walk.seen, walk.letters, arithmetic, system.scans, goal.scope)
+    read = slice(0 if start_is_read else 1, None)
+    return _Closed(walk.seen, walk.letters, np.concatenate(rows[read]), np.concatenate(states[read]), goal)
 
 
 class _WatchedModel(ModelSystem):
@@ -98,22 +130,19 @@ class _WatchedModel(ModelSystem):
     def __init__(self, model: LRNN) -> None:
         super().__init__(model)
         self._watch = RoundingWatch(model)
-        self._methods = model.methods
 
     def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with self._watch.looking():
             return super().fan(states, live)
 
     @property
-    def scans(self) -> tuple[str, ...]:
-        """The scans that compute what the steps taken so far have computed."""
-        return self._methods if self._watch.is_exact else ("sequential",)
+    def is_exact(self) -> bool:
+        """Whether all steps taken so far are what every schedule computes."""
+        return self._watch.is_exact
 
 
 class _RecurrenceSystem:
     """Exact tables as a transition system on the bytes of their integer states."""
-
-    scans = tuple(METHODS)  # integers do not round
 
     def __init__(self, recurrence: Recurrence) -> None:
         self._recurrence = recurrence

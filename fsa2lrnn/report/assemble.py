@@ -175,7 +175,7 @@ def _inside(
 
 def _proved(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
     if proof is not None:
-        return {"proof": f"{proof.pairs} joint states closed, bit for bit, in {proof.arithmetic}"}
+        return {"proof": f"{proof.pairs} joint states closed, bit for bit, {proof.covers}"}
     if certificate is None:
         return {}
     if certificate.horizon is None:

@@ -76,7 +76,11 @@ class Mended:
         if self.certificate is not None:
             found["certified"] = _horizon(self.certificate)
         if self.proof is not None:
-            found["proved"] = {"joint_states": self.proof.pairs, "arithmetic": self.proof.arithmetic}
+            found["proved"] = {
+                "joint_states": self.proof.pairs,
+                **vars(self.proof.covers),
+                "covered": str(self.proof.covers),
+            }
         return found
 
 

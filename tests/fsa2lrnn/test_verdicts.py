@@ -6,12 +6,12 @@ from dataclasses import dataclass
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verdicts import Accepted, FailingWord, Proved, Refuted, Scope, Searched, Undecided, Verdict
+from fsa2lrnn.verdicts import Accepted, Coverage, FailingWord, Proved, Refuted, Scope, Searched, Undecided, Verdict
 
 WORD = FailingWord(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
 SEARCH = Searched("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
 VERDICTS = [
-    Proved(3, 6, "float32", ("sequential",), Scope(3, empty_word=True)),
+    Proved(3, 6, Coverage("float32", ("sequential",), "every", None), Scope(3, empty_word=True)),
     Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
     Undecided(3, Scope(5), 10),
     Accepted(None, Scope(5)),

@@ -6,7 +6,7 @@ and nothing of the walk there, so that a mistake in the one does not hide in the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,7 +25,8 @@ class Explored:
         pairs: different (model state, machine state) reached, those after which nothing counts left out.
         is_closed: no letter leads to a pair that was not seen: the agreement holds for words of every length.
         is_wrong: some word of length + 1 is answered wrongly.
-        scans: the scans that compute what was stepped through.
+        scans: all of the model's, in every shape of call, where nothing rounds that was seen; else "sequential", and
+            words are read letter by letter, one alone.
     """
 
     length: int
@@ -38,9 +39,19 @@ class Explored:
 def explore(model: LRNN, goal: Goal, budget: int, longest: int | None = None) -> Explored:
     """Breadth first, a letter at a time, until a word is wrong, the pairs close, or pairs or length run out.
 
-    A length is done as a whole or not at all: `budget` is what the pairs may come to before the last one.
+    A length is done as a whole or not at all: `budget` is what the pairs may come to before the last one. A model that
+    rounds is stepped letter by letter, one word alone, since it may round otherwise in a batch.
     """
-    system, watch, n_letters = ModelSystem(model), RoundingWatch(model), len(goal.delta)
+    watch = RoundingWatch(model)
+    found = _walked(ModelSystem(model), watch, goal, budget, longest)
+    if watch.is_exact:
+        return replace(found, scans=model.methods)
+    return _walked(ModelSystem(model, at_once=1), watch, goal, budget, longest)
+
+
+def _walked(system: ModelSystem, watch: RoundingWatch, goal: Goal, budget: int, longest: int | None) -> Explored:
+    """The walk, with the scan "sequential"."""
+    n_letters = len(goal.delta)
     rows, states, length, is_wrong = system.start(), np.array([goal.start]), 0, False
     seen = {(rows.tobytes(), goal.start)}
     while len(rows) and (longest is None or length < longest) and len(seen) * n_letters <= budget:
@@ -57,5 +68,6 @@ def explore(model: LRNN, goal: Goal, budget: int, longest: int | None = None) ->
                 seen.add(pair)
                 new.append(i)
         rows, states, length = after[new], to[new], length + 1
-    scans = model.methods if watch.is_exact else ("sequential",)
-    return Explored(length, len(seen), not len(rows), is_wrong, scans)
+        if not watch.is_exact and system.steps_in_batches:
+            break
+    return Explored(length, len(seen), not len(rows), is_wrong, ("sequential",))

@@ -1,7 +1,7 @@
 """What judges found, in words."""
 
 from fsa2lrnn.cli import evidence
-from fsa2lrnn.verdicts import FailingWord, Proved, Refuted, Scope, Searched, Undecided
+from fsa2lrnn.verdicts import Coverage, FailingWord, Proved, Refuted, Scope, Searched, Undecided
 
 SEARCHED = Searched("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
 EVERYWHERE = Scope(3)
@@ -13,8 +13,10 @@ def failing(word, checked=3, scope=EVERYWHERE):
 
 
 def test_verdicts_in_words():
-    text = evidence.verdict_text(Proved(1, 2, "bfloat16", ("sequential",), Scope(3, 1, ("?",))))
-    assert "computed in bfloat16" in text
+    text = evidence.verdict_text(
+        Proved(1, 2, Coverage("bfloat16", ("sequential",), "every", None), Scope(3, 1, ("?",)))
+    )
+    assert "covered: in bfloat16" in text
     assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
     text = evidence.verdict_text(Refuted(FailingWord(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
     assert text.endswith("every output counts but that of the empty word")

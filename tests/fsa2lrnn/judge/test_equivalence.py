@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.lrnn.switched import Readout
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verdicts import FailingWord, Scope
+from fsa2lrnn.verdicts import Coverage, FailingWord, Scope
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
 ASYMMETRIC = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 2]], ["p", "q", "r", "s"], alphabet="ab")
@@ -59,7 +59,9 @@ def test_compiled_models_are_proved(machine, dtype, layout):
     model = compile_machine(machine, dtype=dtype, layout=layout)
     verdict = prove_equivalent(model, machine)
     n = machine.minimise().n_states
-    assert verdict == Proved(n, n * len(machine.alphabet), str(dtype)[6:], model.methods, Scope(n, empty_word=True))
+    assert verdict == Proved(
+        n, n * len(machine.alphabet), Coverage(str(dtype)[6:], model.methods, "every", None), Scope(n, empty_word=True)
+    )
 
 
 @given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))
@@ -196,14 +198,14 @@ def test_heads_that_changed_places_are_caught(stacks):
 
 
 def test_a_proof_says_which_scans_it_covers():
-    """A model that is no longer one-hot is proved for the scan that was explored, and for no other."""
+    """A model that is no longer one-hot is proved for scans that step, since its steps are exact, and for no other."""
     model = compile_machine(zoo.parity(), normalisation="none")
     with torch.no_grad():
         model.layers[0].x0 *= 0.5
         model.readout[0].weight *= 2
     verdict = prove_equivalent(model, zoo.parity())
     assert isinstance(verdict, Proved)
-    assert verdict.scans == ("sequential",)
+    assert verdict.scans == ("sequential", "fused", "letters")
 
 
 def test_the_empty_word_counts_unless_told_otherwise():

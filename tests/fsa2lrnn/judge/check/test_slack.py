@@ -57,7 +57,6 @@ def test_what_is_certified_of_gates_is_accepted_again():
     certificate = certify(made, zoo.sum_mod(3), 1)
     assert certificate.horizon > 3
     check(certificate, made)
-    check(certificate, switched(made))  # tables claim less than gates
 
 
 def test_where_nothing_is_bounded_a_model_is_refused():

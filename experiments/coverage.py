@@ -1,0 +1,79 @@
+"""The table of what each verdict covers, from what the judges name: `python -m experiments.coverage`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from experiments import script
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.compile import compile_recurrence
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.judge import certify, coverage
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
+
+FILE = Path(__file__).parent.parent / "docs" / "coverage.md"
+HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "positions")
+CALLS = {EVERY: "every length, batch and cutting into pieces", LETTERS: "a letter a call, batch 1"}
+
+
+def page() -> str:
+    """The page, whole."""
+    lines = [_row(HEAD), _row(["---"] * len(HEAD)), *map(_row, _rows())]
+    return _PAGE.format(table="\n".join(lines))
+
+
+def _rows() -> Iterator[tuple[str, ...]]:
+    machine = zoo.parity()
+    torch.manual_seed(0)
+    block = BlockLayerConfig((2,), 3, 3)
+    one, two = (LRNN(LRNNConfig(machine.alphabet, (False, True), (block,) * n)) for n in (1, 2))
+    counting = "those whose output counts, as the verdict's scope says"
+    proved = {
+        "nothing rounds: compiled models": coverage.of_exact(one),
+        "steps do not round, margins exceed what the read-out may: dyadic repairs": coverage.of_exact_steps(one),
+        "any other model whose states close": coverage.of_letters(one),
+        "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),
+    }
+    for where, covers in proved.items():
+        yield _cells("`Proved`", where, covers, f"{counting}; the empty word's if asked for")
+    certified = {"by sets: one layer over letters": one, "by enumeration: several layers, if they round": two}
+    for where, model in certified.items():
+        covers = coverage.of_certificate(certify(model, machine, 1, work=1))
+        yield _cells("certificate, up to its horizon", where, covers, f"{counting}, none before a letter")
+
+
+def _cells(verdict: str, where: str, covers: Coverage, positions: str) -> tuple[str, ...]:
+    threads = "any number" if covers.shapes == EVERY else "as many as when it was judged"
+    dtype = covers.arithmetic if covers.arithmetic == "int" else "the model's"
+    return verdict, where, dtype, ", ".join(covers.scans), CALLS[covers.shapes], threads, positions
+
+
+def _row(cells: tuple[str, ...] | list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_PAGE = """# What each verdict covers
+
+Written by `python -m experiments.coverage`; a test compares. "auto" stands for one of the scans named, on the CPU.
+
+{table}
+
+- All of it holds on the CPU, for a model made of the modules that the judges model (`judge.modules` refuses others),
+  with products that keep all bits of their factors (`judge.arithmetic` refuses settings that don't), and for layers of
+  a user's own as far as what they declare is true.
+- `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
+- `Undecided` holds for the batches that were explored.
+"""
+
+
+def main() -> None:
+    """Write docs/coverage.md anew."""
+    write_atomically(FILE, page().encode())
+
+
+if __name__ == "__main__":
+    script.run(main)
