@@ -54,7 +54,7 @@ class TensorFile(NamedTuple):
     def tensors(self) -> dict[str, Tensor]:
         """The tensors, on the CPU. Raises `CheckpointError` if they do not match their checksum."""
         tensors = {name: self.source.get_tensor(name) for name in self.shapes}
-        if self.metadata.get("sha256") != _digest(tensors):
+        if self.metadata.get("sha256") != digest(tensors):
             raise CheckpointError(
                 f"{self.path} is damaged: its tensors do not match their checksum; save the model again"
             )
@@ -64,7 +64,7 @@ class TensorFile(NamedTuple):
 def write_tensors(path: Path, form: Form, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a file, atomically; equal tensors give equal bytes. Raises `OSError`."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"format": form.name, "version": str(form.version), **metadata, "sha256": _digest(plain)}
+    header = {"format": form.name, "version": str(form.version), **metadata, "sha256": digest(plain)}
     write_atomically(path, _in_order(to_bytes(plain, header)))
 
 
@@ -109,7 +109,7 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
     try:
         with torch.device("meta"):
             model = make()
-    except (ArithmeticError, MemoryError, RuntimeError, TypeError, ValueError) as error:
+    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise CheckpointError(f"the configuration asks for weights that can't be ({str(error)[:200]})") from error
     return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
 
@@ -149,10 +149,11 @@ def _check_header(path: Path, metadata: Mapping[str, str], form: Form) -> None:
         )
 
 
-def _digest(tensors: Mapping[str, Tensor]) -> str:
-    digest = hashlib.sha256()
+def digest(tensors: Mapping[str, Tensor]) -> str:
+    """SHA-256 of names, types, shapes and entries."""
+    found = hashlib.sha256()
     for name in sorted(tensors):
         tensor = tensors[name]
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        digest.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
-    return digest.hexdigest()
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return found.hexdigest()

@@ -22,6 +22,7 @@ from fsa2lrnn.training.settings import Settings, preset
 Changes = Mapping[str, Any]  # of settings, by name
 
 MAX_BYTES = 1 << 20  # of a file
+MAX_ENTRIES = 2_000_000  # of the tables of all tasks together
 _FAULTS_SHOWN = 100
 MAX_RUNS = 10_000  # four short lists can ask for billions
 
@@ -145,19 +146,24 @@ class Sweep:
 
     def _faults_of_trials(self) -> list[str]:
         """What keeps a cell from starting: a task without a machine, settings that are none, a network that is none."""
-        faults, machines = [], {}
+        faults, symbols, entries = [], {}, 0
         for task in self.tasks:
+            if entries > MAX_ENTRIES:
+                faults.append(f"the machines of the tasks have more than {MAX_ENTRIES:,} transitions: split the sweep")
+                break
             try:
-                machines[task] = MooreMachine.from_source(task)
+                machine = MooreMachine.from_source(task)
             except (Fsa2LrnnError, OSError) as error:
-                faults.append(f"task {task!r}: {error}")
-        for task, network, setting, seed in product(machines, self.networks, self.settings, self.seeds):
-            outputs = tuple(dict.fromkeys(machines[task].outputs))
+                faults.append(f"task {shown(task)}: {error}")
+            else:
+                entries += machine.delta.size
+                symbols[task] = machine.alphabet, tuple(dict.fromkeys(machine.outputs))
+        for task, network, setting, seed in product(symbols, self.networks, self.settings, self.seeds):
             try:
-                self._trial(task, network, setting, seed).settings.network(machines[task].alphabet, outputs)
+                self._trial(task, network, setting, seed).settings.network(*symbols[task])
             except UnsupportedFormat as error:
                 faults.append(f"network {network!r} with setting {setting!r}: {error}")
-                if len(faults) == _FAULTS_SHOWN:
+                if len(faults) >= _FAULTS_SHOWN:
                     return faults
         return faults
 

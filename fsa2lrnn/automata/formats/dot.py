@@ -21,17 +21,32 @@ import html
 import json
 import re
 from collections.abc import Hashable, Iterator
+from itertools import islice
 from typing import Any, get_args
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import dot_syntax
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.dot_syntax import Arc, DotGraph, Node
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, Kind, LabelledGraph, Problem, State, raise_problems
+from fsa2lrnn.automata.formats.graph import (
+    ABSENT,
+    EPSILON,
+    MAX_PROBLEMS,
+    Edge,
+    Kind,
+    LabelledGraph,
+    Problem,
+    State,
+    raise_problems,
+    stop_at_many,
+)
 from fsa2lrnn.automata.formats.json_file import label_to_json
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.reading import parse_json, read
+
+MAX_TRANSITIONS = 50_000  # beyond one a character
 
 _START_REMEDY = 'add an arrow from an invisible node, as in  __start0 [shape=none label=""]; __start0 -> q0'
 _START_WORDS = frozenset({"", "start", "begin", "init", "initial", "entry"})
@@ -67,21 +82,23 @@ def from_dot(
         raise UnsupportedFormat(f"kind {kind!r} is not known: choose one of {', '.join(get_args(Kind))}")
     drawn = dot_syntax.parse(text, origin)
     if _OURS in drawn.attributes:
-        return to_machine(_exact_graph(drawn, origin), completion)
+        return to_machine(_exact_graph(drawn, text, origin), completion)
     arrows = _start_arrows(drawn)
     nodes = [node for node in drawn.nodes.values() if node.name not in arrows]
     edges = [edge for edge in drawn.edges if edge.tail not in arrows]
     starts = [(edge.head, edge.line) for edge in drawn.edges if edge.tail in arrows]
     starts += [(node.name, node.line) for node in nodes if _is_true(node, "start", "initial")]
-    labels = [list(_letters(_label(edge), separator)) for edge in edges]
+    letters = {label: list(_letters(label, separator)) for label in dict.fromkeys(_labels(edges))}
+    labels = [letters[label] for label in _labels(edges)]
+    _check_transitions(sum(map(len, labels)), text, origin)
     kind = kind or _kind(nodes, labels)
+    silent = (edge for edge, letters in zip(edges, labels, strict=True) if "" in letters)
     problems = [
         Problem(
-            f"the edge {edge.tail} -> {edge.head} has no letter: give it label=…, or label=ε if it reads none", line
+            f"the edge {edge.tail} -> {edge.head} has no letter: give it label=…, or label=ε if it reads none",
+            edge.line,
         )
-        for edge, letters in zip(edges, labels, strict=True)
-        for line in [edge.line]
-        if "" in letters
+        for edge in islice(silent, MAX_PROBLEMS)
     ]
     if kind == "mealy" and (marked := [node.name for node in nodes if _is_accepting(node)]):
         problems.append(
@@ -143,46 +160,66 @@ def to_dot(machine: MooreMachine) -> str:
     return "\n".join([*lines, "}", ""])
 
 
-def _exact_graph(drawn: DotGraph, origin: str) -> LabelledGraph:
+def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
     """What `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
     problems: list[Problem] = []
 
-    def exact(attributes: dict[str, str], name: str, line: int | None, many: bool = False) -> Any:
+    def exact(attributes: dict[str, str], name: str, line: int | None) -> Any:
+        stop_at_many(origin, problems)
         text = attributes.get(name)
         try:
-            value = json.loads(text or "")
-            return [symbols.from_json(item) for item in value] if many else symbols.from_json(value)
-        except (ValueError, TypeError, RecursionError):
+            value = parse_json(text or "", name)
+            if name in ("letters", "alphabet"):
+                return [symbols.from_json(item) for item in read(list[Any], value, name)]
+            return symbols.from_json(value)
+        except UnsupportedFormat:
             found = f"{name}= is missing" if text is None else f"{name}={text[:80]} is not JSON as to_dot writes it"
             remedy = f"mend it, or remove {_OURS}=1 from the graph to have the labels read"
             problems.append(Problem(f"{found}: {remedy}", line))
-            return [] if many else None
+            return [] if name in ("letters", "alphabet") else None
 
     states: list[State] = []
-    edges: list[Edge] = []
-    starts: list[tuple[str, int]] = []
     for node in drawn.nodes.values():
         if node.name != "__start0":
             output = exact(node.attributes, "output", node.line)
             name = exact(node.attributes, "state", node.line) if "state" in node.attributes else node.name
             states.append(State(node.name, name, False, output, node.line))
-    for edge in drawn.edges:
-        if edge.tail == "__start0":
-            starts.append((edge.head, edge.line))
-        else:
-            letters = exact(edge.attributes, "letters", edge.line, many=True)
-            edges += [Edge(edge.tail, letter, edge.head, line=edge.line) for letter in letters]
-    alphabet = exact(drawn.attributes, "alphabet", None, many=True)
+    starts = [(arc.head, arc.line) for arc in drawn.edges if arc.tail == "__start0"]
+    arcs = [arc for arc in drawn.edges if arc.tail != "__start0"]
+    letters = {id(arc.attributes): exact(arc.attributes, "letters", arc.line) for arc in _one_a_statement(arcs)}
+    _check_transitions(sum(len(letters[id(arc.attributes)]) for arc in arcs), text, origin)
+    edges = [Edge(arc.tail, letter, arc.head, line=arc.line) for arc in arcs for letter in letters[id(arc.attributes)]]
+    alphabet = exact(drawn.attributes, "alphabet", None)
     raise_problems(origin, problems)
     return LabelledGraph("moore", tuple(states), tuple(starts), tuple(edges), tuple(alphabet), origin, _START_REMEDY)
+
+
+def _one_a_statement(arcs: list[Arc]) -> list[Arc]:
+    """Of the arcs that share their attributes, as those of one statement do, the first."""
+    return list({id(arc.attributes): arc for arc in reversed(arcs)}.values())
+
+
+def _labels(arcs: list[Arc]) -> list[str]:
+    """The label of each arc."""
+    labels = {id(arc.attributes): _label(arc) for arc in _one_a_statement(arcs)}
+    return [labels[id(arc.attributes)] for arc in arcs]
+
+
+def _check_transitions(n: int, text: str, origin: str) -> None:
+    """Raises `BudgetExceeded` where a few labels stand at many edges: all pairs of two sets with many letters each."""
+    if n > (most := MAX_TRANSITIONS + len(text)):
+        raise BudgetExceeded(
+            f"{origin}: the labels of its edges stand for {n:,} transitions, more than {most:,}: minimise the "
+            "automaton with the tool that wrote it"
+        )
 
 
 def _start_arrows(drawn: DotGraph) -> set[str]:
     """Names of the nodes that are only there for the arrow to the start."""
     entered = {edge.head for edge in drawn.edges}
     leaving: dict[str, list[str]] = {}
-    for edge in drawn.edges:
-        leaving.setdefault(edge.tail, []).append(_label(edge).strip().lower())
+    for edge, label in zip(drawn.edges, _labels(drawn.edges), strict=True):
+        leaving.setdefault(edge.tail, []).append(label.strip().lower())
     found = {name for name, node in drawn.nodes.items() if "invis" in node.attributes.get("style", "")}
     for name, labels in leaving.items():
         attributes = drawn.nodes[name].attributes

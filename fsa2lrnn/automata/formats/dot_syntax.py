@@ -20,7 +20,7 @@ from fsa2lrnn.errors import InvalidMachine
 
 MAX_NESTING = 50  # subgraphs within subgraphs; drawings of automata have two or three, Python's stack a thousand
 MAX_DEFAULTS = 200  # every node or edge named later holds a copy; Graphviz itself knows some 180 attributes
-MAX_EDGES = 500_000  # `{a b …} -> {c d …}` means all pairs, so a short file can mean far too many
+MAX_EDGES = 50_000  # beyond one for two characters: `{a b …} -> {c d …}` means all pairs, so few can mean far too many
 
 _TOKEN = re.compile(
     r"""
@@ -62,7 +62,7 @@ class Node:
 
 @dataclass(slots=True)
 class Arc:
-    """An edge with its attributes, defaults included."""
+    """An edge with its attributes, defaults included; edges of one statement share them."""
 
     tail: str
     head: str
@@ -79,16 +79,19 @@ class DotGraph:
     attributes: dict[str, str] = field(default_factory=dict[str, str])
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Scope:
-    """Default attributes within one pair of braces, and the nodes named there."""
+    """Default attributes within one pair of braces, and the nodes named there.
+
+    Edges without attributes of their own share the defaults of edges, which are therefore replaced and never changed.
+    """
 
     node: dict[str, str] = field(default_factory=dict[str, str])
     edge: dict[str, str] = field(default_factory=dict[str, str])
     members: dict[str, None] = field(default_factory=dict[str, None])
 
     def inner(self) -> _Scope:
-        return _Scope(dict(self.node), dict(self.edge))
+        return _Scope(dict(self.node), self.edge)
 
 
 def parse(text: str, origin: str = "the DOT text") -> DotGraph:
@@ -108,6 +111,7 @@ class _Parser:
 
     def __init__(self, text: str, origin: str) -> None:
         self.origin = origin
+        self.max_edges = MAX_EDGES + len(text) // 2
         self.tokens = self._tokenise(text)
         self.token = next(self.tokens)
         self.result = DotGraph()
@@ -140,15 +144,10 @@ class _Parser:
         self._advance()
 
     def _statement(self, scope: _Scope, depth: int) -> None:
-        for keyword, defaults in (("node", scope.node), ("edge", scope.edge), ("graph", None)):
+        for keyword in ("node", "edge", "graph"):
             if self._at_keyword(keyword):
                 self._advance()
-                target = self._graph_attributes(depth) if defaults is None else defaults
-                target.update(self._attribute_lists())
-                if len(target) > MAX_DEFAULTS:
-                    self._fail(
-                        f"more than {MAX_DEFAULTS} default attributes: remove those that only colour the drawing"
-                    )
+                self._set_defaults(keyword, scope, depth)
                 return
         is_name, line = self._at(*_NAMES) and not self._at_keyword("subgraph"), self.token.line
         if is_name:
@@ -172,12 +171,21 @@ class _Parser:
         attributes = self._attribute_lists()
         if is_name and len(ends) == 1:
             self.result.nodes[ends[0][0]].attributes.update(attributes)
+        shared = {**scope.edge, **attributes} if attributes else scope.edge
         for tails, heads in pairwise(ends):
-            if len(self.result.edges) + len(tails) * len(heads) > MAX_EDGES:
-                self._fail(f"more than {MAX_EDGES:,} edges: minimise the automaton with the tool that wrote it")
-            self.result.edges += [
-                Arc(tail, head, {**scope.edge, **attributes}, line) for tail in tails for head in heads
-            ]
+            if len(self.result.edges) + len(tails) * len(heads) > self.max_edges:
+                self._fail(f"more than {self.max_edges:,} edges: minimise the automaton with the tool that wrote it")
+            self.result.edges += [Arc(tail, head, shared, line) for tail in tails for head in heads]
+
+    def _set_defaults(self, keyword: str, scope: _Scope, depth: int) -> None:
+        of_nodes = scope.node if keyword == "node" else self._graph_attributes(depth)
+        defaults = {**(scope.edge if keyword == "edge" else of_nodes), **self._attribute_lists()}
+        if len(defaults) > MAX_DEFAULTS:
+            self._fail(f"more than {MAX_DEFAULTS} default attributes: remove those that only colour the drawing")
+        if keyword == "edge":
+            scope.edge = defaults
+        else:
+            of_nodes.update(defaults)
 
     def _mention(self, name: str, line: int, scope: _Scope) -> list[str]:
         """A node by its name, made with the defaults of the scope if it is new; ports are passed over."""

@@ -11,6 +11,7 @@ from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from itertools import islice
 from typing import Literal
 
 from fsa2lrnn.errors import InvalidMachine
@@ -18,6 +19,7 @@ from fsa2lrnn.errors import InvalidMachine
 Kind = Literal["acceptor", "moore", "mealy"]
 
 PROBLEMS_SHOWN = 50  # a file of the wrong kind has one at every line; nobody reads more than this
+MAX_PROBLEMS = 1_000  # after which a file is not read on
 
 
 class Mark(Enum):
@@ -96,6 +98,12 @@ def raise_problems(origin: str, problems: Sequence[Problem]) -> None:
         raise InvalidMachine(problem_report(origin, problems))
 
 
+def stop_at_many(origin: str, problems: Sequence[Problem]) -> None:
+    """Raises `InvalidMachine` with the problems found so far, if they are so many that there is no use in more."""
+    if len(problems) > MAX_PROBLEMS:
+        raise_problems(origin, problems)
+
+
 def problem_report(origin: str, problems: Sequence[Problem]) -> str:
     """All problems in the order of their lines, one a line where there are several; past fifty they are counted."""
     ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
@@ -136,6 +144,7 @@ def graph_problems(graph: LabelledGraph) -> list[Problem]:
     alphabet, faults = alphabet_of(graph), list(graph.problems)
     first_line: dict[Hashable, int | None] = {}
     for state in graph.states:
+        stop_at_many(graph.origin, faults)
         if state.key in first_line:
             before = "" if first_line[state.key] is None else f", first in line {first_line[state.key]}"
             faults.append(Problem(f"state {state.key!r} is defined twice{before}: rename or remove one", state.line))
@@ -157,10 +166,10 @@ def graph_problems(graph: LabelledGraph) -> list[Problem]:
         faults.append(Problem(f"letter {twice!r} stands twice in the alphabet: letters are distinct"))
     faults += _edge_faults(graph, set(first_line), set(alphabet))
     if graph.kind == "moore":
+        silent = (state for state in graph.states if state.output is ABSENT)
         faults += [
             Problem(f"state {s.name!r} has no output: in a Moore machine each has one", s.line)
-            for s in graph.states
-            if s.output is ABSENT
+            for s in islice(silent, MAX_PROBLEMS)
         ]
     elif any(s.output is not ABSENT for s in graph.states):
         both = "edges" if graph.kind == "mealy" else "accepting marks"
@@ -174,6 +183,7 @@ def _edge_faults(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashabl
     faults: list[Problem] = []
     seen: dict[tuple[Hashable, Hashable], Edge] = {}
     for edge in graph.edges:
+        stop_at_many(graph.origin, faults)
         for role, key in (("from", edge.source), ("to", edge.target)):
             if key not in keys:
                 faults.append(

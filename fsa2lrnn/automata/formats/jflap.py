@@ -20,7 +20,7 @@ from defusedxml.sax import make_parser
 
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import text_letters
-from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, LabelledGraph, Problem, State
+from fsa2lrnn.automata.formats.graph import ABSENT, EPSILON, Edge, LabelledGraph, Problem, State, stop_at_many
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
@@ -31,7 +31,7 @@ _KINDS = {"fa": "acceptor", "moore": "moore", "mealy": "mealy"}
 _NOT_IN_XML = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Item:
     """A state or transition under way: its attributes, the texts of its children and where it starts."""
 
@@ -178,6 +178,7 @@ def _graph(reader: _Reader) -> LabelledGraph:
     states: list[State] = []
     starts: list[tuple[str, int]] = []
     for item in reader.states:
+        stop_at_many(reader.origin, problems)
         if "id" not in item.attributes:
             problems.append(Problem("a <state> has no id: give it one", item.line))
             continue
@@ -192,6 +193,7 @@ def _graph(reader: _Reader) -> LabelledGraph:
         )
     edges: list[Edge] = []
     for item in reader.transitions:
+        stop_at_many(reader.origin, problems)
         if missing := [name for name in ("from", "to", "read") if name not in item.texts]:
             problems.append(Problem(f"a <transition> has no <{missing[0]}>: add it", item.line))
             continue

@@ -14,12 +14,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from fsa2lrnn.automata.formats.assemble import to_machine
 from fsa2lrnn.automata.formats.automata_lib import text_letters
 from fsa2lrnn.automata.formats.graph import (
     ABSENT,
     EPSILON,
+    MAX_PROBLEMS,
     Edge,
     LabelledGraph,
     Mark,
@@ -27,6 +29,7 @@ from fsa2lrnn.automata.formats.graph import (
     State,
     in_natural_order,
     raise_problems,
+    stop_at_many,
 )
 from fsa2lrnn.automata.language import Completion
 from fsa2lrnn.automata.machine import MooreMachine
@@ -36,7 +39,7 @@ _EPSILONS = frozenset({"<eps>", "<epsilon>", "ε"})
 _ZERO_WEIGHTS = re.compile(r"[-+]?0+(\.0*)?([eE][-+]?\d+)?")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Arc:
     fields: list[str]
     line: int
@@ -68,8 +71,10 @@ def from_openfst(
     arcs: list[_Arc] = []
     finals: dict[str, int] = {}
     seen: dict[str, int] = {}
+    kept: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
-        fields = line.split()
+        stop_at_many(origin, problems)
+        fields = [kept.setdefault(field, field) for field in line.split()]  # each text once in memory
         if not fields:
             continue
         seen.setdefault(fields[0], number)
@@ -86,6 +91,7 @@ def from_openfst(
                                     "remove the others", number))  # fmt: skip
     is_acceptor = any(len(arc.fields) == 3 for arc in arcs) if acceptor is None else acceptor
     for arc in arcs:
+        stop_at_many(origin, problems)
         problems += _weight_problem(arc.fields[3 if is_acceptor else 4 :], arc.line)
         if not is_acceptor and len(arc.fields) == 3:
             problems.append(Problem("an arc of a transducer has no output: add it, or pass acceptor=True", arc.line))
@@ -96,6 +102,7 @@ def from_openfst(
     is_acceptor = is_acceptor or all(letters[arc.fields[2]] == outputs[arc.fields[3]] for arc in arcs)
     edges: list[Edge] = []
     for arc in arcs:
+        stop_at_many(origin, problems)
         output = ABSENT if is_acceptor else outputs[arc.fields[3]]
         if output is EPSILON:
             problems.append(
@@ -171,10 +178,10 @@ class _Labels:
         self._symbol = {symbol: EPSILON if number == 0 else symbol for symbol, number in ordered}
         if not texts <= set(by_symbol) and all(text.isdecimal() for text in texts):
             self._symbol = {str(number): EPSILON if number == 0 else symbol for symbol, number in ordered}
+        unknown = ((label, line) for label, line in labels if label not in self._symbol)
         problems += [
             Problem(f"{role} {label!r} is not in the symbol table: add it there, or mend the arc", line)
-            for label, line in labels
-            if label not in self._symbol
+            for label, line in islice(unknown, MAX_PROBLEMS)
         ]
 
     def __getitem__(self, label: str) -> str | Mark:
@@ -185,6 +192,7 @@ def _table(role: str, text: str, problems: list[Problem]) -> dict[str, int]:
     number_of: dict[str, int] = {}
     numbers: set[int] = set()
     for number, line in enumerate(text.split("\n"), 1):
+        stop_at_many(f"the table of {role}s", problems)
         fields = line.split()
         if not fields:
             continue

@@ -19,6 +19,7 @@ A space is a letter.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from itertools import count
@@ -35,7 +36,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 MAX_LENGTH = 20_000  # characters; the parser tries some twenty patterns at each
-MAX_LETTERS = 10_000  # over all classes such as [a-z]; one range can span all of Unicode
+MAX_LETTERS = 10_000  # over all classes such as [a-z]
 MAX_NFA_STATES = 20_000  # counted repetitions multiply when nested: ((a{99}){99}){99} would be a million states
 MAX_NFA_COPIES = 200_000  # states copied on the way; the parser copies the whole operand of each repetition
 
@@ -163,6 +164,7 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
                 "than a blank as \\n or \\t"
             )
         make, match = found
+        _check_letters(named + _span(match.group()) - len(regex), f"{match.group()[:40]!r}", origin)
         try:
             token = make(match)
         except (RegexException, ValueError) as fault:
@@ -171,13 +173,24 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
             ) from None
         pieces.append(_Piece(match.group(), position, token))
         named += len(token.class_chars) if isinstance(token, parser.CharacterClassToken) else 1
-        if named > MAX_LETTERS + len(regex):
-            raise BudgetExceeded(
-                f"{origin} names more than {MAX_LETTERS:,} letters in classes: narrow {pieces[-1]}, "
-                "or map the letters to fewer"
-            )
+        _check_letters(named - len(regex), str(pieces[-1]), origin)
         position = match.end()
     return pieces
+
+
+def _span(text: str) -> int:
+    """How many letters the ranges of a class stand for, at least: one range can span all of Unicode."""
+    if not text.startswith("["):
+        return 0
+    ends = re.findall(r"(?=(.)-\\?(.))", text, re.DOTALL)
+    return sum(max(0, ord(last) - ord(first)) for first, last in ends)
+
+
+def _check_letters(named: int, where: str, origin: str) -> None:
+    if named > MAX_LETTERS:
+        raise BudgetExceeded(
+            f"{origin} names more than {MAX_LETTERS:,} letters in classes: narrow {where}, or map the letters to fewer"
+        )
 
 
 def _problems(pieces: list[_Piece], letters: frozenset[str], declared: bool) -> list[Problem]:

@@ -7,7 +7,7 @@ from numbers import Integral
 
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
-MAX_TRANSITIONS = 2_000_000  # a few seconds of exploring; larger tables go straight to MooreMachine
+MAX_TRANSITIONS = 250_000  # a second of exploring, and 50 MB for a name; larger tables go straight to MooreMachine
 
 
 def at_least(least: int, task: str, name: str, value: object, why: str = "") -> int:

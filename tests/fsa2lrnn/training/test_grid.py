@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training import grid
 from fsa2lrnn.training.grid import NETWORKS, Sweep, read
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import preset
@@ -110,6 +111,13 @@ def test_what_a_file_holds_is_checked_at_once():
 def test_what_does_not_fit_is_named(changes, message):
     with pytest.raises(UnsupportedFormat, match=message):
         Sweep.from_dict({**VALUES, **changes})
+
+
+def test_machines_too_large_together_are_refused(monkeypatch):
+    monkeypatch.setattr(grid, "MAX_ENTRIES", 30)
+    tasks = [f"task:length_mod({n})" for n in range(5, 15)]
+    with pytest.raises(UnsupportedFormat, match="the machines of the tasks have more than 30 transitions: split"):
+        Sweep.from_dict({**VALUES, "tasks": tasks, "seeds": [0], "settings": {"x": {}}, "networks": ["diagonal"]})
 
 
 def test_a_fault_of_many_trials_is_named_once():

@@ -1,6 +1,7 @@
 """Regular expressions: the language against Python's `re`, and every complaint."""
 
 import re
+import tracemalloc
 from itertools import product
 
 import pytest
@@ -117,6 +118,24 @@ def test_letters_outside_the_declared_alphabet_are_named():
 def test_blow_up_is_refused_before_it_happens(expression):
     with pytest.raises(BudgetExceeded, match=r"states|letters|characters"):
         from_regex(expression)
+
+
+@pytest.mark.parametrize("expression", ["[\x21-\U0010ffff]", "a[^b\\n-\\\U0010ffff]*", "[a-c\x00-\ud7ff]{2}"])
+def test_a_range_over_all_of_unicode_is_not_written_out(expression):
+    tracemalloc.start()
+    try:
+        with pytest.raises(BudgetExceeded, match="names more than 10,000 letters in classes: narrow '"):
+            from_regex(expression)
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_letters_that_occur_once_each_cost_no_table_of_python_objects():
+    letters = "".join(chr(0x4E00 + i) for i in range(900))
+    assert from_regex(letters).accepts(letters)
+    with pytest.raises(BudgetExceeded, match="the deterministic machine is beyond"):
+        from_regex("".join(chr(0x4E00 + i) for i in range(2_000)))
 
 
 def test_the_deterministic_machine_is_limited_too(monkeypatch):

@@ -183,6 +183,6 @@ def test_the_messages_name_value_invariant_and_remedy():
     with pytest.raises(BudgetExceeded) as large:
         zoo.sum_mod(5_000)
     assert str(large.value) == (
-        "sum_mod(5000) has about 5e+03 states and 5,000 letters, above the limit of 2,000,000 transitions: "
+        "sum_mod(5000) has about 5e+03 states and 5,000 letters, above the limit of 250,000 transitions: "
         "choose smaller parameters, or give MooreMachine a table of your own"
     )

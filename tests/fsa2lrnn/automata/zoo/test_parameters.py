@@ -29,7 +29,7 @@ def test_choices_and_texts():
 
 def test_the_budget():
     within_budget("task", MAX_TRANSITIONS, 1)
-    with pytest.raises(BudgetExceeded, match="above the limit of 2,000,000 transitions"):
+    with pytest.raises(BudgetExceeded, match="above the limit of 250,000 transitions"):
         within_budget("task", MAX_TRANSITIONS, 2)
     with pytest.raises(BudgetExceeded, match=r"more than 1e\+300 states"):
         within_budget("task", 10**400, 2)
