@@ -5,7 +5,7 @@ DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify soundness wheel-test lint coverage bench tables clean
+.PHONY: help demo test test-all verify soundness fuzz wheel-test lint coverage bench tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -42,6 +42,9 @@ wheel-test: $(READY) ## the wheel, built, installed and used beside folders of t
 
 soundness: $(READY) ## 600 drawn models judged, and run in every way that the verdicts cover: an hour or so
 	$(BIN)/python -m verify.soundness
+
+fuzz: $(READY)   ## 100,000 hostile files for all readers; FUZZ_INPUTS and FUZZ_SEED ask for others
+	$(BIN)/pytest -q -m slow tests/fuzz
 
 lint: $(READY)   ## style and types
 	$(BIN)/ruff check .

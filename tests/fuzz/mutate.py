@@ -1,0 +1,143 @@
+"""Valid files changed so that they no longer are: in their bytes, their text, or the values of their JSON."""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+Change = Callable[[Any, random.Random], Any]
+
+# What a value may be changed into: other types, numbers at every edge, sizes out of all proportion, and deep nesting.
+HOSTILE: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2, 255, 2**31, 2**53 + 1, 2**63, -(2**63), 2**64, 10**11, 10**30, 10**400, 1.0, 2.0,
+    0.5, -0.0, 1e-320, 1e39, 1e308, float("inf"), float("-inf"), float("nan"), "", "0", "1", "x", "1e9", "1/0", "½",
+    "٣", "\x00", "é", "\ud800", "9" * 5_000, "a" * 100_000, "task:parity", "../../etc/passwd", "os:system", [], [[]],
+    {}, [0], [None], [True], [1] * 10_000, [[1] * 100] * 100, [{}] * 1_000, {"tuple": []}, {"frozenset": [1, 1.0]},
+    {"tuple": [{"tuple": [{"tuple": []}]}]}, {"": None}, {"a": {"a": {"a": {}}}}, list(range(300)),
+)  # fmt: skip
+DEEP = (90, 101, 500, 5_000, 100_000)
+
+
+def in_bytes(content: bytes, rng: random.Random) -> bytes:
+    """A few bytes flipped, cut out, doubled, moved, repeated many times, or exchanged for others."""
+    data = bytearray(content)
+    for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
+        if not data:
+            break
+        i = rng.randrange(len(data))
+        j = min(len(data), i + rng.choice((1, 1, 2, 4, 8, 50, 500)))
+        match rng.randrange(9):
+            case 0:
+                data[i] ^= 1 << rng.randrange(8)
+            case 1:
+                data[i] = rng.randrange(256)
+            case 2:
+                del data[i:j]
+            case 3:
+                data[i:i] = data[i:j]
+            case 4:
+                data[i:i] = rng.randbytes(j - i)
+            case 5:
+                del data[i:]
+            case 6:
+                k = rng.randrange(len(data))
+                data[k:k] = data[i:j]
+            case 7:
+                data[i:i] = data[i:j] * rng.choice((10, 100, 1_000))
+            case _:
+                data[i:j] = bytes(j - i)
+    return bytes(data[: 1 << 20])
+
+
+def in_text(content: str, rng: random.Random, pieces: Sequence[str]) -> str:
+    """Pieces of the language put in, taken out, doubled, nested deeply, or repeated many times."""
+    for _ in range(rng.choice((1, 1, 2, 4, 10))):
+        i = rng.randrange(len(content) + 1)
+        j = min(len(content), i + rng.choice((1, 2, 5, 20, 200)))
+        piece = rng.choice(pieces)
+        match rng.randrange(7):
+            case 0:
+                content = content[:i] + piece + content[i:]
+            case 1:
+                content = content[:i] + piece + content[j:]
+            case 2:
+                content = content[:i] + content[j:]
+            case 3:
+                content = content[:i] + content[i:j] * rng.choice((2, 10, 100, 2_000)) + content[j:]
+            case 4:
+                content = content[:i] + piece * rng.choice((2, 50, 1_000, 20_000)) + content[i:]
+            case 5:
+                opening, closing = rng.choice(("()", "[]", "{}", "<>", ('"', '"'), ("a(", ")")))
+                depth = rng.choice(DEEP[:4])
+                content = content[:i] + opening * depth + content[i:j] + closing * depth + content[j:]
+            case _:
+                content = (
+                    content[:i] + rng.choice(("9" * 5_000, "\x00", "\ufeff", "\ud7ff", "٣", "\u2028")) + content[j:]
+                )
+    return content[: 1 << 20]
+
+
+def in_json(value: Any, rng: random.Random, own: Sequence[Any] = ()) -> Any:
+    """A few values of a document exchanged, removed, doubled, renamed, or swapped with each other."""
+    value = copy.deepcopy(value)
+    for _ in range(rng.choice((1, 1, 1, 2, 3))):
+        places = list(_places(value))
+        if not places:
+            return value
+        holder, key = rng.choice(places)
+        match rng.randrange(10):
+            case 0 if isinstance(holder, dict):
+                del holder[key]
+            case 1 if isinstance(holder, dict):
+                holder[rng.choice(("", "x", "claim", "version", "__class__", "a" * 300))] = rng.choice(HOSTILE)
+            case 2 if isinstance(holder, list):
+                holder[:] = holder[:] * rng.choice((2, 3, 50))
+            case 3 if isinstance(holder, list):
+                del holder[key]
+            case 4:
+                other, place = rng.choice(places)
+                if key in _keys(holder) and place in _keys(other):
+                    holder[key] = copy.deepcopy(other[place])
+            case 5 if type(holder[key]) is int:
+                holder[key] += rng.choice((-2, -1, 1, 2, 2**31, 10**12))
+            case 6 if isinstance(holder[key], int | float):
+                holder[key] = rng.choice((float(holder[key]), str(holder[key]), bool(holder[key]), [holder[key]]))
+            case 7 if own:
+                holder[key] = copy.deepcopy(rng.choice(own))
+            case _:
+                holder[key] = copy.deepcopy(rng.choice(HOSTILE))
+    return value
+
+
+def json_text(value: Any, rng: random.Random) -> str:
+    """The document as text, now and then with a field twice, or nested beyond reason."""
+    text = json.dumps(value, ensure_ascii=rng.random() < 0.7)
+    match rng.randrange(20):
+        case 0 if text.startswith("{") and len(text) > 2:
+            return text[:-1] + "," + text[1:]
+        case 1:
+            depth = rng.choice(DEEP)
+            spot = rng.randrange(len(text))
+            return text[:spot] + "[" * depth + "]" * depth * rng.randrange(2) + text[spot:]
+        case _:
+            return text
+
+
+def encoded(text: str) -> bytes:
+    """UTF-8, halves of characters included."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _keys(holder: Any) -> Any:
+    return holder if isinstance(holder, dict) else range(len(holder))
+
+
+def _places(value: Any) -> Any:
+    """Each (container, key) of a document."""
+    if isinstance(value, dict | list):
+        for key in list(_keys(value)):
+            yield value, key
+            yield from _places(value[key])

@@ -1,0 +1,117 @@
+"""Hostile files for all readers, in processes that may die of them: `python -m tests.fuzz.run [INPUTS]`."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+BATCH = 500  # inputs a process: what earlier ones leave fragmented must not count against later ones for long
+DEAD = 300.0  # seconds without any output of a batch in which an input hangs beyond the reach of signals
+# Of 100 inputs, those that each reader gets.
+SHARES = {
+    "regex": 4, "task": 4, "DOT": 13, "JFLAP": 9, "OpenFst": 9, "OpenFst symbols": 2, "JSON machine": 9, "word": 2,
+    "model": 10, "released weights": 3, "certificate": 9, "family certificate": 9, "settings": 4, "sweep JSON": 3,
+    "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,
+}  # fmt: skip
+_ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "NUMBA_NUM_THREADS": "1",
+    "MALLOC_ARENA_MAX": "1",
+    "MALLOC_TRIM_THRESHOLD_": "65536",  # what is freed goes back to the system
+    "MALLOC_MMAP_THRESHOLD_": "65536",
+}
+
+
+@dataclass
+class Tally:
+    """What became of one reader's inputs."""
+
+    ends: Counter[str] = field(default_factory=Counter)
+    faults: list[dict[str, object]] = field(default_factory=list)
+    slowest: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def inputs(self) -> int:
+        return sum(self.ends.values())
+
+    def line(self, name: str) -> str:
+        """The counts, for people."""
+        ends = ", ".join(f"{n:,} {end}" for end, n in sorted(self.ends.items(), key=lambda pair: -pair[1]))
+        return f"{name}: {self.inputs:,} inputs, {ends}; slowest {self.slowest:.1f} s"
+
+
+def fuzz(name: str, inputs: int, seed: int, module: str = "tests.fuzz.readers", seconds: float = 10.0) -> Tally:
+    """Give a reader so many inputs, in as many processes as it takes; each may take so many seconds."""
+    tally, start, begun = Tally(), 0, time.monotonic()
+    while start < inputs:
+        job = {"reader": name, "seed": seed, "module": module, "seconds": seconds}
+        start = _batch(job | {"start": start, "stop": min(start + BATCH, inputs)}, tally)
+    tally.seconds = time.monotonic() - begun
+    return tally
+
+
+def _batch(job: dict[str, Any], tally: Tally) -> int:
+    """Run one process; the input to go on from."""
+    start, stop = job["start"], job["stop"]
+    with tempfile.TemporaryFile() as progress:
+        os.pwrite(progress.fileno(), start.to_bytes(8, "little"), 0)
+        command = [sys.executable, "-m", "tests.fuzz.worker", json.dumps(job | {"progress": progress.fileno()})]
+        ended = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, pass_fds=[progress.fileno()],
+            env=os.environ | _ENVIRONMENT, text=True,
+        )  # fmt: skip
+        try:
+            out, err = ended.communicate(timeout=DEAD + 2 * (stop - start))
+        except subprocess.TimeoutExpired:
+            ended.kill()
+            out, err = ended.communicate()
+        lines = [json.loads(line) for line in out.splitlines()]
+        last = int.from_bytes(os.pread(progress.fileno(), 8, 0), "little")
+    summary = lines.pop() if lines and "ends" in lines[-1] else None
+    tally.faults += lines
+    if summary is None:  # it died of input `last`
+        tally.faults.append({"input": last, "fault": f"the process ended with {ended.returncode}: {err[-2_000:]}"})
+        tally.ends += Counter({"!": 1 + len(lines), "?": last - start - len(lines)})
+        return last + 1
+    tally.ends += Counter(summary["ends"])
+    tally.slowest = max(tally.slowest, summary["slowest"])
+    return stop
+
+
+def fuzz_all(inputs: int, seed: int, processes: int, names: list[str] | None = None) -> dict[str, Tally]:
+    """Share the inputs among the readers; the lines are printed as readers are done."""
+    shares = {name: share for name, share in SHARES.items() if names is None or name in names}
+    total = sum(shares.values())
+
+    def one(name: str) -> Tally:
+        tally = fuzz(name, -(-inputs * shares[name] // total), seed)
+        print(tally.line(name), f"({tally.seconds:,.0f} s)", flush=True)
+        return tally
+
+    with ThreadPoolExecutor(processes) as pool:
+        return dict(zip(shares, pool.map(one, shares), strict=True))
+
+
+def main() -> None:
+    """All readers, two processes at a time; faults are printed with the number of the input."""
+    inputs, names = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, sys.argv[3:] or None
+    seed = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    tallies = fuzz_all(inputs, seed, 2, names)
+    for name, tally in tallies.items():
+        for fault in tally.faults:
+            print(f"\n{name}, seed {seed}, input {fault['input']}:\n{fault['fault']}")
+    print(f"{sum(tally.inputs for tally in tallies.values()):,} inputs, "
+          f"{sum(len(tally.faults) for tally in tallies.values())} faults")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
