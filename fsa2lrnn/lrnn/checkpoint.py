@@ -44,7 +44,11 @@ def load(path: str | Path) -> LRNN:
         check_shapes(str(path), wanted, file.shapes)
         tensors = file.tensors()
     model = LRNN(config).to(dtype)
-    model.load_state_dict(tensors)
+    try:
+        model.load_state_dict(tensors)
+    except RuntimeError as error:  # a table whose entries are none
+        fault = " ".join(str(error).split())
+        raise CheckpointError(f"{path} holds weights that no model has ({fault}): save the model again") from error
     return model
 
 

@@ -187,7 +187,7 @@ class Sweep:
             faults += [
                 f"network {name!r} is none of {', '.join(NETWORKS)}: choose one, or give a table of changes"
                 for name in networks
-                if name not in NETWORKS
+                if isinstance(name, str) and name not in NETWORKS
             ]
         if faults:
             raise UnsupportedFormat("the sweep can't be read: " + "; ".join(faults))

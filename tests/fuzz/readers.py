@@ -221,12 +221,14 @@ def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[
     shape = rng.choice(((), (0,), (1,), (3, 3), (0, 1 << 40), (1, 1, 1, 1, 1), (1000,)))
     kinds = "float32 float64 float16 bfloat16 int64 uint8 bool complex64 float8_e4m3fn int8"
     dtype = getattr(torch, rng.choice(kinds.split()))
-    match rng.randrange(4):
+    match rng.randrange(5):
         case 0:
-            del tensors[name]
+            tensors[name] = torch.full_like(tensors[name], rng.choice((-1, 1, 2, 10**5, 10**12)))
         case 1:
-            tensors[rng.choice(("x", "", "embedding.weight", "é" * 50, "layers.0.x0"))] = torch.zeros(shape).to(dtype)
+            del tensors[name]
         case 2:
+            tensors[rng.choice(("x", "", "embedding.weight", "é" * 50, "layers.0.x0"))] = torch.zeros(shape).to(dtype)
+        case 3:
             tensors[name] = tensors[name].to(dtype)
         case _:
             tensors[name] = torch.full(shape, float("nan")).to(dtype)
@@ -257,6 +259,13 @@ def hostile_tensors(
         return model_file(tensors, metadata)
 
     return hostile
+
+
+def run_model(path: Path) -> object:
+    """Load a model, and run it on words that are read letter by letter, at once, and by compiled loops."""
+    model = load(path)
+    letters = list(model.alphabet[:3])
+    return [model.transduce(letters * repetitions) for repetitions in (1, 50, 1_000)], model.initial_logits()
 
 
 @cache
@@ -510,7 +519,7 @@ READERS: dict[str, Reader] = {
     "word": Reader(
         lambda: [b"0 1 +", b"10 one"], of_text(lambda: [b"0 1 +", b"10 one 10"], ("0", "10", "one", " ")), read_word
     ),
-    "model": Reader(whole_models, hostile_tensors(model_files, "config"), load, ".safetensors"),
+    "model": Reader(whole_models, hostile_tensors(model_files, "config"), run_model, ".safetensors"),
     "released weights": Reader(
         released_specs, of_json(released_specs, lambda: [*KINDS, [1, 10**11], [0], []]), read_released
     ),

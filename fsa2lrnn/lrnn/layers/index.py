@@ -102,7 +102,35 @@ class IndexLayerConfig(LayerConfig):
         raise UnsupportedFormat("an index layer holds no parameters, so it can't be trained: take blocks")
 
 
-class IndexLayer(Layer):
+class Numbers(nn.Module):
+    """A module whose buffers are numbers of rows elsewhere, looked up by compiled loops that check nothing.
+
+    `below` says for each buffer what its entries are below; a state dict with others is refused.
+    """
+
+    below: Mapping[str, int]
+
+    def _load_from_state_dict(
+        self,
+        state_dict: Mapping[str, Tensor],
+        prefix: str,
+        local_metadata: Any,
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        for name, limit in self.below.items():
+            entries = state_dict.get(prefix + name)
+            if entries is not None and not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
+                error_msgs.append(f"{prefix}{name} holds {int(odd[0])}, but its entries run 0..{limit - 1}")
+                return
+        super()._load_from_state_dict(
+            state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+
+class IndexLayer(Numbers, Layer):
     """x_k = A(u_k) x_{k-1} with one-hot columns as an index table; states are indices (B,), inputs cells (B, T)."""
 
     Config = IndexLayerConfig
@@ -115,11 +143,12 @@ class IndexLayer(Layer):
         super().__init__()
         self.register_buffer("next_state", torch.zeros(config.n_maps, config.n_states, dtype=torch.int64))
         self.register_buffer("start", torch.zeros((), dtype=torch.int64))
+        self.below = {"next_state": config.n_states, "start": config.n_states}
 
     @classmethod
     def embedding(cls, config: IndexLayerConfig, n_letters: int, dim: int) -> IndexEmbedding:
         """The cell of each letter."""
-        return IndexEmbedding(n_letters)
+        return IndexEmbedding(n_letters, config.n_maps)
 
     @classmethod
     def readout(cls, config: IndexLayerConfig, width: int, hidden: int, n_outputs: int) -> IndexReadout:
@@ -172,21 +201,22 @@ class IndexLayer(Layer):
         return state
 
 
-class IndexEmbedding(nn.Module):
+class IndexEmbedding(Numbers):
     """The cell of each letter: a one-hot embedding, by index."""
 
     cell: Tensor
 
-    def __init__(self, n_letters: int) -> None:
+    def __init__(self, n_letters: int, n_cells: int) -> None:
         super().__init__()
         self.register_buffer("cell", torch.zeros(n_letters, dtype=torch.int64))
+        self.below = {"cell": n_cells}
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Cells: (B, T) -> (B, T)."""
         return self.cell[tokens]
 
 
-class IndexReadout(nn.Module):
+class IndexReadout(Numbers):
     """One-hot logits of the output of each state. `output` keeps the table, `unit` the dtype of the logits."""
 
     output: Tensor
@@ -197,6 +227,7 @@ class IndexReadout(nn.Module):
         self.n_outputs = n_outputs
         self.register_buffer("output", torch.zeros(n_states, dtype=torch.int64))
         self.register_buffer("unit", torch.ones(()))
+        self.below = {"output": n_outputs}
 
     def forward(self, states: Tensor) -> Tensor:
         """Logits: (…) -> (…, |Γ|)."""

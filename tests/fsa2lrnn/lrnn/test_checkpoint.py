@@ -13,6 +13,8 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig, load, save
+from fsa2lrnn.lrnn.checkpoint import FORM
+from fsa2lrnn.lrnn.tensor_file import write_tensors
 
 
 def rewrite(path, change_metadata=None, change_tensors=None):
@@ -241,3 +243,20 @@ def test_symbols_that_json_cannot_hold_are_refused_before_anything_is_written(tm
     with pytest.raises(UnsupportedFormat, match="of type bytes can't be written to JSON"):
         save(model, tmp_path / "m.safetensors")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("entry", [-1, 51, 10**12])
+@pytest.mark.parametrize("name", ["embedding.cell", "layers.0.next_state", "layers.0.start", "readout.output"])
+def test_tables_that_lead_out_of_themselves_are_refused(tmp_path, name, entry):
+    """Compiled loops follow them unchecked: such a file ended the process, or read what is none of its business."""
+    model = compile_machine(zoo.mod_arith(5), layout="index")
+    tensors = dict(model.state_dict())
+    tensors[name] = tensors[name].clone()
+    tensors[name].view(-1)[-1] = entry
+    path = tmp_path / "m.safetensors"
+    write_tensors(path, FORM, tensors, {"config": json.dumps(model.config.to_json())})
+    with pytest.raises(CheckpointError, match=rf"weights that no model has .*{name} holds {entry}, but its entries"):
+        load(path)
+    with pytest.raises(RuntimeError, match=rf"{name} holds {entry}, but its entries run 0"):
+        model.load_state_dict(tensors)
+    assert model.transduce("1+2") == zoo.mod_arith(5).transduce("1+2")

@@ -68,8 +68,9 @@ def test_what_a_file_holds_is_checked_at_once():
         "network 'lstm' is none of block-8, block-8-clip",
     ):
         assert piece in str(caught.value)
-    with pytest.raises(UnsupportedFormat, match="networks = 'block-8': give a list of names, or a table of changes"):
-        Sweep.from_dict({"tasks": ["task:parity"], "networks": "block-8"})
+    for networks in ("block-8", [["block-8"]], [{}], {"x": 1}):
+        with pytest.raises(UnsupportedFormat, match="networks = .*: give a list of names, or a table of changes"):
+            Sweep.from_dict({"tasks": ["task:parity"], "networks": networks})
 
 
 @pytest.mark.parametrize(
