@@ -69,7 +69,7 @@ def test_what_a_file_holds_is_checked_at_once():
     ):
         assert piece in str(caught.value)
     for networks in ("block-8", [["block-8"]], [{}], {"x": 1}):
-        with pytest.raises(UnsupportedFormat, match="networks = .*: give a list of names, or a table of changes"):
+        with pytest.raises(UnsupportedFormat, match=r"networks = .*: give a list of names, or a table of changes"):
             Sweep.from_dict({"tasks": ["task:parity"], "networks": networks})
 
 
