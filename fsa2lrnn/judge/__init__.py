@@ -4,8 +4,8 @@
 `certify` proves that there is none up to a length, `check` judges such a proof. Their verdicts are one vocabulary
 (`fsa2lrnn.verdicts`), and each says which outputs it left out.
 
-`certify`, `check` and `falsify` are functions here, and rooms too: all are loaded with this one, so that the names stand
-for the functions whatever is imported later. `from fsa2lrnn.judge.certify import …` reaches into a room.
+`certify`, `check` and `falsify` are functions here, and rooms too: all are loaded with this one, so that the names
+stand for the functions whatever is imported later. `from fsa2lrnn.judge.certify import …` reaches into a room.
 """
 
 from fsa2lrnn.judge.certificate import Certificate
