@@ -1,7 +1,9 @@
 """Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, judges in a
-hurry, and a kept model judged."""
+hurry, a kept model judged, and the command line as a user calls it."""
 
+import io
 import os
+import sys
 from functools import cache
 
 import numpy as np
@@ -10,7 +12,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import load, zoo
+from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.judge.certificate import Certificate
@@ -158,3 +160,20 @@ def _judged():
     model = load(MODELS / "even5" / "seed-4.safetensors")
     budget = Budget(seconds=5, length=60, random_words=16)
     return judge(model, zoo.even_pair(5), budget, say=steps.append), model, steps
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Run the command line in an empty folder: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*arguments, stdin=b""):
+        monkeypatch.setattr(sys, "argv", ["fsa2lrnn", *arguments])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return stop.value.code or 0, captured.out, captured.err
+
+    return run

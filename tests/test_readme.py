@@ -2,8 +2,6 @@
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -33,14 +31,13 @@ def test_the_cascade_has_the_blocks_that_are_shown(capsys):
     assert capsys.readouterr().out.splitlines() == shown
 
 
-def test_the_commands_work_in_turn(tmp_path):
+def test_the_commands_work_in_turn(call):
     lines = [line for text in blocks("console") for line in text.splitlines()]
     commands = [line.removeprefix("$ fsa2lrnn ") for line in lines if line.startswith("$ fsa2lrnn ")]
     assert len(commands) >= 5
     for command in commands:
-        arguments = [sys.executable, "-m", "fsa2lrnn", *shlex.split(command)]
-        result = subprocess.run(arguments, cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert result.returncode == 0, f"{command}: {result.stdout}{result.stderr}"
+        code, out, err = call(*shlex.split(command))
+        assert code == 0, f"{command}: {out}{err}"
 
 
 def test_the_make_targets_exist():
