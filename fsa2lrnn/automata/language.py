@@ -206,12 +206,6 @@ def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Compl
     return complete(table, machine.outputs, machine.start, letters, machine.labels, how, sink_output)
 
 
-def _table(delta: Sequence[Sequence[int | None]] | np.ndarray) -> np.ndarray:
-    if isinstance(delta, np.ndarray) and delta.dtype.kind == "i":
-        return delta
-    return np.array([[MISSING if entry is None else entry for entry in row] for row in delta])
-
-
 def check_completion(completion: str) -> None:
     """Raises `UnsupportedFormat` unless `completion` is one of the known choices."""
     if completion not in get_args(Completion):
