@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from fsa2lrnn.automata.formats import FORMATS
+from fsa2lrnn.source_kinds import FORMATS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("fsa2lrnn", "verify", "experiments")
@@ -23,11 +23,12 @@ MAY_IMPORT = {
     "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.reading": {"errors"},
     "fsa2lrnn.rows": set(),
+    "fsa2lrnn.source_kinds": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
     "fsa2lrnn.leaps": {"graph_kernels"},
     "fsa2lrnn.verdicts": {"errors", "reading", "symbols"},
-    "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "reading", "symbols"},
+    "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
     "fsa2lrnn.decomposition": {"automata", "errors", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"errors", "gates", "symbols"},
@@ -64,8 +65,8 @@ NAMED = {
     },
 }
 TORCH_FREE = (
-    "errors", "extras", "files", "graph_kernels", "reading", "rows", "symbols", "verdicts", "automata",
-    "decomposition", "gates", "recurrence", "compile", "families",
+    "errors", "extras", "files", "graph_kernels", "reading", "rows", "source_kinds", "symbols", "verdicts",
+    "automata", "decomposition", "gates", "recurrence", "compile", "families",
 )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from fsa2lrnn.cli.verbs.tasks import tasks
 from fsa2lrnn.cli.verbs.train import train
 from fsa2lrnn.cli.verbs.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
+from fsa2lrnn.source_kinds import endings
 
 _VERBS = {
     "Automata and exact models": {
@@ -60,7 +61,7 @@ _NO_MEMORY = re.compile("can't allocate memory|out of memory")  # as torch says 
 app = typer.Typer(
     name="fsa2lrnn",
     help="Compile finite automata into exact linear recurrent networks, and prove networks equal to automata.",
-    epilog="SOURCE is regex:(ab)*, task:mod_arith(5), or a file: .dot .gv .jff .json .fst.txt",
+    epilog=f"SOURCE is regex:(ab)*, task:mod_arith(5), or a file: {endings()}",
     invoke_without_command=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",

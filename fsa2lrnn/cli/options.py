@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from fsa2lrnn.source_kinds import endings
+
 NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
 LACKED = "lacked"  # a trained model is not asked for outputs that it was never shown; what is said of it says so
 MODEL_SUFFIX = ".safetensors"
@@ -26,8 +28,10 @@ Preset = Literal["released", "quick"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
-WRITTEN = "by ending: .dot .gv .jff .json .fst.txt"
-_SOURCE = "regex:…, task:…, or a file (.dot .gv .jff .json .fst.txt)"
+LAYERS = ("block", "householder")  # that can be trained, by name
+
+WRITTEN = f"by ending: {endings(for_writing=True)}"
+_SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 

@@ -17,11 +17,10 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.arithmetic import reductions
 from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, HouseholderLayer, IndexLayer, Layer, name_of
+from fsa2lrnn.lrnn.layers import LAYERS, OURS, Layer, name_of
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
 from fsa2lrnn.lrnn.model import LRNN
 
-_OURS = (BlockLayer, HouseholderLayer, IndexLayer)
 _HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 _ADMITTED: set[type[LRNN]] = {LRNN}
 _MOST = 4  # faults that a message names
@@ -48,7 +47,7 @@ def check_modelled(model: LRNN) -> tuple[str, ...]:
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
         raise UnsupportedFormat(f"nothing is said of this model: {'; '.join(faults[:_MOST])}{more}")
-    return tuple(dict.fromkeys(name_of(layer) for layer in model.config.layers if LAYERS[name_of(layer)] not in _OURS))
+    return tuple(dict.fromkeys(name_of(layer) for layer in model.config.layers if LAYERS[name_of(layer)] not in OURS))
 
 
 def _faults(model: LRNN) -> Iterator[str]:
@@ -59,7 +58,7 @@ def _faults(model: LRNN) -> Iterator[str]:
     if named != (wanted := {"embedding", "layers", "norms", "readout"}):
         yield f"it has the modules {sorted(named)}, an LRNN {sorted(wanted)}"
         return
-    theirs = [layer for layer in model.recurrences if type(layer) not in _OURS]
+    theirs = [layer for layer in model.recurrences if type(layer) not in OURS]
     believed = {module for layer in theirs for module in layer.modules()}
     yield from _layers(model)
     yield from _ends(model, bool(theirs))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
@@ -14,78 +13,11 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
 from fsa2lrnn.files import check_file, write_atomically
 from fsa2lrnn.reading import decode
+from fsa2lrnn.source_kinds import FORMATS, Format
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
 
 _SYMBOL_TABLES = {"isymbols": (".isyms", ".syms"), "osymbols": (".osyms", ".syms")}
-
-
-@dataclass(frozen=True)
-class Format:
-    """A source or file format: for `regex:` and `task:` the prefix stands in place of the endings.
-
-    `reader` and `writer` are "module:function", imported when first used, so that listing the formats is cheap.
-    """
-
-    name: str
-    endings: tuple[str, ...]
-    description: str
-    reader: str
-    writer: str | None = None
-
-    @property
-    def is_file(self) -> bool:
-        """Whether it is found by the ending of a path."""
-        return not self.endings[0].endswith(":")
-
-    @property
-    def reads(self) -> bool:
-        """Whether `read_source` understands it; all are read."""
-        return True
-
-    @property
-    def writes(self) -> bool:
-        """Whether `write_file` does."""
-        return self.writer is not None
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """What the reader takes beside the text, `completion` among it where a transition can be missing."""
-        return tuple(name for name in inspect.signature(_function(self.reader)).parameters if name != "origin")[1:]
-
-
-FORMATS = (
-    Format("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
-    Format("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
-    Format(
-        "DOT",
-        (".dot", ".gv"),
-        "Graphviz: drawn by hand, by AALpy, LearnLib or us",
-        "formats.dot:from_dot",
-        "formats.dot:to_dot",
-    ),
-    Format(
-        "JFLAP",
-        (".jff",),
-        "JFLAP finite automata, Moore and Mealy machines",
-        "formats.jflap:from_jflap",
-        "formats.jflap:to_jflap",
-    ),
-    Format(
-        "OpenFst",
-        (".fst.txt",),
-        "OpenFst text; tables beside it as NAME.syms, NAME.isyms, NAME.osyms",
-        "formats.openfst:from_openfst",
-        "formats.openfst:to_openfst",
-    ),
-    Format(
-        "JSON",
-        (".json",),
-        "our own, which keeps symbols of every kind",
-        "formats.json_file:from_json",
-        "formats.json_file:to_json",
-    ),
-)
 
 
 def read_source(
@@ -101,7 +33,7 @@ def read_source(
         completion: what a missing transition means (`assemble.to_machine`); for formats that can miss one.
         alphabet: letters, in the order wanted. An expression's `.` and `[^a]` speak of them; in any other source, those
             that it does not know are missing transitions (`language.widen`).
-        options: further arguments of the reader, as `Format.options` lists them. `isymbols` and `osymbols` of OpenFst
+        options: further arguments of the reader, as `options_of` lists them. `isymbols` and `osymbols` of OpenFst
             are paths here; without them, tables beside the file are taken.
 
     Raises:
@@ -114,21 +46,22 @@ def read_source(
     True
     """
     found = _format_of(source, for_writing=False)
+    taken = options_of(found)
     letters = None if alphabet is None else tuple(alphabet)
-    if letters is not None and "alphabet" in found.options:
+    if letters is not None and "alphabet" in taken:
         options["alphabet"] = letters
     elif letters is not None:
-        can_miss = "completion" in found.options
+        can_miss = "completion" in taken
         machine = read_source(source, completion=completion if can_miss else None, **options)
         return widen(machine, letters, completion)
     if completion is not None:
-        if "completion" not in found.options:
+        if "completion" not in taken:
             raise UnsupportedFormat(
                 f"completion={completion!r}: no transition can be missing in {found.name}, leave it out"
             )
         options["completion"] = completion
-    if unknown := [name for name in options if name not in found.options]:
-        takes = ", ".join(found.options) or "no options"
+    if unknown := [name for name in options if name not in taken]:
+        takes = ", ".join(taken) or "no options"
         raise UnsupportedFormat(f"option {unknown[0]!r} is not known to the reader of {found.name}: it takes {takes}")
     read = _function(found.reader)
     if not found.is_file:
@@ -183,6 +116,11 @@ def _unwritable(target: Path, fault: OSError) -> UnsupportedFormat:
 def _function(name: str) -> Callable[..., Any]:
     module, function = name.split(":")
     return getattr(import_module(f"fsa2lrnn.automata.{module}"), function)
+
+
+def options_of(known: Format) -> tuple[str, ...]:
+    """What a reader takes beside the text, `completion` among it where a transition can be missing."""
+    return tuple(name for name in inspect.signature(_function(known.reader)).parameters if name != "origin")[1:]
 
 
 def _format_of(source: str | Path, for_writing: bool) -> Format:
@@ -252,4 +190,4 @@ def _read_text(path: Path) -> str:
     return decode(data, str(path))
 
 
-__all__ = ["FORMATS", "Format", "check_target", "read_source", "write_file"]
+__all__ = ["FORMATS", "Format", "check_target", "options_of", "read_source", "write_file"]

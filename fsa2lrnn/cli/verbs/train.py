@@ -9,6 +9,7 @@ import typer
 
 from fsa2lrnn.cli import given, outputs
 from fsa2lrnn.cli.options import (
+    LAYERS,
     Init,
     JsonOption,
     LengthsOption,
@@ -29,7 +30,7 @@ def train(
     sampler: Annotated[Sampler | None, typer.Option(help="how words are drawn")] = None,
     device: Annotated[str | None, typer.Option(help="cpu, cuda or cuda:N")] = None,
     layer: Annotated[
-        str | None, typer.Option(metavar="NAME", help="block, householder, or module:Class for one of your own")
+        str | None, typer.Option(metavar="NAME", help=f"{', '.join(LAYERS)}, or module:Class for one of your own")
     ] = None,
     init: Annotated[Init | None, typer.Option(help="start from random weights, or from compiled ones")] = None,
     noise: Annotated[float | None, typer.Option(min=0, help="deviation of the noise on compiled weights")] = None,

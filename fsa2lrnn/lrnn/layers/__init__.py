@@ -18,6 +18,7 @@ from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 
 LAYERS: dict[str, type[Layer]] = {"block": BlockLayer, "householder": HouseholderLayer, "index": IndexLayer}
+OURS = frozenset(LAYERS.values())  # what judges model; a layer of a user's own is believed in what it declares
 
 
 def layer_named(name: str) -> type[Layer]:
@@ -85,6 +86,7 @@ def _imported(name: str) -> type[Layer]:
 
 __all__ = [
     "LAYERS",
+    "OURS",
     "BlockLayer",
     "BlockLayerConfig",
     "Columns",

@@ -14,11 +14,10 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import compile as compiler
     from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
-    from fsa2lrnn.automata.formats import FORMATS
     from fsa2lrnn.cli import options
     from fsa2lrnn.extraction import learned
     from fsa2lrnn.lower import DTYPES
-    from fsa2lrnn.lrnn.layers import index
+    from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
     from fsa2lrnn.training import data, settings, sweep
@@ -29,6 +28,9 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Init) == settings.INITS
+    assert options.LAYERS == tuple(
+        name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters
+    )
     assert get_args(options.Layout) == get_args(compiler.Layout)
     assert get_args(options.Mode) == get_args(repairing.Mode)
     assert get_args(options.Normalisation) == RULES
@@ -38,5 +40,3 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Scan) == tuple(dict.fromkeys(scans))
     assert get_args(options.Engine) == get_args(sweep.Engine)
     assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)
-    written = [ending for known in FORMATS if known.writes for ending in known.endings]
-    assert sorted(options.WRITTEN.removeprefix("by ending: ").split()) == sorted(written)

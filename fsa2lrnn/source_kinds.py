@@ -1,0 +1,77 @@
+"""The kinds of sources: what an automaton can be read from and written to, by prefix or ending.
+
+Data alone, so that the help of the command line can list them without loading anything. A format is a file in
+`automata/formats/` and an entry here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Format:
+    """A source or file format: for `regex:` and `task:` the prefix stands in place of the endings.
+
+    `reader` and `writer` are "module:function" within `fsa2lrnn.automata`, imported when first used.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    description: str
+    reader: str
+    writer: str | None = None
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is found by the ending of a path."""
+        return not self.endings[0].endswith(":")
+
+    @property
+    def writes(self) -> bool:
+        """Whether `write_file` does."""
+        return self.writer is not None
+
+
+FORMATS = (
+    Format("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
+    Format("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
+    Format(
+        "DOT",
+        (".dot", ".gv"),
+        "Graphviz: drawn by hand, by AALpy, LearnLib or us",
+        "formats.dot:from_dot",
+        "formats.dot:to_dot",
+    ),
+    Format(
+        "JFLAP",
+        (".jff",),
+        "JFLAP finite automata, Moore and Mealy machines",
+        "formats.jflap:from_jflap",
+        "formats.jflap:to_jflap",
+    ),
+    Format(
+        "OpenFst",
+        (".fst.txt",),
+        "OpenFst text; tables beside it as NAME.syms, NAME.isyms, NAME.osyms",
+        "formats.openfst:from_openfst",
+        "formats.openfst:to_openfst",
+    ),
+    Format(
+        "JSON",
+        (".json",),
+        "our own, which keeps symbols of every kind",
+        "formats.json_file:from_json",
+        "formats.json_file:to_json",
+    ),
+)
+
+
+def endings(for_writing: bool = False) -> str:
+    """The endings of files that are read, or written, as help shows them.
+
+    >>> endings()
+    '.dot .gv .jff .fst.txt .json'
+    """
+    found = [known for known in FORMATS if known.is_file and (known.writes or not for_writing)]
+    return " ".join(ending for known in found for ending in known.endings)
