@@ -15,6 +15,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.lanes import Lane, left_kernel
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.families.verdicts import Unknown, certificate_header
@@ -25,7 +26,7 @@ Vector = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
-class LiquidWitness:
+class LiquidWitness(AffineWitness):
     """Rational weights of a Liquid-S4 layer: A, Bu for each letter, and the vector of each state.
 
     Args:
@@ -56,6 +57,14 @@ class LiquidWitness:
         """Whether all weights are dyadic fractions, which floats hold."""
         numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
         return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
+
+    def tables(self) -> AffineTables:
+        """One block with A(a) = A + diag(B_a), v(a) = B_a."""
+        parts = (self.A, self.B, self.vectors)
+        A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in parts)
+        d, n_letters = self.dimension, len(self.machine.alphabet)
+        transitions = (A + np.eye(d) * B[:, None, :]).reshape(n_letters, 1, d, d)
+        return AffineTables(transitions, B[:, None], x[:, None], (d,))
 
     def explain(self) -> str:
         """The weights in a sentence."""

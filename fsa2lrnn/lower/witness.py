@@ -8,7 +8,6 @@ each: with gap g between neighbours, relu(s + 1) − 2 relu(s) + relu(s − 1), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -16,11 +15,11 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
+from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.blocks import BlockWitness
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
-from fsa2lrnn.families.liquid import LiquidWitness
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.config import LRNNConfig
@@ -31,23 +30,6 @@ from fsa2lrnn.lrnn.model import LRNN
 _EXACT = 2.0**53  # integers up to here are float64 numbers
 _UNIT = 2.0**-53  # largest relative error of one float64 operation
 _PROJECTIONS = 200  # tried for a projection that keeps the states far apart
-
-
-@dataclass(frozen=True)
-class AffineTables:
-    """A layer by letter, and the vector of each state, in float64.
-
-    Args:
-        A: shape (|Σ|, H, b, b), blocks padded with zeros to the largest.
-        v: shape (|Σ|, H, b).
-        x: shape (n, H, b); the start state's is x₀.
-        block_sizes: H sizes.
-    """
-
-    A: np.ndarray
-    v: np.ndarray
-    x: np.ndarray
-    block_sizes: tuple[int, ...]
 
 
 @singledispatch
@@ -81,13 +63,9 @@ def _(witness: BlockWitness) -> LRNN:
 
 
 @lower_witness.register
-def _(witness: LiquidWitness) -> LRNN:
-    """A Liquid-S4 layer as one block with A(a) = A + diag(B_a), v(a) = B_a."""
-    A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in (witness.A, witness.B, witness.vectors))
-    d, n_letters = witness.dimension, len(witness.machine.alphabet)
-    transitions = (A + np.eye(d) * B[:, None, :]).reshape(n_letters, 1, d, d)
-    tables = AffineTables(transitions, B[:, None], x[:, None], (d,))
-    return lower_affine(tables, witness.machine, is_integer=not (x % 1).any())
+def _(witness: AffineWitness) -> LRNN:
+    tables = witness.tables()
+    return lower_affine(tables, witness.machine, is_integer=not (tables.x % 1).any())
 
 
 @lower_witness.register
