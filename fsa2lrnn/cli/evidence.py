@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fsa2lrnn import symbols
-from fsa2lrnn.cli import words
+from fsa2lrnn.cli import console, words
 from fsa2lrnn.cli.console import markup
 from fsa2lrnn.errors import shortened
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
@@ -51,6 +51,14 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
     ]
     lines = [f"[yellow bold]undecided[/]: no failing word was found; equal on every word of {equal}, by single steps"]
     return "\n".join([*lines, *map(markup, looked)]) + where
+
+
+def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: bool) -> None:
+    """Print a verdict, as JSON or in words."""
+    if as_json:
+        console.emit_json(verdict.to_json())
+    else:
+        console.out.print(verdict_text(verdict, alphabet))
 
 
 def letters(n: int) -> str:

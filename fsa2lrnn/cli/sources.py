@@ -68,6 +68,34 @@ def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
     return {name: learned_model(path) for name, path in zip(names, paths, strict=True)}
 
 
+def model_and_machine(
+    model: str,
+    source: str,
+    completion: Completion | None,
+    alphabet: str | None,
+    layers: list[str] | None,
+    dtype: Dtype | None = None,
+) -> tuple[LRNN, MooreMachine]:
+    """A model and the automaton that it is judged by, over the same letters; without `dtype` the model is a file's."""
+    machine = read_machine(source, completion, alphabet)
+    know_layers(layers)
+    network = learned_model(model) if dtype is None else model_of(model, dtype, completion, alphabet)
+    check_letters(network, machine, source)
+    return network, machine
+
+
+def models_and_machine(
+    paths: Sequence[str], source: str, layers: list[str] | None
+) -> tuple[dict[str, LRNN], MooreMachine]:
+    """Models in files by name, and the automaton that all are judged by."""
+    machine = read_machine(source)
+    know_layers(layers)
+    networks = learned_models(paths)
+    for network in networks.values():
+        check_letters(network, machine, source)
+    return networks, machine
+
+
 def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
     """Raises `InvalidMachine` unless model and machine have the same letters, with the options that give them these."""
     from fsa2lrnn import symbols

@@ -40,10 +40,7 @@ def certify(
     if check is not None and (memory is not None or output is not None):
         raise UnsupportedFormat("--check judges a certificate that is there: it goes with neither --memory nor -o")
     outputs.check_certificate(output)
-    machine = sources.read_machine(source, completion, alphabet)
-    sources.know_layers(layers)
-    network = sources.learned_model(model)
-    sources.check_letters(network, machine, source)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
         code = _check(network, machine, check, as_json)
     else:

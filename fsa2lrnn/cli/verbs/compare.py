@@ -37,11 +37,7 @@ def compare(
     """Learned models beside the constructed one: accuracy by length, a failing word, what the heads carry."""
     evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
     outputs.check_plot(plot)
-    machine = sources.read_machine(against)
-    sources.know_layers(layers)
-    networks = sources.learned_models(models)
-    for network in networks.values():
-        sources.check_letters(network, machine, against)
+    networks, machine = sources.models_and_machine(models, against, layers)
 
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.judge import Budget, falsify

@@ -40,19 +40,13 @@ def falsify(
     as_json: JsonOption = False,
 ) -> None:
     """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
-    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.judge import Budget, Refuted
     from fsa2lrnn.judge import falsify as falsify_model
 
-    machine = sources.read_machine(source, completion, alphabet)
-    sources.know_layers(layers)
-    network = sources.model_of(model, dtype, completion, alphabet)
-    sources.check_letters(network, machine, source)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed)
     found = falsify_model(network, machine, budget, LACKED)
-    if as_json:
-        console.emit_json(found.to_json())
-    else:
-        console.out.print(evidence.verdict_text(found, network.alphabet))
+    evidence.tell(found, network.alphabet, as_json)
     if isinstance(found, Refuted):
         raise typer.Exit(NO)

@@ -42,10 +42,7 @@ def repair(
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     outputs.check_model(output)
-    machine = sources.read_machine(source, completion, alphabet)
-    sources.know_layers(layers)
-    network = sources.learned_model(model)
-    sources.check_letters(network, machine, source)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.lrnn.checkpoint import save

@@ -35,11 +35,7 @@ def report(
     """Judge learned models, repair them, and write one page on learned, repaired and constructed."""
     evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": letters}
     outputs.check_page(output)
-    machine = sources.read_machine(against)
-    sources.know_layers(layers)
-    networks = sources.learned_models(models)
-    for network in networks.values():
-        sources.check_letters(network, machine, against)
+    networks, _ = sources.models_and_machine(models, against, layers)
 
     from fsa2lrnn.cli import console
     from fsa2lrnn.judge import Budget

@@ -31,17 +31,11 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
-    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.cli import evidence
     from fsa2lrnn.judge import Proved, prove_equivalent
 
-    machine = sources.read_machine(source, completion, alphabet)
-    sources.know_layers(layers)
-    network = sources.model_of(model, dtype, completion, alphabet)
-    sources.check_letters(network, machine, source)
+    network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     verdict = prove_equivalent(network, machine, budget, empty_word)
-    if as_json:
-        console.emit_json(verdict.to_json())
-    else:
-        console.out.print(evidence.verdict_text(verdict, network.alphabet))
+    evidence.tell(verdict, network.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)
