@@ -66,8 +66,7 @@ def certify(
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
-    if isinstance(model, LRNN):
-        check_modelled(model)
+    check_modelled(model)
     tables = _tables(model)
     if isinstance(tables, LRNN):
         return _enumerated(tables, machine, goal_for(tables, machine, ignore))

@@ -62,8 +62,7 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     >>> print(check(certify(model, parity), model).scope)
     every output counts but that of the empty word
     """
-    if isinstance(model, LRNN):
-        check_modelled(model)
+    check_modelled(model)
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
