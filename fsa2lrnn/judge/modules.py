@@ -17,7 +17,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, HouseholderLayer, IndexLayer, Layer, name_of
+from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, HouseholderLayer, IndexLayer, Layer, LayerConfig, name_of
+from fsa2lrnn.lrnn.layers.base import Columns
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
 from fsa2lrnn.lrnn.model import LRNN
@@ -87,13 +88,13 @@ def _layers(model: LRNN) -> Iterator[str]:
             hint = "register it (fsa2lrnn.lrnn.register)" if isinstance(layer, Layer) else "put a layer there"
             yield f"layers.{i} is of type {_name(layer)}, its configuration {wanted.__name__}'s: {hint}"
         elif wanted in _OURS:
-            with torch.device("meta"):  # neither memory nor random numbers are taken
-                fresh = wanted.build(1, config, model.config.columns)
-            yield from _settings(f"layers.{i}", layer, fresh)
+            yield from _settings(f"layers.{i}", layer, wanted, config, model.config.columns)
 
 
-def _settings(name: str, layer: nn.Module, fresh: nn.Module) -> Iterator[str]:
+def _settings(name: str, layer: nn.Module, kind: type[Layer], config: LayerConfig, columns: Columns) -> Iterator[str]:
     """What a layer holds beside its weights that is not as its configuration makes it."""
+    with torch.device("meta"):  # neither memory nor random numbers are taken
+        fresh = kind.build(1, config, columns)
     plain, own = vars(nn.Module()), vars(layer)
     for key, value in vars(fresh).items():
         if key not in plain and own.get(key) != value:

@@ -133,7 +133,7 @@ def test_shapes_and_types_are_compared_by_name():
         "c is missing",
         "d is unknown",
         "a has shape (4,) in place of (2,)",
-        "b is of torch.float64 in place of torch.int64; ",
+        "b is of torch.float64 in place of torch.int64",
     ):
         assert fault in str(caught.value)
 
