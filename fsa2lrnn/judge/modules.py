@@ -14,10 +14,12 @@ from torch.nn.modules import module as torch_module
 from torch.nn.utils import parametrize
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.arithmetic import reductions
-from fsa2lrnn.lrnn.affine import EPS
+from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
+from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import LAYERS, OURS, Layer, name_of
+from fsa2lrnn.lrnn.layers import LAYERS, OURS, Layer, LayerConfig, name_of
+from fsa2lrnn.lrnn.layers.base import Columns
+from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
 from fsa2lrnn.lrnn.model import LRNN
 
@@ -31,8 +33,8 @@ def admit(kind: type[LRNN]) -> None:
     _ADMITTED.add(kind)
 
 
-def check_modelled(model: LRNN) -> tuple[str, ...]:
-    """The layers of a user's own that are believed in what they declare, by name: none in most models.
+def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
+    """The layers of a user's own that are believed in what they declare, by name: none in most models, and of tables.
 
     Raises:
         UnsupportedFormat: naming each module that is none of those modelled, or not set as they are, each hook,
@@ -43,6 +45,9 @@ def check_modelled(model: LRNN) -> tuple[str, ...]:
     >>> check_modelled(compile_machine(zoo.parity()))
     ()
     """
+    if isinstance(model, SwitchedAffine):
+        check_arithmetic(model.A.device)
+        return ()
     faults = list(_faults(model))
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
@@ -81,6 +86,22 @@ def _layers(model: LRNN) -> Iterator[str]:
         if type(layer) is not (wanted := LAYERS[name_of(config)]):
             hint = "register it (fsa2lrnn.lrnn.register)" if isinstance(layer, Layer) else "put a layer there"
             yield f"layers.{i} is of type {_name(layer)}, its configuration {wanted.__name__}'s: {hint}"
+        elif wanted in OURS:
+            yield from _settings(f"layers.{i}", layer, wanted, config, model.config.columns)
+
+
+def _settings(name: str, layer: nn.Module, kind: type[Layer], config: LayerConfig, columns: Columns) -> Iterator[str]:
+    """What a layer holds beside its weights that is not as its configuration makes it."""
+    with torch.device("meta"):  # neither memory nor random numbers are taken
+        fresh = kind.build(1, config, columns)
+    plain, own = vars(nn.Module()), vars(layer)
+    for key, value in vars(fresh).items():
+        if key not in plain and own.get(key) != value:
+            yield f"{name}.{key} = {own.get(key)!r}, its configuration makes it {value!r}: load or build the model anew"
+    if isinstance(layer, AffineLayer):
+        sizes = torch.tensor(layer.block_sizes, device=layer.mask.device)
+        if not torch.equal(layer.mask, torch.arange(max(layer.block_sizes), device=sizes.device) < sizes[:, None]):
+            yield f"{name}.mask is not that of blocks of sizes {layer.block_sizes}: load or build the model anew"
 
 
 def _ends(model: LRNN, is_believed: bool) -> Iterator[str]:

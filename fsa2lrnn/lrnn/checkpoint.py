@@ -58,7 +58,7 @@ def _one_float(path: Path, shapes: Shapes) -> torch.dtype:
     if len(kinds) != 1:
         raise CheckpointError(
             f"{path} does not hold the weights its configuration asks for: its floating-point types are "
-            f"{sorted(map(str, kinds))}, not one"
+            f"{sorted(map(str, kinds))}, not one: convert all to one (model.to(torch.float32)), and save that"
         )
     return kinds.pop()
 

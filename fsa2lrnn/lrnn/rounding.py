@@ -14,6 +14,7 @@ on the CPU treats each row by itself, in a way that depends on its length alone 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -142,7 +143,7 @@ class Rounded:
         sums = size @ there
         spread = self.off @ there + size @ other.off
         small = self.kind.tiny * (8 * (n + 1) + 4 * size.sum(-1, keepdim=True) + 4 * there.sum(-2, keepdim=True))
-        off = spread + self._gamma(torch.tensor(n + 1.0)) * sums + small
+        off = spread + self._gamma(self.mid.new_tensor(n + 1.0)) * sums + small
         return self.of(self.mid @ other.mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
     def sigmoid(self) -> Rounded:
@@ -179,7 +180,7 @@ class Rounded:
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
         mean = self.mid.mean(-2, keepdim=True)
         spread = self.off + self.off.mean(-2, keepdim=True)
-        rounding = self._gamma(torch.tensor(b + 3.0)) * mean_size + 2 * self.kind.both * (self.size + mean_size)
+        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * self.kind.both * (self.size + mean_size)
         return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
@@ -190,7 +191,7 @@ class Rounded:
     def _gamma(self, n: Tensor) -> Tensor:
         """γ_n in this format and in float64 together."""
         gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
-        return torch.where(n * self.kind.u < 0.5, sum(gammas, torch.zeros_like(n)), torch.inf)
+        return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +218,8 @@ class _Norms:
         logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
         relative = [(b + 64 + 2 * log) * kind.both for log in logs]
         high, low = high * (1 + relative[0]), low * (1 - relative[1])
-        fits = high.log2() * p + torch.tensor(float(b)).log2() <= torch.tensor(kind.largest).double().log2() - 4
-        is_lost = low.log2() * p <= torch.tensor(kind.tiny).double().log2() + 40
+        fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
+        is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
         unknown = ~fits | (p > _STEEPEST)
         low = torch.where(is_lost | unknown, 0, low)
         high = torch.where(is_lost, torch.maximum(high, _least_norm(kind, b, p)), high)

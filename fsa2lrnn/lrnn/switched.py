@@ -74,8 +74,7 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
 
 def _apart(judged: Tensor, found: Rounded) -> Tensor:
     """What any evaluation may be from the one that is judged: not further than both are from the midpoint."""
-    shift = (judged.cpu().double() - found.mid).abs()
-    return torch.where(found.off == 0, 0, (found.off + shift) * (1 + 2.0**-30))
+    return (found.off + (judged.cpu().double() - found.mid).abs()) * (1 + 2.0**-30)
 
 
 def as_tables(model: LRNN) -> LRNN:

@@ -115,7 +115,10 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
 
 
 def check_shapes(origin: str, wanted: Shapes, found: Shapes) -> None:
-    """Raises `CheckpointError` unless the tensors are those that are wanted, by name, shape and type."""
+    """Raises `CheckpointError` unless the tensors are those that are wanted, by name, shape and type.
+
+    Half precision does not pass for float32: the model that was judged or trained has other numbers.
+    """
     faults = [f"{name} is missing" for name in wanted if name not in found]
     faults += [f"{shown(name)[1:-1]} is unknown" for name in found if name not in wanted]
     for name in [name for name in wanted if name in found]:
@@ -123,7 +126,9 @@ def check_shapes(origin: str, wanted: Shapes, found: Shapes) -> None:
         if there != shape:
             faults.append(f"{name} has shape {there} in place of {shape}")
         if kind != dtype:
-            faults.append(f"{name} is of {kind} in place of {dtype}")
+            both_round = kind.is_floating_point and dtype.is_floating_point
+            remedy = f", convert it (tensor.to({dtype})) and save it" if both_round else ""
+            faults.append(f"{name} is of {kind} in place of {dtype}{remedy}")
     if faults:
         raise CheckpointError(f"{origin} does not hold the weights its configuration asks for: {'; '.join(faults[:5])}")
 

@@ -14,7 +14,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.certify.work import WORK, SearchCutShort, Work
-from fsa2lrnn.judge.check import SCANS, digest
+from fsa2lrnn.judge.check import MOST_READ, SCANS, digest
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.check.slack import slack_of
@@ -23,7 +23,7 @@ from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
-_PAIRS = 20_000  # of an enumeration
+_STEPS = 20_000  # of an enumeration, whatever the work allowed
 _CLAIMED = 1 - 1e-6  # of a margin, so that other machines' roundings of float64 do not matter
 
 
@@ -49,6 +49,7 @@ def certify(
             that is bounded from the gates' weights, whatever the order of sums (`judge.check.slack`), and is most of
             what limits a model of wide gates. `as_tables(model)` looks its tables up, and needs none.
         work: multiplications that the search may take, about: the same model gets the same certificate on any machine.
+            A model that is enumerated takes as many a step as it has numbers, and 20,000 steps are always made.
         seconds: a cap on top. Where it bites, a `SearchCutShort` warning says so, and N depends on the machine's load.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
@@ -66,16 +67,16 @@ def certify(
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
-    if isinstance(model, LRNN):
-        check_modelled(model)
-    tables = _tables(model)
+    check_modelled(model)
+    tables, effort = _tables(model), Work(work, seconds)
     if isinstance(tables, LRNN):
-        return _enumerated(tables, machine, goal_for(tables, machine, ignore))
+        certificate = _enumerated(tables, machine, goal_for(tables, machine, ignore), effort)
+        effort.warn_if_cut_short(certificate.horizon)
+        return certificate
     goal = goal_for(tables, machine, ignore)
     format_of(tables)  # before anything is computed with numbers that may be none
     bound = slack_of(model, slack)
     with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
-        effort = Work(work, seconds)
         search = Search(tables, goal, bound, effort)
         walk = search.settled(search.best(memory))
     effort.warn_if_cut_short(walk.horizon)
@@ -100,8 +101,13 @@ def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     return switched(model) if model.is_switched else model
 
 
-def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal) -> Certificate:
-    found = explore(model, goal, _PAIRS)
+def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal, effort: Work) -> Certificate:
+    numbers = sum(tensor.numel() for tensor in model.state_dict().values())
+
+    def allows(steps: int) -> bool:
+        return steps <= MOST_READ and effort.allows(max(0, steps - _STEPS) * numbers)
+
+    found = explore(model, goal, allows)
     return Certificate(
         horizon=None if found.is_closed and not found.is_wrong else found.length,
         margins=np.zeros(0),

@@ -33,7 +33,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verdicts import Accepted
 
-_MOST_PAIRS = 1 << 20  # (joint state, letter) of an enumeration: many times what the search asks for
+MOST_READ = 1 << 20  # letters read by an enumeration, in all joint states: many times what the search asks for
 _MOST_STEPS = 1 << 14  # four times as many as the search walks
 SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner products in some order
 
@@ -62,8 +62,7 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     >>> print(check(certify(model, parity), model).scope)
     every output counts but that of the empty word
     """
-    if isinstance(model, LRNN):
-        check_modelled(model)
+    check_modelled(model)
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
@@ -156,7 +155,7 @@ def _check_margin(claimed: float, found: float, where: str) -> None:
 
 def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Goal:
     goal, horizon = _goal(certificate, model, ignore), certificate.horizon
-    found = explore(model, goal, _MOST_PAIRS, horizon)
+    found = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
     if unknown := set(certificate.scans) - set(found.scans):
         raise CertificateRefused(f"{', '.join(sorted(unknown))}: the states were stepped through as {found.scans} does")
     if found.is_wrong:
@@ -169,4 +168,4 @@ def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) ->
     return goal
 
 
-__all__ = ["SCANS", "CertificateRefused", "check", "digest"]
+__all__ = ["MOST_READ", "SCANS", "CertificateRefused", "check", "digest"]

@@ -103,6 +103,14 @@ CHANGES = {
     "readout has its own forward in place": own_forward,
     "the model has its own _read in place": own_method,
     r"layers\.0\.mask is of a type of its own, Tagged": tagged,
+    r"layers\.0\.rule = 'none', its configuration makes it 'clip'": changed("layers.0.rule", "none"),
+    r"layers\.1\.p = 1e\+39, its configuration makes it 1\.2": changed("layers.1.p", 1e39),
+    r"layers\.0\._block_sizes = \(1, 2\), its configuration makes it \(2, 2\)": changed(
+        "layers.0._block_sizes", (1, 2)
+    ),
+    r"layers\.1\.mask is not that of blocks of sizes \(2, 2\)": changed(
+        "layers.1.mask", torch.tensor([[True, False], [True, True]])
+    ),
     "of the dtypes float32, float64": lambda model: model.readout.double() and model,
 }
 

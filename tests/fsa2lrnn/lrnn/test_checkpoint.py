@@ -141,6 +141,10 @@ def test_other_tensors_are_named(saved):
     [
         (torch.int64, r"layers.0.x0 is of torch.int64 in place of torch.float32"),
         (torch.float64, r"its floating-point types are \['torch.float32', 'torch.float64'\], not one"),
+        (
+            torch.float16,
+            r"\['torch.float16', 'torch.float32'\], not one: convert all to one \(model\.to\(torch\.float32",
+        ),
         (torch.float8_e4m3fn, "'layers.0.x0' is of type F8_E4M3, which no file of ours has"),
         (torch.bool, "'layers.0.x0' is of type BOOL, which no file of ours has"),
     ],

@@ -133,11 +133,33 @@ def test_of_steep_norms_nothing_is_said_but_of_columns_that_stay(p):
     assert Rounded.exact(torch.full((2, 2), 0.5)).columns("clip", p).off.isinf().all()
 
 
-def test_powers_that_may_overflow_or_vanish_leave_nothing_known():
-    for value in (1e36, 1e-36):
-        A = value * torch.randn(3, 3, generator=drawn(0))
+@pytest.mark.parametrize(("dtype", "values"), [(torch.float32, (1e36, 1e-36)), (torch.float64, (1e200, 1e-160))])
+def test_powers_that_may_overflow_or_vanish_leave_nothing_known(dtype, values):
+    for value in values:
+        A = value * torch.randn(3, 3, generator=drawn(0), dtype=dtype)
         assert Rounded.exact(A).columns("released", 2.0).off.isinf().all()
+        assert not torch.allclose(normalise(A, "released", 2.0, "reference").double(), exact_columns(A, "released", 2))
+
+
+def test_small_columns_stay_under_clip():
     assert torch.equal(Rounded.exact(1e-36 * torch.eye(3)).columns("clip", 2.0).off, torch.zeros(3, 3).double())
+
+
+@pytest.mark.parametrize("default", [torch.float16, torch.bfloat16, torch.float64])
+def test_bounds_do_not_depend_on_the_default_dtype(default):
+    A, z = blocks(8, torch.float64, 8), torch.randn(3, 300, generator=drawn(1))
+    gate = Gate(300, 300, 3)
+
+    def bounds():
+        columns = [Rounded.exact(A).columns(rule, 1.2) for rule in ("clip", "released")]
+        return [*columns, gate.rounded(Rounded.exact(z)), Rounded.exact(z) @ Rounded.exact(z.T)]
+
+    usual = bounds()
+    torch.set_default_dtype(default)
+    try:
+        assert all(torch.equal(a.off, b.off) for a, b in zip(usual, bounds(), strict=True))
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, 1e38])

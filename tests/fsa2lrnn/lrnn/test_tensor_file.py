@@ -133,6 +133,16 @@ def test_shapes_and_types_are_compared_by_name():
         "c is missing",
         "d is unknown",
         "a has shape (4,) in place of (2,)",
-        "b is of torch.float64 in place",
+        "b is of torch.float64 in place of torch.int64",
     ):
         assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [torch.float16, torch.bfloat16, torch.float64])
+def test_other_floats_do_not_pass_for_those_that_are_wanted(kind):
+    """Its numbers are others, so that nothing proved or resumed would be of that model: the remedy is the user's."""
+    wanted = {"a": ((2,), torch.float32), "b": ((3,), torch.int64)}
+    with pytest.raises(
+        CheckpointError, match=rf"a is of {kind} in place .*, convert it \(tensor\.to\(torch\.float32\)\)"
+    ):
+        check_shapes("t", wanted, {**wanted, "a": ((2,), kind)})

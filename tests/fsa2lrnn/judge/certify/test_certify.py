@@ -1,6 +1,7 @@
 """No certificate is ever contradicted: by all words as floats compute them, by steps and logits of sampled states."""
 
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -91,3 +92,15 @@ def test_models_of_several_layers_are_enumerated(stack):
     check(certificate, model)
     verdict = prove_equivalent(model, machine, empty_word=False, ignore="lacked")
     assert verdict.pairs == verdict.transitions / len(model.alphabet)
+
+
+def test_more_work_enumerates_longer_words(stack, monkeypatch):
+    recurrence, machine = stack
+    model = lower(recurrence)
+    monkeypatch.setattr(import_module("fsa2lrnn.judge.certify"), "_STEPS", 2)
+    little, much = (certify(model, machine, work=work) for work in (1.0, 1e9))
+    assert little.horizon is not None
+    assert much.horizon is None
+    assert certify(model, machine, work=1.0).horizon == little.horizon
+    for certificate in (little, much):
+        check(certificate, model)

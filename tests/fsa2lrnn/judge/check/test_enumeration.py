@@ -31,8 +31,11 @@ def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left
     machine = zoo.sum_mod(5)
     model = compile_machine(machine)
     goal = goal_for(model, machine)
-    assert explore(model, goal, 4).length == 0
-    assert explore(model, goal, 10**6, longest=1).is_closed is False
+    assert explore(model, goal, lambda steps: steps <= 4).length == 0
+    assert explore(model, goal, lambda _: True, longest=1).is_closed is False
+    whole = explore(model, goal, lambda _: True)
+    assert (whole.is_closed, whole.pairs, whole.steps) == (True, 5, 25)
     trap = MooreMachine([[1, 1], [1, 1]], [0, "?"], 0, "ab")
     small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
-    assert explore(small, goal_for(small, trap, "lacked"), 10**6).pairs == 1
+    left_out = explore(small, goal_for(small, trap, "lacked"), lambda _: True)
+    assert (left_out.pairs, left_out.steps) == (1, 0)

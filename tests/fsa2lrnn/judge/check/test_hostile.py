@@ -110,7 +110,7 @@ def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
 
 
 def test_enumerations_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr(import_module("fsa2lrnn.judge.check"), "_MOST_PAIRS", 12)
+    monkeypatch.setattr(import_module("fsa2lrnn.judge.check"), "MOST_READ", 12)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine, layout="index")
     certificate = certify(model, machine)

@@ -3,9 +3,10 @@
 import pytest
 import torch
 
-from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
+from fsa2lrnn import certify, check, compile_machine, extract, prove_equivalent, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.arithmetic import reductions
+from fsa2lrnn.lrnn.arithmetic import reductions
+from fsa2lrnn.lrnn.switched import switched
 
 CPU = torch.device("cpu")
 PARITY = zoo.parity()
@@ -24,7 +25,12 @@ def test_a_lower_precision_of_products_is_refused_by_every_judge(precision):
     model = compile_machine(PARITY)
     certificate = certify(model, PARITY)
     torch.set_float32_matmul_precision(precision)
-    for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
+    tables = switched(model)
+    judges = (
+        prove_equivalent, certify, lambda model, _: check(certificate, model), lambda model, _: extract(model),
+        lambda _, machine: certify(tables, machine), lambda *_: check(certificate, tables),
+    )  # fmt: skip
+    for judge in judges:
         with pytest.raises(UnsupportedFormat, match=rf'set_float32_matmul_precision\(\'{precision}\'\) .*"highest"'):
             judge(model, PARITY)
 
@@ -39,6 +45,30 @@ def test_autocast_is_refused():
     model = compile_machine(PARITY)
     with torch.autocast("cpu"), pytest.raises(UnsupportedFormat, match="autocast is on for cpu"):
         prove_equivalent(model, PARITY)
+
+
+@pytest.fixture
+def flushing():
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor keeps small numbers whatever it is told")
+    torch.set_flush_denormal(False)
+    yield
+    torch.set_flush_denormal(False)
+
+
+@pytest.mark.usefixtures("flushing")
+def test_small_numbers_that_are_taken_for_zero_are_refused():
+    """What is proved bit for bit of a state of 10⁻⁴⁵ is false where that is zero: two words get other outputs."""
+    model = compile_machine(PARITY)
+    with torch.no_grad():
+        model.layers[0].x0[0, 0] = 1e-45
+    assert prove_equivalent(model, PARITY).kind == "proved"
+    assert model.transduce([PARITY.alphabet[1]]) == [True]
+    torch.set_flush_denormal(True)
+    assert model.transduce([PARITY.alphabet[1]]) == [False]
+    for judge in (prove_equivalent, certify, lambda model, _: extract(model)):
+        with pytest.raises(UnsupportedFormat, match=r"taken for zero .*torch\.set_flush_denormal\(False\)"):
+            judge(model, PARITY)
 
 
 @pytest.mark.parametrize("name", ["ONEDNN_DEFAULT_FPMATH_MODE", "DNNL_DEFAULT_FPMATH_MODE", "MKL_BLAS_COMPUTE_MODE"])

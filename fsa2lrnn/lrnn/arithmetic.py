@@ -1,7 +1,9 @@
-"""Settings under which products are not what a dtype's arithmetic makes them: no judge speaks of a model that runs so.
+"""Settings under which numbers are not what a dtype's arithmetic makes them: no judge speaks of a model that runs so.
 
 That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
-TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'.
+TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that
+takes numbers below the smallest normal one for zero computes other bits than one that keeps them: a walk of states bit
+for bit would be of one of both.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Iterator
 
 import torch
 
+from fsa2lrnn.errors import UnsupportedFormat
+
 _FULL = ("none", "ieee")  # of torch.backends' fp32_precision
 _ENVIRONMENT = {
     "ONEDNN_DEFAULT_FPMATH_MODE": ("", "STRICT"),
@@ -19,8 +23,14 @@ _ENVIRONMENT = {
 }
 
 
+def check_arithmetic(device: torch.device) -> None:
+    """Raises `UnsupportedFormat` naming each setting by which a device computes other numbers than the dtype has."""
+    if faults := reductions(device):
+        raise UnsupportedFormat(f"nothing is said of a model that runs so: {'; '.join(faults)}")
+
+
 def reductions(device: torch.device) -> list[str]:
-    """What makes products on a device less exact than the dtype is, each with its remedy.
+    """What makes numbers on a device less exact than the dtype is, each with its remedy.
 
     >>> reductions(torch.device("cpu"))
     []
@@ -57,6 +67,17 @@ def _on_cpu() -> Iterator[str]:
     for name, allowed in _ENVIRONMENT.items():
         if (value := os.environ.get(name, "")).upper() not in allowed:
             yield f"the environment sets {name} = {value!r}, which makes float32 products less exact: unset it"
+
+    if not _keeps_small_numbers():
+        yield (
+            "numbers below the smallest normal one are taken for zero (torch.set_flush_denormal, or a library that "
+            "sets it): torch.set_flush_denormal(False)"
+        )
+
+
+def _keeps_small_numbers() -> bool:
+    tiny = torch.finfo(torch.float32).tiny
+    return bool((torch.full((1,), tiny, dtype=torch.float32) / 2).double() > 0)
 
 
 def _on_cuda() -> Iterator[str]:
