@@ -142,6 +142,10 @@ class Layer(nn.Module):
         """What the layer gives out in a state, no input given: (B, …) -> (B, width)."""
         raise NotImplementedError
 
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """The outputs of `forward` alone, for who does not go on from the state after them."""
+        return (self(u, state, method) if index is None else self(u, state, method, index))[0]
+
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One step: (B, d), (B, …) -> (B, width), (B, …)."""
         y, after = self(u.unsqueeze(1), state, "sequential")
