@@ -16,6 +16,7 @@ from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.foreign import FromElsewhere
 from fsa2lrnn.lrnn.gate import Gate, Values
+from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
 from fsa2lrnn.lrnn.layers.index import IndexReadout
 from fsa2lrnn.lrnn.network import LayerState, State
@@ -83,6 +84,19 @@ class LRNN(FromElsewhere, nn.Module):
     def recurrences(self) -> tuple[Layer, ...]:
         """The layers, from input to output."""
         return tuple(cast("Iterable[Layer]", self.layers))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether an output depends on no later letter, so that words can be read in pieces."""
+        return all(layer.is_causal for layer in self.recurrences)
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """What the layers ask of the optimiser, for parameters by name."""
+        return {
+            f"layers.{i}.{name}": hint
+            for i, layer in enumerate(self.recurrences)
+            for name, hint in layer.parameter_hints().items()
+        }
 
     @property
     def dtype(self) -> torch.dtype:
@@ -169,8 +183,9 @@ class LRNN(FromElsewhere, nn.Module):
         self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
         """Outputs of layer i and its last state; where nobody goes on from there, it need not make one."""
-        given = (u, x, method) if index is None else (u, x, method, index)
-        return self.layers[i](*given) if goes_on else (self.recurrences[i].outputs(*given), x)
+        if not goes_on:
+            return self.recurrences[i].outputs(u, x, method, index), x
+        return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)
 
     def _has_few_inputs(self, tokens: Tensor) -> bool:
         """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""

@@ -45,7 +45,7 @@ class ChannelConfig(LayerConfig):
             ends after l_max letters, and nothing older matters.
     """
 
-    width: int
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     d_state: int = 64
     n_ssm: int | None = 1
     dt_min: float = 1e-3
@@ -60,7 +60,7 @@ class ChannelConfig(LayerConfig):
         if self.width < 1:
             raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
         check_even(self.d_state, "d_state")
-        check_width(self.entries)
+        check_width(self.width * self.d_state)
         if self.copies < 1 or self.width % self.copies:
             raise UnsupportedFormat(
                 f"n_ssm = {self.n_ssm}: {self.width} channels can't share so many copies of A and B evenly, "
@@ -85,8 +85,8 @@ class ChannelConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """H·N, of a state."""
-        return self.width * self.d_state
+        """2H, before the gates: states are made at the ends of pieces alone."""
+        return 2 * self.width
 
 
 class ChannelLayer(Layer):

@@ -72,6 +72,7 @@ class LiquidS4Layer(S4Layer):
 
     def __init__(self, width_in: int, config: LiquidS4Config) -> None:
         super().__init__(width_in, config)  # pyright: ignore[reportArgumentType]
+        self.is_causal = config.kernel == "exact"
         if not self.is_causal:
             poles = torch.complex(-self.A_real.exp(), -self.A_imag)
             frozen = {
@@ -92,11 +93,6 @@ class LiquidS4Layer(S4Layer):
     def start(config: Any) -> hippo.Start:
         """LegS, Im B uncut."""
         return hippo.normal_plus_low_rank(config.d_state, clipped=False)
-
-    @property
-    def is_causal(self) -> bool:
-        """Whether outputs depend on earlier letters alone, so that there is a state."""
-        return self.config.kernel == "exact"
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, H, N), or (B, 1) where there is no state, 0 before a word and 1 after it."""

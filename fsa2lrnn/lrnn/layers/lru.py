@@ -28,7 +28,7 @@ class LRUConfig(LayerConfig):
         dropout: probability with which channels of a word are dropped in training.
     """
 
-    width: int
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     states: int = 64
     r_min: float = 0.0
     r_max: float = 1.0
@@ -46,6 +46,11 @@ class LRUConfig(LayerConfig):
             raise UnsupportedFormat(f"max_phase = {self.max_phase}: give a finite angle above 0")
         check_mixing(self.mixing, self.dropout)
         check_width(max(self.width, 2 * self.states))
+
+    @property
+    def entries(self) -> int:
+        """2H, before the gates, or a state's real and imaginary parts."""
+        return 2 * max(self.width, self.states)
 
 
 class LRULayer(SpectralLayer):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -29,7 +29,7 @@ class RWKV4Config(LayerConfig):
     The place says how the block starts, and the first has a LayerNorm of the embedding before all.
     """
 
-    width: int
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     place: int = 0
     depth: int = 1
 
@@ -45,7 +45,7 @@ class RWKV4Config(LayerConfig):
         """4C, hidden units of the channel mixing, or 5C, a state."""
         return 5 * self.width
 
-    def at(self, place: int, depth: int) -> RWKV4Config:
+    def at(self, place: int, depth: int) -> Self:
         """The same, as the block of that number."""
         return replace(self, place=place, depth=depth)
 

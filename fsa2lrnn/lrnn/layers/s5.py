@@ -39,7 +39,7 @@ class S5Config(LayerConfig):
         dropout: probability with which channels of a word are dropped in training.
     """
 
-    width: int
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     ssm_size: int = 64
     blocks: int = 1
     c_init: str = "trunc_standard_normal"
@@ -76,6 +76,11 @@ class S5Config(LayerConfig):
     def states(self) -> int:
         """P, complex numbers that are stored."""
         return self.ssm_size // 2 if self.conj_sym else self.ssm_size
+
+    @property
+    def entries(self) -> int:
+        """2H, before the gates, or a state's real and imaginary parts."""
+        return 2 * max(self.width, self.states)
 
 
 class S5Layer(SpectralLayer):

@@ -22,7 +22,7 @@ TRANSITIONS = ("dense", "diagonal")
 class VanillaConfig(LayerConfig):
     """`width` states and one `transition` for all letters, "dense" or "diagonal". Nothing bounds it."""
 
-    width: int
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
     transition: str = "dense"
 
     def __post_init__(self) -> None:

@@ -24,7 +24,9 @@ def test_rates_start_in_the_ring_and_inputs_are_scaled_by_what_they_lack_to_one(
     layer = LRULayer(4, LRUConfig(4, states=2000, r_min=0.9, r_max=0.999))
     rates = layer.discretised()[0].detach()
     assert 0.9 <= float(rates.abs().min()) <= float(rates.abs().max()) <= 0.999 + 1e-6
-    torch.testing.assert_close(layer.gamma_log.detach().double().exp(), (1 - rates.abs() ** 2).sqrt(), rtol=1e-4, atol=0)
+    torch.testing.assert_close(
+        layer.gamma_log.detach().double().exp(), (1 - rates.abs() ** 2).sqrt(), rtol=1e-4, atol=0
+    )
     assert float((rates.abs() ** 2).mean()) == pytest.approx((0.9**2 + 0.999**2) / 2, rel=1e-2)
 
 
