@@ -23,7 +23,6 @@ from fsa2lrnn.training.data import SAMPLERS
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
 SCHEDULES = ("constant", "cosine")
 INITS = ("random", "compiled")
-LAYER_NORMS = (True, False, "readout")
 DTYPES = ("float32", "float64")
 PRECISIONS = ("full", "mixed")
 _WHOLE = (
@@ -112,6 +111,8 @@ class Settings:
     def __post_init__(self) -> None:
         faults = [f"{name} = {self._shown(name)} must be text" for name in _TEXTS if not self._is(name, str)]
         faults += [f"{name} = {self._shown(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
+        if not isinstance(self.layer_norm, bool) and self.layer_norm != "readout":
+            faults.append(f'layer_norm = {self._shown("layer_norm")} must be true or false, or "readout"')
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
         known = {
@@ -121,10 +122,9 @@ class Settings:
             "dtype": DTYPES,
             "precision": PRECISIONS,
             "init": INITS,
-            "layer_norm": LAYER_NORMS,
         }
         faults = [
-            f"{name} = {self._shown(name)} is none of {', '.join(map(str, values))}"
+            f"{name} = {self._shown(name)} is none of {', '.join(values)}"
             for name, values in known.items()
             if getattr(self, name) not in values
         ]

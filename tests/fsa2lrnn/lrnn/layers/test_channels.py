@@ -64,7 +64,7 @@ def test_channels_take_copies_in_turns():
 
 
 def test_poles_that_grow_cannot_be_written():
-    with pytest.raises(UnsupportedFormat, match="pole 1 is 0.2.*its real part is kept as −exp of a parameter"):
+    with pytest.raises(UnsupportedFormat, match=r"pole 1 is 0.2.*its real part is kept as −exp of a parameter"):
         written_poles(Start(np.array([-0.5 + 1j, 0.2 + 1j]), np.ones(2, np.complex128)))
 
 
