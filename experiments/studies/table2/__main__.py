@@ -1,13 +1,17 @@
 """Table 2, whole: `python -m experiments.studies.table2 FOLDER`, days of one core; called again, it goes on.
 
-Each cell first tries its rates with one seed; the seeds that follow take the better one (`cells.choice`). Runs go side
-by side into processes of this machine, or to Ray. After every cell results/table2.json and results/table2.svg are
-written anew, with what has ended so far; `--collect` writes them and runs nothing.
+Each cell first tries its rates with one seed; the seeds that follow take the better one (`cells.choice`). All first
+seeds come before all others, the paper's columns before the rest, so that the table fills evenly. Our column is what
+results/training.json holds of the same protocol, and the seeds that it lacks.
+
+Runs go side by side into processes of this machine, or to Ray. After every cell results/table2.json and
+results/table2.svg are written anew, with what has ended so far; `--collect` writes them and runs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,19 +58,25 @@ def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
 
 
 def _sweeps(folder: Path, names: list[str], tasks: list[str]) -> Iterator[Sweep]:
-    """The paper's columns come first; the rate of a cell is chosen when its turn comes."""
-    for name in names:
-        for task in tasks:
-            rates = columns.rates_of(name)
-            if cells.choice(_records(folder), task, name) is None:
-                yield columns.sweep(task, name, rates, (columns.FIRST_SEED,))
-            chosen = cells.choice(_records(folder), task, name)
-            if chosen is not None:
-                yield columns.sweep(task, name, (chosen,), tuple(range(columns.COLUMNS[name].seeds)))
+    """What to run, one after the other; the rate of a cell is chosen when its turn comes."""
+    found = sorted(product(tasks, names), key=lambda cell: columns.COLUMNS[cell[1]].paper is None)
+    for is_in_paper, rate in product((True, False), columns.RATES):
+        for task, name in found:
+            if (columns.COLUMNS[name].paper is not None) == is_in_paper and rate in columns.rates_of(name):
+                yield from _missing(folder, task, name, rate, (columns.FIRST_SEED,))
+    for task, name in found:
+        if (rate := cells.choice(_records(folder), task, name)) is not None:
+            yield from _missing(folder, task, name, rate, range(columns.COLUMNS[name].seeds))
+
+
+def _missing(folder: Path, task: str, name: str, rate: str, seeds: Iterable[int]) -> Iterator[Sweep]:
+    records = _records(folder)
+    if left := tuple(seed for seed in seeds if cells.find(records, task, name, rate, seed) is None):
+        yield columns.sweep(task, name, (rate,), left)
 
 
 def _records(folder: Path) -> list[dict[str, Any]]:
-    return Ledger(folder / RESULTS).records
+    return [*Ledger(folder / RESULTS).records, *cells.trained_before(results_io.read("training")["results"])]
 
 
 def write(folder: Path) -> dict[str, Any]:

@@ -12,11 +12,14 @@ from experiments.studies.table2.columns import COLUMNS, FIRST_SEED, LENGTHS, TAS
 Record = Mapping[str, Any]
 
 
+ENDED = ("steps", "stop_at", "diverged")  # how runs end that went as far as they were meant to
+
+
 def choice(records: Sequence[Record], task: str, name: str) -> str | None:
     """The rate of a cell: that with which the first seed's last checkpoint is right more often at the length trained
     on; the layer's own among equals. None as long as not all have been tried."""
     rates = rates_of(name)
-    found = {rate: _find(records, task, name, rate, FIRST_SEED) for rate in rates}
+    found = {rate: find(records, task, name, rate, FIRST_SEED) for rate in rates}
     if len(rates) == 1:
         return rates[0]
     if any(record is None for record in found.values()):
@@ -24,10 +27,20 @@ def choice(records: Sequence[Record], task: str, name: str) -> str | None:
     return max(rates, key=lambda rate: _short(found[rate]))
 
 
-def _find(records: Sequence[Record], task: str, name: str, rate: str, seed: int) -> Record | None:
+def find(records: Sequence[Record], task: str, name: str, rate: str, seed: int) -> Record | None:
+    """The record of a run that has ended."""
     wanted = (task, name, rate, seed)
     names = ("task", "network", "setting", "seed")
-    return next((r for r in records if tuple(r[n] for n in names) == wanted and r["end"] != "failed"), None)
+    return next((r for r in records if tuple(r[n] for n in names) == wanted and r["end"] in ENDED), None)
+
+
+def trained_before(results: Sequence[Record]) -> list[Record]:
+    """Records of our column, from what results/training.json holds of the same protocol."""
+    return [
+        {**seed, "task": task["task"], "network": "ours", "setting": "paper", "settings": task["settings"]}
+        for task in results
+        for seed in task["seeds"]
+    ]
 
 
 def _short(record: Record | None) -> float:
@@ -48,19 +61,23 @@ def document(records: Sequence[Record]) -> dict[str, Any]:
 
 
 def cell(records: Sequence[Record], task: str, name: str) -> dict[str, Any]:
-    """One cell: the paper's number, the rate that was chosen, and each seed that has ended."""
-    column, rate = COLUMNS[name], choice(records, task, name)
-    rates = {r: _short(record) for r in rates_of(name) if (record := _find(records, task, name, r, FIRST_SEED))}
-    found = [_find(records, task, name, rate, seed) for seed in range(column.seeds)] if rate else []
+    """One cell: the paper's number, the rate that was chosen, and each seed that has ended.
+
+    As long as none is chosen, the cell shows the better of those that were tried.
+    """
+    column, chosen = COLUMNS[name], choice(records, task, name)
+    tried = {r: record for r in rates_of(name) if (record := find(records, task, name, r, FIRST_SEED))}
+    shown = chosen or max(tried, key=lambda r: _short(tried[r]), default=None)
+    found = [find(records, task, name, shown, seed) for seed in range(column.seeds)] if shown else []
     seeds = [_seed(record) for record in found if record is not None]
     own: dict[str, Any] = {
         "task": task,
         "column": name,
         "paper": column.paper[TASKS.index(task)] if column.paper else None,
-        "rate": rate,
-        "at_40_by_rate": rates,
+        "rate": shown,
+        "at_40_by_rate": {rate: _short(record) for rate, record in tried.items()},
         "seeds": seeds,
-        "is_finished": len(seeds) == column.seeds,
+        "is_finished": chosen is not None and len(seeds) == column.seeds,
     }
     judged = [seed for seed in seeds if seed["last"]]
     if judged:
@@ -76,7 +93,7 @@ def _seed(record: Record) -> dict[str, Any]:
     protocol = record.get("paper_protocol") or {}
     last = [
         {"length": line["length"], "words": line["words"], **line["last_position"]}
-        for line in record.get("last_checkpoint", [])
+        for line in record.get("last_checkpoint", [])[: len(LENGTHS)]
     ]
     return {
         "seed": record["seed"],

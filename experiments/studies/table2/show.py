@@ -29,7 +29,7 @@ def table(document: Mapping[str, Any]) -> str:
                 f"{chance['best_of_looks']:.3f} ({low:.3f}–{high:.3f})",
                 *(_lengths(cell, i) for i in range(len(document["lengths"]))),
                 _rate(cell),
-                f"{len(cell['seeds'])} of {column['seeds']}" + ("" if cell["is_finished"] else f", {UNFINISHED}"),
+                _seeds(cell, column),
             ]
         )
     heads = ["task", "layer", "paper", "best of 40 looks", "a constant answer, same protocol"]
@@ -46,6 +46,13 @@ def _lengths(cell: Mapping[str, Any], i: int) -> str:
         return ""
     line = cell["last"][i]
     return f"{line['mean']:.3f} ({line['least']:.3f}–{line['most']:.3f})"
+
+
+def _seeds(cell: Mapping[str, Any], column: Mapping[str, Any]) -> str:
+    diverged = sum(seed["end"] == "diverged" for seed in cell["seeds"])
+    parts = [f"{len(cell['seeds'])} of {column['seeds']}"]
+    parts += [f"{diverged} diverged, not in the means"] if diverged else []
+    return ", ".join(parts if cell["is_finished"] else [*parts, UNFINISHED])
 
 
 def _rate(cell: Mapping[str, Any]) -> str:

@@ -54,6 +54,21 @@ def test_a_cell_means_over_its_seeds():
     assert len(found["seeds"]) == 4
 
 
+def test_a_cell_shows_the_better_rate_of_those_tried_until_one_is_chosen():
+    found = cells.cell([record("s4", "own", 0)], TASK, "s4")
+    assert (found["rate"], found["is_finished"], len(found["seeds"])) == ("own", False, 1)
+    assert found["at_40_by_rate"] == {"own": 0.5}
+
+
+def test_runs_of_ours_are_taken_over_and_those_that_were_cut_short_are_not_ended():
+    kept = record("ours", "paper", 0), record("ours", "paper", 1, end="interrupted")
+    seeds = [{name: run[name] for name in run if name not in ("task", "network", "setting")} for run in kept]
+    taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4}, "seeds": seeds}])
+    found = cells.cell(taken, TASK, "ours")
+    assert [seed["seed"] for seed in found["seeds"]] == [0]
+    assert found["seeds"][0]["learning_rate"] == 1e-4
+
+
 def test_the_document_has_every_cell_finished_or_not():
     found = cells.document([])
     assert len(found["cells"]) == len(TASKS) * len(COLUMNS)

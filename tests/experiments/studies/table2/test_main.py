@@ -26,6 +26,7 @@ def tiny(monkeypatch, tmp_path):
     monkeypatch.setattr(columns, "sweep", sweep)
     monkeypatch.setattr(cells, "LENGTHS", (5, 9))
     monkeypatch.setattr(results_io, "RESULTS", tmp_path / "results")
+    results_io.write("training", [], "")
     small = {name: replace(column, seeds=2) for name, column in columns.COLUMNS.items()}
     for module in (columns, cells):
         monkeypatch.setattr(module, "COLUMNS", small)
