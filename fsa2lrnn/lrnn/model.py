@@ -221,7 +221,9 @@ class LRNN(FromElsewhere, nn.Module):
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""
-        return self._initial(batch)[0]
+        if self.config.token_shift:
+            return self._initial(batch)[0]
+        return tuple(LayerState(layer.initial_state(batch), None) for layer in self.recurrences)
 
     def initial_logits(self) -> Tensor:
         """Logits on the empty word, shape (|Γ|,): the read-out of x₀, with a zero in place of the token's embedding."""
