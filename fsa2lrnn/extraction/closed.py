@@ -13,6 +13,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.extraction.walk import Walk
+from fsa2lrnn.lrnn.declared import check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1  # the output number of logits that hold a NaN
@@ -104,12 +105,14 @@ def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) 
     Raises:
         BudgetExceeded: if more than `max_states` states are reached.
         NotExact: if a state has logits that are not numbers.
+        UnsupportedFormat: for layers that say that nothing exact can be said of them (`Layer.unproved`).
 
     >>> from fsa2lrnn.lower import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     >>> extract(compile_machine(parity)) == parity
     True
     """
+    check_provable(model)
     explored = _explore(ModelSystem(model, at_once), max_states)
     if NOT_A_NUMBER in explored.outputs:
         raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
@@ -88,7 +88,18 @@ class LRNN(FromElsewhere, nn.Module):
     @property
     def is_causal(self) -> bool:
         """Whether an output depends on no later letter, so that words can be read in pieces."""
-        return all(layer.is_causal for layer in self.recurrences)
+        return self.not_causal is None
+
+    @property
+    def not_causal(self) -> str | None:
+        """Which layer is not causal, and what that means; None where all are."""
+        for i, layer in enumerate(self.recurrences):
+            if not layer.is_causal:
+                return (
+                    f"layers.{i} is of kind {name_of(self.config.layers[i])} and not causal: its outputs depend on "
+                    "letters that come later, so that it computes no automaton; train and compare read whole words"
+                )
+        return None
 
     def parameter_hints(self) -> dict[str, Hint]:
         """What the layers ask of the optimiser, for parameters by name."""
@@ -267,8 +278,11 @@ class LRNN(FromElsewhere, nn.Module):
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
         """Output numbers along a word that arrives in pieces of tokens, in memory that its length does not change.
 
-        Raises `NotExact` where logits are not numbers, since no output can then be named.
+        Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
+        model that is not causal.
         """
+        if (reason := self.not_causal) is not None:
+            raise UnsupportedFormat(reason)
         state, read = self.initial_state(), 0
         size = self._chunk_length()
         with torch.no_grad():

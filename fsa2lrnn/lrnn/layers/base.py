@@ -123,7 +123,7 @@ class Layer(nn.Module):
     holds_maps: ClassVar[bool] = False  # one-hot maps by letter can be written into it: `set_map`
     takes_index: ClassVar[bool] = False  # forward(…, index): the rows of u (N, d) are all inputs, index (B, T) which
     methods: ClassVar[tuple[str, ...]] = ("sequential",)  # of the scan, on any machine, beside "auto"
-    is_causal: bool = True  # False: outputs depend on later letters, so that words are read whole, from their start
+    unproved: ClassVar[str | None] = None  # why judges say nothing of it; None: they go by what it declares
 
     @classmethod
     def build(cls, width_in: int, config: Any, columns: Columns) -> Self:
@@ -139,6 +139,11 @@ class Layer(nn.Module):
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
         """The read-out of a model whose last layer this is."""
         return Gate(width, hidden, n_outputs)
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether no output depends on later letters; else words are read whole, from their start."""
+        return True
 
     def initial_state(self, batch: int) -> Tensor:
         """The state before the first letter, for each word of a batch: (B, …)."""

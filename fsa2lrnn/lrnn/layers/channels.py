@@ -25,6 +25,7 @@ from fsa2lrnn.lrnn.ssm.mixing import Mixing, check_mixing
 DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
 LEAST_FREQUENCY = 1e-4  # |Im Λ| of an entry that would be real, at the start
+COMPLEX = "whose arithmetic of complex numbers no judge models"
 _RATE = 1e-3  # of Δ, A, B and P, in the released configurations
 
 
@@ -39,7 +40,6 @@ class ChannelConfig(LayerConfig):
         dt_min, dt_max: Δ is drawn between them, its logarithm uniformly.
         dt_transform: what makes Δ of its parameter, "softplus" or "exp".
         mixing: what follows the systems (`fsa2lrnn.lrnn.ssm.mixing`).
-        dropout: probability with which whole channels of a word are dropped in training.
         l_max: the longest word, None for no limit.
         beyond: what happens to longer words: "refuse", or "cut", as the released code does it: the impulse response
             ends after l_max letters, and nothing older matters.
@@ -52,7 +52,6 @@ class ChannelConfig(LayerConfig):
     dt_max: float = 1e-1
     dt_transform: str = "softplus"
     mixing: str = "glu"
-    dropout: float = 0.0
     l_max: int | None = None
     beyond: str = "refuse"
 
@@ -72,7 +71,7 @@ class ChannelConfig(LayerConfig):
             )
         if self.dt_transform not in DT_TRANSFORMS:
             raise UnsupportedFormat(f"dt_transform {self.dt_transform!r} is none of {', '.join(DT_TRANSFORMS)}")
-        check_mixing(self.mixing, self.dropout)
+        check_mixing(self.mixing)
         if self.l_max is not None and self.l_max < 1:
             raise UnsupportedFormat(f"l_max = {self.l_max}: give at least 1, or None for words of any length")
         if self.beyond not in BEYOND:
@@ -97,6 +96,7 @@ class ChannelLayer(Layer):
     """
 
     takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
 
     def __init__(self, width_in: int, config: Any) -> None:
@@ -112,7 +112,7 @@ class ChannelLayer(Layer):
         self.B = nn.Parameter(pairs(start.B, config.copies))
         self.C = nn.Parameter(torch.randn(H, n, 2) * math.sqrt(0.5))
         self.D = nn.Parameter(torch.randn(H))
-        self.mixing = Mixing(H, config.mixing, "none", config.dropout)
+        self.mixing = Mixing(H, config.mixing)
 
     @classmethod
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:

@@ -72,7 +72,6 @@ class LiquidS4Layer(S4Layer):
 
     def __init__(self, width_in: int, config: LiquidS4Config) -> None:
         super().__init__(width_in, config)  # pyright: ignore[reportArgumentType]
-        self.is_causal = config.kernel == "exact"
         if not self.is_causal:
             poles = torch.complex(-self.A_real.exp(), -self.A_imag)
             frozen = {
@@ -83,6 +82,11 @@ class LiquidS4Layer(S4Layer):
             for name, value in frozen.items():
                 self.register_buffer(f"frozen_{name}", value.detach().float().clone())
             self.register_buffer("frozen_dt", self.dt().detach().float().squeeze(-1))
+
+    @property
+    def is_causal(self) -> bool:
+        """Of the recurrence alone."""
+        return self.config.kernel == "exact"
 
     @property
     def family(self) -> str | None:

@@ -25,7 +25,6 @@ class LRUConfig(LayerConfig):
         r_min, r_max: |λ| is drawn between them, |λ|² uniformly.
         max_phase: the phase of λ is drawn between 0 and it, uniformly.
         mixing: what follows (`fsa2lrnn.lrnn.ssm.mixing`), with the approximate GELU.
-        dropout: probability with which channels of a word are dropped in training.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -34,7 +33,6 @@ class LRUConfig(LayerConfig):
     r_max: float = 1.0
     max_phase: float = 6.28
     mixing: str = "glu"
-    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("width", "states"):
@@ -44,7 +42,7 @@ class LRUConfig(LayerConfig):
             raise UnsupportedFormat(f"r_min = {self.r_min}, r_max = {self.r_max}: give 0 ≤ r_min < r_max ≤ 1")
         if not 0 < self.max_phase < math.inf:
             raise UnsupportedFormat(f"max_phase = {self.max_phase}: give a finite angle above 0")
-        check_mixing(self.mixing, self.dropout)
+        check_mixing(self.mixing)
         check_width(max(self.width, 2 * self.states))
 
     @property

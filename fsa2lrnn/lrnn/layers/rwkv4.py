@@ -59,6 +59,7 @@ class RWKV4Layer(Layer):
 
     Config = RWKV4Config
     takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = "whose exponentials no judge models"
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
 
     def __init__(self, width_in: int, config: RWKV4Config) -> None:

@@ -36,7 +36,6 @@ class S5Config(LayerConfig):
         clip_eigs: keep Re Λ below −1e-4, which the released code advises for words of any length; there it is off.
         conj_sym: states come in conjugate pairs.
         mixing: what follows (`fsa2lrnn.lrnn.ssm.mixing`), with the approximate GELU.
-        dropout: probability with which channels of a word are dropped in training.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -49,7 +48,6 @@ class S5Config(LayerConfig):
     clip_eigs: bool = True
     conj_sym: bool = True
     mixing: str = "half_glu1"
-    dropout: float = 0.0
 
     def __post_init__(self) -> None:
         if self.width < 1:
@@ -69,7 +67,7 @@ class S5Config(LayerConfig):
             raise UnsupportedFormat(
                 f"dt_min = {self.dt_min}, dt_max = {self.dt_max}: give 0 < dt_min ≤ dt_max, both finite"
             )
-        check_mixing(self.mixing, self.dropout)
+        check_mixing(self.mixing)
         check_width(max(self.width, self.ssm_size))
 
     @property

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.lrnn.layers.base import Layer
-from fsa2lrnn.lrnn.layers.channels import check_stream
+from fsa2lrnn.lrnn.layers.channels import COMPLEX, check_stream
 from fsa2lrnn.lrnn.ssm.diagonal import METHODS, scan_diagonal, times
 from fsa2lrnn.lrnn.ssm.mixing import Mixing
 from fsa2lrnn.lrnn.ssm.transition import planes
@@ -23,6 +23,7 @@ class SpectralLayer(Layer):
     """
 
     takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
     D: Tensor
 
@@ -30,7 +31,7 @@ class SpectralLayer(Layer):
         super().__init__()
         check_stream(width_in, config.width, type(self).__name__)
         self.config, self.states = config, states
-        self.mixing = Mixing(config.width, config.mixing, "tanh", config.dropout)
+        self.mixing = Mixing(config.width, config.mixing, "tanh")
 
     @classmethod
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:

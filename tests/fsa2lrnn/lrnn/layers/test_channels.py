@@ -27,7 +27,6 @@ SMALL = S4DConfig(width=4, d_state=8)
         ({"dt_max": math.inf}, "dt_min = 0.001, dt_max = inf: give 0 < dt_min"),
         ({"dt_transform": "log"}, "dt_transform 'log' is none of softplus, exp"),
         ({"mixing": "swish"}, "mixing 'swish' is not known"),
-        ({"dropout": 1.0}, "dropout = 1.0: give a probability"),
         ({"l_max": 0}, "l_max = 0: give at least 1, or None for words of any length"),
         ({"beyond": "wrap"}, "beyond 'wrap' is none of refuse, cut"),
         ({"d_state": 1 << 20}, "at most 65,536 make a layer"),
