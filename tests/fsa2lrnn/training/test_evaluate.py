@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.layers import LiquidS4Config
+from fsa2lrnn.lrnn.layers import LiquidS4Config, VanillaConfig
 from fsa2lrnn.training import evaluate as evaluation
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import Accuracy, count, evaluate, paper_protocol, wilson
@@ -150,3 +150,16 @@ def test_layers_that_look_ahead_read_whole_words(monkeypatch):
     tokens, labels = (torch.cat([getattr(piece, name) for piece in pieces], 1) for name in ("tokens", "labels"))
     right = (model(tokens).argmax(-1) == labels)[:, -1].sum()
     assert found.last == int(right)
+
+
+def test_a_recurrence_that_overflows_is_wrong_from_then_on():
+    machine = zoo.sum_mod(3)
+    torch.manual_seed(0)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (VanillaConfig(4),), embedding_dim=4, layer_norm=True)
+    model = LRNN(config)
+    with torch.no_grad():
+        model.layers[0].A.copy_(2 * torch.eye(4))
+    short, long = evaluate(model, uniform(machine, model.outputs), 0, (5, 200), 50)
+    assert (short.words, long.words) == (50, 50)
+    assert short.last > 0
+    assert (long.last, long.whole) == (0, 0)
