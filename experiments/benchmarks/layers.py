@@ -128,7 +128,8 @@ def scan_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], Non
         state = torch.zeros(batch, 3, WIDTH)
         state[:, 2] = NOTHING
         given = [-normal(WIDTH).exp(), normal(WIDTH), normal(batch, length, WIDTH), normal(batch, length, WIDTH)]
-        ours: Callable[[], Tensor] = lambda: wkv(*given, state)[0]  # noqa: E731
+        w, u, k, v = given
+        ours: Callable[[], Tensor] = lambda: wkv(w, u, k, v, state)[0]  # noqa: E731
         plain: Callable[[], Tensor] = partial(plain_layers.wkv, *given, state)
     else:
         rates = 0.99 * torch.polar(torch.ones(WIDTH // 2), normal(WIDTH // 2))

@@ -75,7 +75,7 @@ def _missing(folder: Path, task: str, name: str, rate: str, seeds: Iterable[int]
         yield columns.sweep(task, name, (rate,), left)
 
 
-def _records(folder: Path) -> list[dict[str, Any]]:
+def _records(folder: Path) -> list[cells.Record]:
     return [*Ledger(folder / RESULTS).records, *cells.trained_before(results_io.read("training")["results"])]
 
 
