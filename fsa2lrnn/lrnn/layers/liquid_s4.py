@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 from itertools import combinations, islice
 from typing import Any, ClassVar
 
@@ -176,7 +176,8 @@ class LiquidS4Layer(S4Layer):
     def _products(self, u: Tensor, p: int) -> Tensor:
         """Products of p letters, laid over the word in reverse: (B, T, H) -> (B, T, H)."""
         if self.config.allcombs:
-            return u[:, _subsets(u.shape[1], p)].prod(2).flip(1)
+            factors = [u.index_select(1, places) for places in _subsets(u.shape[1], p).flip(0).to(u.device).unbind(1)]
+            return reduce(torch.mul, factors)
         product = u
         for _ in range(p - 1):
             product = product * pad(product, (0, 0, 1, 0))[:, :-1]

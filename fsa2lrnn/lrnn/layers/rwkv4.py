@@ -161,8 +161,8 @@ class ChannelMix(nn.Module):
 
     def forward(self, read: Read) -> Tensor:
         """(B, T, C)."""
-        k = torch.relu(read.mixed(self.time_mix_k, self.key.weight)).square()
-        return torch.sigmoid(read.mixed(self.time_mix_r, self.receptance.weight)) * self.value(k)
+        k = torch.relu(read.mixed(self.time_mix_k, self.key.weight))
+        return torch.sigmoid(read.mixed(self.time_mix_r, self.receptance.weight)) * self.value(k * k)
 
 
 def _matrix(rows: int, columns: int, gain: float) -> nn.Linear:
