@@ -5,7 +5,7 @@ DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify soundness fuzz wheel-test lint coverage bench tables clean
+.PHONY: help demo test test-all verify soundness fuzz wheel-test lint coverage bench table2 tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -59,6 +59,11 @@ bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tabl
 	$(BIN)/python -m experiments.benchmarks.machines
 	$(BIN)/python -m experiments.benchmarks.words
 	$(BIN)/python -m experiments.benchmarks.steps
+	$(BIN)/python -m experiments.benchmarks.layers
+	$(BIN)/python -m experiments.readme
+
+table2: $(READY) ## Table 2 of the paper, whole, in runs/table2: days of one core; goes on where it stopped
+	$(BIN)/python -m experiments.studies.table2 runs/table2
 	$(BIN)/python -m experiments.readme
 
 tables: $(READY) ## families and cascades again, proofs and all; then the tables of both READMEs

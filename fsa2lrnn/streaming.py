@@ -141,7 +141,7 @@ def _table(model: LRNN) -> MooreMachine | None:
     """The machine that the model computes, None if its states do not close."""
     try:
         return extract(model, _TABLE_STATES)
-    except BudgetExceeded:
+    except (BudgetExceeded, UnsupportedFormat):  # of a layer of which nothing exact can be said
         return None
 
 

@@ -17,6 +17,7 @@ from fsa2lrnn.cli import cascades, console, sizes, words
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
+from fsa2lrnn.families.named import NAMED, Said, say
 from fsa2lrnn.files import write_atomically
 
 _ANSWERS = {
@@ -32,13 +33,15 @@ def main(
     machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.Wanted, as_json: bool
 ) -> None:
     """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all."""
-    names = families or list(FAMILIES)
+    layers = [name for name in families if name in NAMED] if families else list(NAMED)
+    names = [name for name in families if name not in NAMED] if families else list(FAMILIES)
     for name in names:
         description_of(name)
     classification = classify(machine)
     busy = machine.n_states >= _LARGE and console.err.is_terminal
     turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
     verdicts = {name: _answer(machine, name) for name in turns}
+    said = {name: _said(machine, name, verdicts) for name in layers}
     costs = _costs(machine)
     small = cascades.look(machine, wanted)
     if folder is not None:
@@ -51,6 +54,7 @@ def main(
                 "machine": sizes.machine_json(machine),
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
+                "layers": {name: _said_json(name, answer) for name, answer in said.items()},
                 "costs": costs,
                 "cascade": cascades.to_json(small),
             }
@@ -58,20 +62,48 @@ def main(
         return
     console.facts("machine", sizes.machine_rows(machine))
     console.facts("\nalgebra", classification.explain()[1:])
-    table = Table(
-        title="\nwhich layer can represent it", title_justify="left", title_style="bold", box=None, pad_edge=False
-    )
-    for heading in ("family", "answer", "evidence, re-checked independently"):
-        table.add_column(heading, overflow="fold", no_wrap=heading == "answer")
+    table = _table("which layer can represent it", "family", "answer", "evidence, re-checked independently")
     for name, verdict in verdicts.items():
         table.add_row(escape(name), _ANSWERS[_kind(verdict)], escape(_evidence(verdict)))
-    console.out.print(table)
+    if verdicts:
+        console.out.print(table)
+    table = _table("layers by name, one over letters", "layer", "answer", "since")
+    for name, answer in said.items():
+        facts = _said_json(name, answer)
+        since = f"{facts['is']}: {facts['why']}"
+        table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
+    if said:
+        console.out.print(table)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
     if wanted.dot is not None:
         console.out.print(f"\ndrawn in {escape(str(wanted.dot))}: dot -Tsvg turns it into a picture")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
+
+
+def _table(title: str, *headings: str) -> Table:
+    table = Table(title=f"\n{title}", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, overflow="fold", no_wrap=heading == "answer")
+    return table
+
+
+def _said(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | BudgetExceeded]) -> Said | BudgetExceeded:
+    """Of a layer by name, from what was found of its family."""
+    known = verdicts.get(NAMED[layer].family or "")
+    if isinstance(known, BudgetExceeded):
+        return known
+    try:
+        return say(machine, layer, known)
+    except BudgetExceeded as fault:
+        return fault
+
+
+def _said_json(layer: str, said: Said | BudgetExceeded) -> dict[str, Any]:
+    if isinstance(said, Said):
+        return said.to_json()
+    return {"is": NAMED[layer].what, "family": NAMED[layer].family, "answer": "undecided", "why": str(said)}
 
 
 def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:

@@ -17,7 +17,7 @@ MODEL_SUFFIX = ".safetensors"
 Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
-Engine = Literal["ray", "serial"]
+Engine = Literal["ray", "processes", "serial"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
 Init = Literal["random", "compiled"]

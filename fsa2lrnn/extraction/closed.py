@@ -14,6 +14,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.extraction.walk import Walk
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic
+from fsa2lrnn.lrnn.declared import check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1  # the output number of logits that hold a NaN
@@ -106,6 +107,7 @@ def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) 
         BudgetExceeded: if more than `max_states` states are reached.
         NotExact: if a state has logits that are not numbers.
         UnsupportedFormat: under settings of torch by which numbers are less exact than their dtype (`lrnn.arithmetic`).
+        UnsupportedFormat: for layers that say that nothing exact can be said of them (`Layer.unproved`).
 
     >>> from fsa2lrnn.lower import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -113,6 +115,7 @@ def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) 
     True
     """
     check_arithmetic(model.device)
+    check_provable(model)
     explored = _explore(ModelSystem(model, at_once), max_states)
     if NOT_A_NUMBER in explored.outputs:
         raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.declared import check_causal
 from fsa2lrnn.lrnn.model import LRNN, LayerState
 from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -26,6 +27,7 @@ class Runner:
     """
 
     def __init__(self, model: LRNN) -> None:
+        check_causal(model)
         self.model = model
         self.n_letters = len(model.alphabet)
         try:

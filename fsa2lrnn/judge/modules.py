@@ -16,6 +16,7 @@ from torch.nn.utils import parametrize
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
+from fsa2lrnn.lrnn.declared import INSTEAD, unproved
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, Layer, LayerConfig, name_of
 from fsa2lrnn.lrnn.layers.base import Columns
@@ -62,6 +63,9 @@ def _faults(model: LRNN) -> Iterator[str]:
     named = {name for name, _ in model.named_children()}
     if named != (wanted := {"embedding", "layers", "norms", "readout"}):
         yield f"it has the modules {sorted(named)}, an LRNN {sorted(wanted)}"
+        return
+    if model.not_causal is not None or (reasons := unproved(model)):
+        yield model.not_causal or f"{reasons[0]}: {INSTEAD}"
         return
     theirs = [layer for layer in model.recurrences if type(layer) not in OURS]
     believed = {module for layer in theirs for module in layer.modules()}

@@ -29,8 +29,9 @@ class LRNNConfig:
         normalisation: "clip", "released" or "none" (`normalise.normalise`).
         p: order of the column norm, at least 1; infinity is not offered.
         connection: "chain", each layer reads the one below; "residual", each layer adds to a stream of width
-            `embedding_dim`, the last excepted, as in the paper's released code; "concat", each layer reads the
-            embedding and all layers below, the read-out all layers (`fsa2lrnn.lrnn.connection`).
+            `embedding_dim`, the last excepted, as in the paper's released code; "full-residual", the last too;
+            "concat", each layer reads the embedding and all layers below, the read-out all layers
+            (`fsa2lrnn.lrnn.connection`).
         layer_norm: True for LayerNorm before every layer and before the read-out, "readout" for the latter alone.
         token_shift: each layer sees its input at k and at k−1; at k = 1 it sees what x₀ gives (RWKV's token shift).
 
@@ -73,7 +74,7 @@ class LRNNConfig:
             raise UnsupportedFormat("an index layer reads tokens and feeds the read-out: it must be the only layer")
         if self.reads_letters and (self.token_shift or self.layer_norm or self.connection != "chain"):
             raise UnsupportedFormat("an index layer takes no token_shift, no layer_norm and no connection but chain")
-        if self.connection == "residual":
+        if self.connection in ("residual", "full-residual"):
             self._check_residual_widths()
         for layer in self.layers:
             layer.check_columns(self.columns)
@@ -104,7 +105,7 @@ class LRNNConfig:
         return max(shift * max(self.stream_widths), widest, self.readout_hidden, len(self.outputs))
 
     def _check_residual_widths(self) -> None:
-        for i, layer in enumerate(self.layers[:-1]):
+        for i, layer in enumerate(self.layers if self.connection == "full-residual" else self.layers[:-1]):
             if layer.width != self.embedding_dim:
                 raise UnsupportedFormat(
                     f"layer {i} is {layer.width} wide and the residual stream {self.embedding_dim}: "

@@ -10,12 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from fsa2lrnn.errors import InvalidWord, NotExact
+from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import connect
 from fsa2lrnn.lrnn.foreign import FromElsewhere
 from fsa2lrnn.lrnn.gate import Gate, Values
+from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
 from fsa2lrnn.lrnn.layers.index import IndexReadout
 from fsa2lrnn.lrnn.network import LayerState, State
@@ -85,6 +86,30 @@ class LRNN(FromElsewhere, nn.Module):
         return tuple(cast("Iterable[Layer]", self.layers))
 
     @property
+    def is_causal(self) -> bool:
+        """Whether an output depends on no later letter, so that words can be read in pieces."""
+        return self.not_causal is None
+
+    @property
+    def not_causal(self) -> str | None:
+        """Which layer is not causal, and what that means; None where all are."""
+        for i, layer in enumerate(self.recurrences):
+            if not layer.is_causal:
+                return (
+                    f"layers.{i} is of kind {name_of(self.config.layers[i])} and not causal: its outputs depend on "
+                    "letters that come later, so that it computes no automaton; train and compare read whole words"
+                )
+        return None
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """What the layers ask of the optimiser, for parameters by name."""
+        return {
+            f"layers.{i}.{name}": hint
+            for i, layer in enumerate(self.recurrences)
+            for name, hint in layer.parameter_hints().items()
+        }
+
+    @property
     def dtype(self) -> torch.dtype:
         """The floating-point type that the model computes in."""
         return next(t.dtype for t in self._tensors() if t.is_floating_point())
@@ -119,7 +144,7 @@ class LRNN(FromElsewhere, nn.Module):
         few: the one of that name in a first layer with tables (`fsa2lrnn.lrnn.scan_tokens`), "sequential" elsewhere.
         Raises `InvalidWord` for tokens that are no letters.
         """
-        return self.advance(tokens, self.initial_state(len(tokens)), method)[0]
+        return self._read(self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)[0])
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
         """Logits along `tokens` from a given state, and the state after them: (B, T) -> (B, T, |Γ|).
@@ -129,20 +154,22 @@ class LRNN(FromElsewhere, nn.Module):
         stream, after = self._run(tokens, state, method)
         return self._read(stream), after
 
-    def _run(self, tokens: Tensor, state: State, method: str) -> tuple[Tensor, State]:
-        """What the read-out reads along `tokens`, and the state after them."""
+    def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
+        """What the read-out reads along `tokens`, and the state after them, if one `goes_on` from there."""
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
             if i == 0 and self._has_few_inputs(tokens):
-                x, last = self._first_layer_by_letter(tokens, state[0], method)
+                x, last = self._first_layer_by_letter(tokens, state[0], method, goes_on)
             else:
-                x, last = self._layer(i, stream, state[i], method)
+                x, last = self._layer(i, stream, state[i], method, goes_on)
             after.append(last)
             stream = self._connect(i, stream, x)
         return stream, tuple(after)
 
-    def _layer(self, i: int, stream: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
+    def _layer(
+        self, i: int, stream: Tensor, state: LayerState, method: str, goes_on: bool
+    ) -> tuple[Tensor, LayerState]:
         """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
 
         Where the stream repeats, as a compiled model's does, A and v are made once for each input that occurs: with the
@@ -154,14 +181,22 @@ class LRNN(FromElsewhere, nn.Module):
         if numbered is not None and state.u is not None:
             last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
         if numbered is not None:
-            x, last_x = self.layers[i](numbered.rows, state.x, method, numbered.index)
+            x, last_x = self._through(i, numbered.rows, state.x, method, numbered.index, goes_on)
             return x, LayerState(last_x, last_u)
         if state.u is not None:
             shifted = torch.cat([state.u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
             last_u = shifted[:, -1]
             u = torch.cat([u, shifted[:, :-1]], dim=-1)
-        x, last_x = self.layers[i](u, state.x, method)
+        x, last_x = self._through(i, u, state.x, method, None, goes_on)
         return x, LayerState(last_x, last_u)
+
+    def _through(
+        self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs of layer i and its last state; where nobody goes on from there, it need not make one."""
+        if not goes_on:
+            return self.recurrences[i].outputs(u, x, method, index), x
+        return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)
 
     def _has_few_inputs(self, tokens: Tensor) -> bool:
         """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""
@@ -174,7 +209,9 @@ class LRNN(FromElsewhere, nn.Module):
         """What the first layer reads for each letter, before the token shift: (|Σ|, d)."""
         return self._norm(0, cast("Tensor", self.embedding.weight))
 
-    def _first_layer_by_letter(self, tokens: Tensor, state: LayerState, method: str) -> tuple[Tensor, LayerState]:
+    def _first_layer_by_letter(
+        self, tokens: Tensor, state: LayerState, method: str, goes_on: bool
+    ) -> tuple[Tensor, LayerState]:
         """What `_layer` gives for i = 0, with A and v made once for each input that there can be, not for each step."""
         u, index, last_u = self.first_inputs(), tokens, None  # (|Σ|, d)
         if state.u is not None:
@@ -184,7 +221,7 @@ class LRNN(FromElsewhere, nn.Module):
             u = torch.cat([pairs, first])
             of_first = n * n + torch.arange(len(tokens), device=tokens.device)
             index = torch.cat([of_first[:, None], n * tokens[:, 1:] + tokens[:, :-1]], dim=1)
-        x, last_x = self.layers[0](u, state.x, method, index)
+        x, last_x = self._through(0, u, state.x, method, index, goes_on)
         return x, LayerState(last_x, last_u)
 
     def _read(self, stream: Tensor) -> Tensor:
@@ -195,7 +232,9 @@ class LRNN(FromElsewhere, nn.Module):
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""
-        return self._initial(batch)[0]
+        if self.config.token_shift:
+            return self._initial(batch)[0]
+        return tuple(LayerState(layer.initial_state(batch), None) for layer in self.recurrences)
 
     def initial_logits(self) -> Tensor:
         """Logits on the empty word, shape (|Γ|,): the read-out of x₀, with a zero in place of the token's embedding."""
@@ -239,8 +278,11 @@ class LRNN(FromElsewhere, nn.Module):
     def stream(self, pieces: Iterable[np.ndarray], method: str = "auto") -> Iterator[np.ndarray]:
         """Output numbers along a word that arrives in pieces of tokens, in memory that its length does not change.
 
-        Raises `NotExact` where logits are not numbers, since no output can then be named.
+        Raises `NotExact` where logits are not numbers, since no output can then be named, and `UnsupportedFormat` for a
+        model that is not causal.
         """
+        if (reason := self.not_causal) is not None:
+            raise UnsupportedFormat(reason)
         state, read = self.initial_state(), 0
         size = self._chunk_length()
         with torch.no_grad():

@@ -54,6 +54,11 @@ class Network(Protocol):
         ...
 
     @property
+    def is_causal(self) -> bool:
+        """Whether an output depends on no later letter, so that words can be read in pieces."""
+        ...
+
+    @property
     def is_switched(self) -> bool:
         """Whether it has tables (`switched`)."""
         ...

@@ -95,6 +95,11 @@ class Wrapped(nn.Module):
         return self._like.dtype
 
     @property
+    def is_causal(self) -> bool:
+        """Believed of every module: judges go by what it gives after each prefix."""
+        return True
+
+    @property
     def entries_per_token(self) -> int:
         """What is known of it: its logits, and its largest weight as a guess of what lies within."""
         return max(len(self.outputs), *(max(weight.shape, default=1) for weight in self.module.parameters()), 1)

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep take place: one after the other in this process, or side by side on Ray."""
+"""Where the runs of a sweep take place: one after the other here, side by side in processes, or on Ray."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import socket
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
-from fsa2lrnn.training.seeds import Plan, run_seed
+from fsa2lrnn.training.seeds import Plan, run_in_a_process, run_seed
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
 
@@ -60,6 +61,28 @@ def serial(stop: Stop) -> Iterator[Run]:
             answer = Answer(_INTERRUPTED) if stop.asked else attempt(job)
             stop.asked |= answer.result is not None and answer.result["end"] == "interrupted"  # a run hears it first
             yield job, answer
+
+    yield run
+
+
+@contextmanager
+def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
+    """Runs side by side, each in a process of its own, in the order in which they end.
+
+    Args:
+        stop: once asked, runs save and end, and none is begun.
+        cpus: cores to use, None for all; a run takes `settings.threads`.
+    """
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        jobs = list(jobs)
+        threads = max(job.settings.threads for job in jobs)
+        with ThreadPoolExecutor(max(1, (cpus or os.cpu_count() or 1) // threads)) as pool:
+            waiting = {pool.submit(run_in_a_process, *job, lambda _: None, stop): job for job in jobs}
+            for future in as_completed(waiting):
+                found = future.result()
+                failed = found.get("failed")
+                yield waiting[future], Answer(None, failed) if failed else Answer(found)
 
     yield run
 

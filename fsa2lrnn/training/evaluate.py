@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import Words
+from fsa2lrnn.training.data import Batch, Words
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
@@ -118,15 +118,25 @@ def count(model: LRNN, words: Words, length: int, n_words: int, generator: torch
 
 @torch.no_grad()
 def _batch(model: LRNN, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
-    piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token))
-    walks, state = words.begin(size), model.initial_state(size)
+    piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token)) if model.is_causal else length
+    state = model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)
     last = right
-    for first in range(0, length, _DRAWN):
-        batch, walks = words.advance(walks, min(_DRAWN, length - first), generator)
-        for tokens, labels in zip(batch.tokens.split(piece, 1), batch.labels.split(piece, 1), strict=True):
+    for drawn in _drawn(words, length, size, _DRAWN if model.is_causal else length, generator):
+        for tokens, labels in zip(drawn.tokens.split(piece, 1), drawn.labels.split(piece, 1), strict=True):
             logits, state = model.advance(tokens, state)
             correct = (logits.argmax(-1) == labels) & ~logits.isnan().any(-1)
             right = right & (correct | (labels == UNCOUNTED)).all(1)
             last = correct[:, -1]
     return int(right.sum()), int(last.sum())
+
+
+def _drawn(words: Words, length: int, size: int, piece: int, generator: torch.Generator) -> Iterator[Batch]:
+    """Words drawn `_DRAWN` letters at once, and given out `piece` letters, a multiple of them or all, at once."""
+    walks, waiting = words.begin(size), list[Batch]()
+    for first in range(0, length, _DRAWN):
+        batch, walks = words.advance(walks, min(_DRAWN, length - first), generator)
+        waiting.append(batch)
+        if len(waiting) * _DRAWN >= piece or first + _DRAWN >= length:
+            yield Batch(*(torch.cat(parts, 1) for parts in zip(*waiting, strict=True)))
+            waiting.clear()

@@ -138,7 +138,7 @@ def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report)
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | Judged] = queue.SimpleQueue()
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:
-        futures = [pool.submit(_in_a_process, *job, plan, events.put, stop) for job in jobs]
+        futures = [pool.submit(run_in_a_process, *job, plan, events.put, stop) for job in jobs]
         while not all(future.done() for future in futures) or not events.empty():
             try:
                 report(events.get(timeout=_POLL_SECONDS))
@@ -150,7 +150,7 @@ def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report)
     return answers
 
 
-def _in_a_process(settings: Settings, folder: Path, plan: Plan, put: Report, stop: Stop) -> dict[str, Any]:
+def run_in_a_process(settings: Settings, folder: Path, plan: Plan, put: Report, stop: Stop) -> dict[str, Any]:
     """Train and judge one run in another process, pass on what it reports, return its result or {"failed": why}.
 
     Every run has a pool of its own: where a process dies, its pool ends all others.

@@ -14,6 +14,7 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
+from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.lrnn.layers.base import MAX_WIDTH
 from fsa2lrnn.reading import MAX_WHOLE, parse_json, shown
@@ -34,7 +35,7 @@ _TEXTS = (
     "task", "sampler", "layer", "normalisation", "connection", "init", "optimiser", "schedule", "dtype", "device",
     "precision",
 )  # fmt: skip
-_FLAGS = ("layer_norm", "token_shift", "compile")
+_FLAGS = ("token_shift", "compile")
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Settings:
         init: "random", or "compiled": exact weights from which training starts (`fsa2lrnn.training.initial`).
         noise: deviation of the Gaussian noise on compiled weights.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
+        learning_rate, weight_decay: of all parameters but those for which a layer asks for others
+            (`Layer.parameter_hints`).
+        beta2: what the average of squared gradients keeps a step.
         schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
         gradient_clip: the norm that gradients are scaled down to, None for no limit.
         batch, length, steps: words a step, letters a word, steps in all.
@@ -80,13 +84,14 @@ class Settings:
     p: float = 1.2
     normalisation: str = "released"
     connection: str = "residual"
-    layer_norm: bool = True
+    layer_norm: bool | str = True
     token_shift: bool = False
     init: str = "random"
     noise: float = 0.0
     optimiser: str = "adam"
     learning_rate: float = 1e-4
     weight_decay: float = 0.0
+    beta2: float = 0.999
     schedule: str = "constant"
     gradient_clip: float | None = None
     batch: int = 128
@@ -106,6 +111,8 @@ class Settings:
     def __post_init__(self) -> None:
         faults = [f"{name} = {self._shown(name)} must be text" for name in _TEXTS if not self._is(name, str)]
         faults += [f"{name} = {self._shown(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
+        if not isinstance(self.layer_norm, bool) and self.layer_norm != "readout":
+            faults.append(f'layer_norm = {self._shown("layer_norm")} must be true or false, or "readout"')
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
         known = {
@@ -154,6 +161,7 @@ class Settings:
         ranges: dict[str, tuple[Callable[[float], bool], str]] = {
             "p": (lambda x: x >= 1, "a number of at least 1"),
             "learning_rate": (lambda x: x > 0, "a number above 0"),
+            "beta2": (lambda x: 0 <= x < 1, "a number from 0 up to, not including, 1"),
             "weight_decay": (lambda x: x >= 0, "a number of at least 0"),
             "noise": (lambda x: x >= 0, "a number of at least 0"),
             "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
@@ -199,7 +207,7 @@ class Settings:
         return LRNNConfig(
             alphabet,
             outputs,
-            (layer,) * self.layers,
+            tuple(layer.at(i, self.layers) for i in range(self.layers)),
             embedding_dim=self.embedding_dim,
             readout_hidden=self.heads * self.block,
             normalisation=self.normalisation,
@@ -209,10 +217,10 @@ class Settings:
             token_shift=self.token_shift,
         )
 
-    def rate(self, step: int) -> float:
-        """The learning rate of the step from `step` to `step` + 1."""
+    def rate(self, step: int, hint: Hint = Hint()) -> float:  # noqa: B008 - frozen
+        """The learning rate of the step from `step` to `step` + 1, of parameters for which a layer gives a hint."""
         falling = (1 + math.cos(math.pi * step / self.steps)) / 2 if self.schedule == "cosine" else 1.0
-        return self.learning_rate * falling
+        return hint.rate_for(self.learning_rate) * falling
 
     def to_json(self) -> str:
         """A JSON text that `from_json` reads back."""

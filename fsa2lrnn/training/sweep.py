@@ -1,8 +1,8 @@
 """Many runs at once, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
 
-Runs go to Ray, on this machine or a cluster, or one after the other. Called again, a sweep goes on: finished runs are
-skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a line a run, `summary.json` means
-over seeds.
+Runs go to Ray, on this machine or a cluster, to processes of this machine, or one after the other. Called again, a
+sweep goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a
+line a run, `summary.json` means over seeds.
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
@@ -29,7 +29,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from fsa2lrnn.files import alone, write_atomically
-from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, serial
+from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, processes, serial
 from fsa2lrnn.training.grid import Sweep, Trial
 from fsa2lrnn.training.results import Line, parse_result
 from fsa2lrnn.training.train import Stop
@@ -40,7 +40,7 @@ _MEASURES = ("last_position", "whole_word")
 
 Record = dict[str, Any]
 Report = Callable[[str], None]
-Engine = Literal["ray", "serial"]
+Engine = Literal["ray", "processes", "serial"]
 
 
 class Swept(NamedTuple):
@@ -61,6 +61,11 @@ class Ledger:
         for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
             record = parse_result(Line, line, f"{path}, line {i}")
             self._records[record["folder"]] = record
+
+    @property
+    def records(self) -> list[Record]:
+        """All of them, in the order in which they were written."""
+        return list(self._records.values())
 
     def find(self, trial: Trial) -> Record | None:
         """The record of a trial that was judged as this one is to be."""
@@ -87,7 +92,7 @@ def sweep_in(
     """Run what a sweep asks for in a folder, and write its results and summary there.
 
     Args:
-        address, cpus: of Ray, as for `engines.on_ray`.
+        address, cpus: of Ray, as for `engines.on_ray`; cpus of processes too.
         retries: how often a run that fails is tried again.
         report: told of every run in a line.
 
@@ -97,7 +102,10 @@ def sweep_in(
     """
     folder.mkdir(parents=True, exist_ok=True)
     stop = Stop()
-    runs = serial(stop) if engine == "serial" else on_ray(stop, address, cpus)
+    if engine == "ray":
+        runs = on_ray(stop, address, cpus)
+    else:
+        runs = serial(stop) if engine == "serial" else processes(stop, cpus)
     with alone(folder, "sweep"), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
         records = run_sweep(sweep, folder, run, stop, retries, report)
     cells = summary(sweep, records)

@@ -28,6 +28,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.files import alone
+from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training import run_folder
@@ -121,6 +122,18 @@ def first_model(settings: Settings, words: Words) -> LRNN:
     return LRNN(settings.network(words.alphabet, words.outputs))
 
 
+def parameter_groups(model: LRNN, settings: Settings) -> tuple[list[Hint], list[dict[str, Any]]]:
+    """The parameters by what layers ask of the optimiser for them, the hint of each group, and the groups."""
+    hints, groups = model.parameter_hints(), dict[Hint, list[Tensor]]()
+    for name, weight in model.named_parameters():
+        groups.setdefault(hints.get(name, Hint()), []).append(weight)
+    decays = [settings.weight_decay if hint.decay is None else hint.decay for hint in groups]
+    described = [
+        {"params": weights, "weight_decay": decay} for weights, decay in zip(groups.values(), decays, strict=True)
+    ]
+    return list(groups), described
+
+
 class _Look(NamedTuple):
     """What is known of one step."""
 
@@ -141,9 +154,9 @@ class Run:
             model = first_model(settings, self.words)
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         self.forward = torch.compile(self.model) if settings.compile else self.model
-        self.optimiser = OPTIMISERS[settings.optimiser](
-            self.model.parameters(), lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-        )
+        self.hints, groups = parameter_groups(self.model, settings)
+        betas = (0.9, settings.beta2)
+        self.optimiser = OPTIMISERS[settings.optimiser](groups, settings.learning_rate, betas, fused=True)
         # Apart from each other, so that how often the network is tested does not change what it is trained on.
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
@@ -188,8 +201,8 @@ class Run:
         self.pending.append(torch.stack([loss, norm]))
         if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
             self.look(tokens)
-        for group in self.optimiser.param_groups:
-            group["lr"] = self.settings.rate(self.step)
+        for hint, group in zip(self.hints, self.optimiser.param_groups, strict=True):
+            group["lr"] = self.settings.rate(self.step, hint)
         self.optimiser.step()
         self.step += 1
         self.busy, self.busy_steps = self.busy + time.monotonic() - begun, self.busy_steps + 1
@@ -278,7 +291,7 @@ class Run:
     def _shapes(self) -> Shapes:
         """The shapes of `_tensors` once a step was done: the optimiser then has averages of each weight."""
         found = self._tensors()
-        for i, weight in enumerate(self.model.parameters()):
+        for i, weight in enumerate(weight for group in self.optimiser.param_groups for weight in group["params"]):
             found |= {f"optimiser.{i}.step": torch.zeros(())}
             found |= {f"optimiser.{i}.{name}": weight for name in ("exp_avg", "exp_avg_sq")}
         return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in found.items()}

@@ -49,6 +49,11 @@ def compare(
     document = comparison.compare(against, networks, **evaluated, letters=letters)
     document["judged"] = {}
     for name, network in networks.items():
+        if (reason := network.not_causal) is not None:  # no prefix has an output of its own
+            document["judged"][name] = {"refused": reason}
+            if not as_json:
+                console.facts(name, [("failing word", f"none looked for: {reason}")])
+            continue
         found = falsify(network, machine, Budget(seconds=seconds), LACKED)
         aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None
         document["judged"][name] = {**found.to_json(), "alignment": aligned}

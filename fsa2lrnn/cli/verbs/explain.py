@@ -13,7 +13,9 @@ from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, JsonOption, M
 
 def explain(
     source: Source,
-    family: Annotated[list[str] | None, typer.Option(metavar="NAME", help="only this family; repeatable")] = None,
+    family: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="only this family, or layer by name; repeatable")
+    ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
     max_block: MaxBlockOption = None,
     token_shift: TokenShiftOption = True,
@@ -24,7 +26,7 @@ def explain(
     alphabet: AlphabetOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say what is known of an automaton: its algebra, which LRNN families can represent it, what a network costs."""
+    """Say what is known of an automaton: its algebra, which families and layers can represent it, what it costs."""
     outputs.check_drawing(dot)
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)

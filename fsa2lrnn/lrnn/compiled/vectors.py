@@ -64,6 +64,14 @@ class Rows:
         """x + y; where one is a product, it may be added unrounded."""
         return self._builder.fadd(x, y, flags=("contract",))
 
+    def minus(self, x: Any, y: Any) -> Any:
+        """x − y, likewise."""
+        return self._builder.fsub(x, y, flags=("contract",))
+
+    def constant(self, value: float) -> Any:
+        """A vector of equal entries."""
+        return ir.Constant(self._vector, [value] * self.n)
+
     def repeat(self, x: Any, i: int) -> Any:
         """A vector whose entries are all x_i."""
         return self._pick(x, x, [i] * self.n)

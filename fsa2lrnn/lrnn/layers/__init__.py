@@ -1,7 +1,7 @@
 """The layers by name. A layer of your own is named by its place, "my_module:MyLayer".
 
 >>> sorted(LAYERS)
-['block', 'householder', 'index']
+['block', 'householder', 'index', 'liquid_s4', 'lru', 'rwkv4', 's4', 's4d', 's5', 'vanilla']
 """
 
 from __future__ import annotations
@@ -15,9 +15,27 @@ from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
+from fsa2lrnn.lrnn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer
+from fsa2lrnn.lrnn.layers.lru import LRUConfig, LRULayer
+from fsa2lrnn.lrnn.layers.rwkv4 import RWKV4Config, RWKV4Layer
+from fsa2lrnn.lrnn.layers.s4 import S4Config, S4Layer
+from fsa2lrnn.lrnn.layers.s4d import S4DConfig, S4DLayer
+from fsa2lrnn.lrnn.layers.s5 import S5Config, S5Layer
+from fsa2lrnn.lrnn.layers.vanilla import VanillaConfig, VanillaLayer
 from fsa2lrnn.reading import shown
 
-LAYERS: dict[str, type[Layer]] = {"block": BlockLayer, "householder": HouseholderLayer, "index": IndexLayer}
+LAYERS: dict[str, type[Layer]] = {
+    "block": BlockLayer,
+    "householder": HouseholderLayer,
+    "index": IndexLayer,
+    "s4": S4Layer,
+    "s4d": S4DLayer,
+    "liquid_s4": LiquidS4Layer,
+    "s5": S5Layer,
+    "lru": LRULayer,
+    "rwkv4": RWKV4Layer,
+    "vanilla": VanillaLayer,
+}
 OURS = frozenset(LAYERS.values())  # what judges model; a layer of a user's own is believed in what it declares
 
 
@@ -94,9 +112,23 @@ __all__ = [
     "HouseholderLayerConfig",
     "IndexLayer",
     "IndexLayerConfig",
+    "LRUConfig",
+    "LRULayer",
     "Layer",
     "LayerConfig",
+    "LiquidS4Config",
+    "LiquidS4Layer",
+    "RWKV4Config",
+    "RWKV4Layer",
+    "S4Config",
+    "S4DConfig",
+    "S4DLayer",
+    "S4Layer",
+    "S5Config",
+    "S5Layer",
     "Shape",
+    "VanillaConfig",
+    "VanillaLayer",
     "layer_in_file",
     "layer_named",
     "name_of",

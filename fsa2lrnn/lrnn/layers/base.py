@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
+from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.rounding import Rounded
 
 MAX_WIDTH = 1 << 16  # numbers in the state of a layer of blocks: a file of some bytes can ask for any
@@ -75,6 +76,10 @@ class LayerConfig:
         """Numbers that the widest part of a step materialises, its input left out: what memory is planned by."""
         return self.width
 
+    def at(self, place: int, depth: int) -> Self:
+        """That of the layer numbered `place` from 0 of `depth` such layers, where it makes a difference."""
+        return self
+
     def check_columns(self, columns: Columns) -> None:
         """Raises `UnsupportedFormat` for a column rule that the layer can't take."""
 
@@ -118,6 +123,7 @@ class Layer(nn.Module):
     holds_maps: ClassVar[bool] = False  # one-hot maps by letter can be written into it: `set_map`
     takes_index: ClassVar[bool] = False  # forward(…, index): the rows of u (N, d) are all inputs, index (B, T) which
     methods: ClassVar[tuple[str, ...]] = ("sequential",)  # of the scan, on any machine, beside "auto"
+    unproved: ClassVar[str | None] = None  # why judges say nothing of it; None: they go by what it declares
 
     @classmethod
     def build(cls, width_in: int, config: Any, columns: Columns) -> Self:
@@ -134,6 +140,11 @@ class Layer(nn.Module):
         """The read-out of a model whose last layer this is."""
         return Gate(width, hidden, n_outputs)
 
+    @property
+    def is_causal(self) -> bool:
+        """Whether no output depends on later letters; else words are read whole, from their start."""
+        return True
+
     def initial_state(self, batch: int) -> Tensor:
         """The state before the first letter, for each word of a batch: (B, …)."""
         raise NotImplementedError
@@ -142,10 +153,18 @@ class Layer(nn.Module):
         """What the layer gives out in a state, no input given: (B, …) -> (B, width)."""
         raise NotImplementedError
 
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """The outputs of `forward` alone, for who does not go on from the state after them."""
+        return (self(u, state, method) if index is None else self(u, state, method, index))[0]
+
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One step: (B, d), (B, …) -> (B, width), (B, …)."""
         y, after = self(u.unsqueeze(1), state, "sequential")
         return y[:, 0], after
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """What it asks of the optimiser, for parameters by name."""
+        return {}
 
     @property
     def block_sizes(self) -> tuple[int, ...]:

@@ -38,14 +38,8 @@ class Powers(Rows):
         self.format = _FORMATS[self._size]
         self._integers = ir.VectorType(ir.IntType(self.format.bits), self.n)
 
-    def minus(self, x: Any, y: Any) -> Any:
-        return self._builder.fsub(x, y, flags=("contract",))
-
     def over(self, x: Any, y: Any) -> Any:
         return self._builder.fdiv(x, y)
-
-    def constant(self, value: float) -> Any:
-        return ir.Constant(self._vector, [value] * self.n)
 
     def absolute(self, x: Any) -> Any:
         return self._real(self._builder.and_(self._bits(x), self._integer((1 << (self.format.bits - 1)) - 1)))

@@ -36,6 +36,18 @@ def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
         assert len(words["prefix"]) <= len("0-")
 
 
+def test_layers_are_known_by_name(capsys):
+    layers = explained(capsys, zoo.sum_mod(5))["layers"]
+    assert layers["s4"]["answer"] == layers["rwkv4"]["answer"] == "no"
+    assert layers["liquid_s4:polyb"]["answer"] == "no recurrence"
+    facts = explained(capsys, zoo.sum_mod(5), ["lru"])
+    assert (list(facts["layers"]), facts["families"]) == (["lru"], {})
+    explanation.main(zoo.sum_mod(5), ["s4d"], None, ANY, as_json=False)
+    out = capsys.readouterr().out
+    assert "layers by name" in out
+    assert "which layer can" not in out
+
+
 def test_certificates_are_written_and_accepted(capsys, tmp_path):
     explained(capsys, zoo.sum_mod(5), folder=tmp_path / "new" / "folder")
     files = sorted((tmp_path / "new" / "folder").glob("*.json"))

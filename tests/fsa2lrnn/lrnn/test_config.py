@@ -23,7 +23,7 @@ GOOD = {"alphabet": ("a", "b"), "outputs": (False, True), "layers": (LAYER,), "e
         ({"p": 0.5}, r"p = 0.5: a column norm needs a finite p of at least 1"),
         ({"p": float("inf")}, "p = inf"),
         ({"p": float("nan")}, "p = nan"),
-        ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, concat"),
+        ({"connection": "skip"}, "connection 'skip' is not known: one of chain, residual, full-residual, concat"),
         (
             {"connection": "residual", "layers": (BlockLayerConfig((3,), 4, 4), LAYER)},
             "layer 0 is 3 wide and the residual stream 16",

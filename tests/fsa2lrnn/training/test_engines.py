@@ -16,7 +16,7 @@ import torch
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import engines
-from fsa2lrnn.training.engines import Job, attempt, on_ray, serial
+from fsa2lrnn.training.engines import Job, attempt, on_ray, processes, serial
 from fsa2lrnn.training.run_folder import SETTINGS
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import Settings
@@ -162,3 +162,21 @@ def test_ray_is_asked_for(monkeypatch):
     message = r'a sweep on Ray needs ray, .*: pip install "fsa2lrnn\[sweep\]", or take --engine serial'
     with pytest.raises(MissingPackage, match=message), on_ray(Stop()):
         pass
+
+
+def test_processes_give_what_one_process_gives(tmp_path):
+    with serial(Stop()) as run:
+        wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}
+    with processes(Stop(), cpus=2) as run:
+        found = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "processes"))}
+    assert found.keys() == wanted.keys()
+    assert [without_places(found[i]) for i in (0, 2)] == [without_places(wanted[i]) for i in (0, 2)]
+    assert found[1].result is None
+    assert "there is nothing to learn" in (found[1].traceback or "")
+
+
+def test_processes_are_not_begun_after_a_stop(tmp_path):
+    stop = Stop()
+    stop.asked = True
+    with processes(stop, cpus=1) as run:
+        assert [answer.result["end"] for _, answer in run(jobs(tmp_path))] == ["interrupted"] * 3

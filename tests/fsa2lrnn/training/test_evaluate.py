@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.layers import LiquidS4Config, VanillaConfig
 from fsa2lrnn.training import evaluate as evaluation
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import Accuracy, count, evaluate, paper_protocol, wilson
@@ -128,3 +129,37 @@ def test_the_papers_protocol_takes_the_best_look():
     assert paper_protocol([*looks, {**looks[0], "accuracy": 1.0}], 1.0)["stopped"]
     assert not paper_protocol([{**looks[0], "accuracy": 1.0}], None)["stopped"]
     assert paper_protocol([], 1.0) == {"accuracy": None, "looks": 0}
+
+
+def test_layers_that_look_ahead_read_whole_words(monkeypatch):
+    machine = zoo.sum_mod(3)
+    layer = LiquidS4Config(4, d_state=4, kernel="polyb")
+    torch.manual_seed(0)
+    model = LRNN(LRNNConfig(machine.alphabet, (0, 1, 2), (layer,), embedding_dim=4, connection="full-residual"))
+    made = uniform(machine, model.outputs)
+    wanted = count(model, made, 30, 20, made.generator(0))
+    monkeypatch.setattr(evaluation, "_PIECE_ENTRIES", 1)
+    monkeypatch.setattr(evaluation, "_DRAWN", 7)
+    found = count(model, made, 30, 20, made.generator(0))
+    assert found.words == wanted.words == 20
+    batch, right = made.begin(20), 0
+    pieces, generator = [], made.generator(0)
+    for first in range(0, 30, 7):
+        drawn, batch = made.advance(batch, min(7, 30 - first), generator)
+        pieces.append(drawn)
+    tokens, labels = (torch.cat([getattr(piece, name) for piece in pieces], 1) for name in ("tokens", "labels"))
+    right = (model(tokens).argmax(-1) == labels)[:, -1].sum()
+    assert found.last == int(right)
+
+
+def test_a_recurrence_that_overflows_is_wrong_from_then_on():
+    machine = zoo.sum_mod(3)
+    torch.manual_seed(0)
+    config = LRNNConfig(machine.alphabet, (0, 1, 2), (VanillaConfig(4),), embedding_dim=4, layer_norm=True)
+    model = LRNN(config)
+    with torch.no_grad():
+        model.layers[0].A.copy_(2 * torch.eye(4))
+    short, long = evaluate(model, uniform(machine, model.outputs), 0, (5, 200), 50)
+    assert (short.words, long.words) == (50, 50)
+    assert short.last > 0
+    assert (long.last, long.whole) == (0, 0)

@@ -100,7 +100,7 @@ def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tm
 def test_no_seed_is_begun_after_a_stop(tmp_path):
     stop = Stop()
     stop.asked = True
-    answer = seeds._in_a_process(TINY, tmp_path / "seed-0", PLAN, lambda _: None, stop)
+    answer = seeds.run_in_a_process(TINY, tmp_path / "seed-0", PLAN, lambda _: None, stop)
     assert (answer["end"], answer["step"]) == ("interrupted", 0)
     assert not (tmp_path / "seed-0").exists()
 

@@ -387,3 +387,30 @@ def test_sums_are_learnt(tmp_path, task):
     assert outcome.end == "stop_at"
     assert outcome.records[-1]["word_accuracy"] == 1.0, json.dumps(outcome.records)
     assert outcome.step <= 400, time.monotonic() - begun
+
+
+def test_layers_get_the_rates_that_they_ask_for(tmp_path):
+    settings = replace(TINY, layer="s4d", connection="full-residual", block=2, heads=2, weight_decay=0.1, steps=4)
+    run = training.Run(settings, tmp_path / "whole", True)
+    run.update()
+    found = {
+        name: (group["lr"], group["weight_decay"])
+        for group in run.optimiser.param_groups
+        for name, weight in run.model.named_parameters()
+        if any(weight is own for own in group["params"])
+    }
+    assert found.keys() == dict(run.model.named_parameters()).keys()
+    assert found["layers.0.A_real"] == found["layers.1.inv_dt"] == (1e-3, 0.0)
+    assert found["layers.0.C"] == found["readout.weight"] == (1e-2, 0.1)
+
+
+def test_a_run_with_groups_goes_on_where_it_was_cut_short(tmp_path):
+    settings = replace(TINY, layer="lru", connection="full-residual", options={"states": 4}, steps=6, evaluate_every=2)
+    whole = train(settings, tmp_path / "whole")
+    run = training.Run(settings, tmp_path / "cut", True)
+    for _ in range(3):
+        run.update()
+    run.save()
+    resumed = train(settings, tmp_path / "cut")
+    assert resumed.step == whole.step == 6
+    assert equal(resumed.model.state_dict(), whole.model.state_dict())

@@ -1,6 +1,7 @@
 """`train`: options become settings; what a run prints is in test_training."""
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -37,3 +38,26 @@ def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, mes
     assert (code, out) == (2, "")
     assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+LAYERS = {"s4": "d_state=4", "liquid_s4": "kernel=polyb", "s5": "ssm_size=4", "rwkv4": "seed=1"}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_layers_of_others_go_through_every_verb(call, layer):
+    options = ("--set", "connection=full-residual", "--set", f"layer={layer}", "--set", LAYERS[layer], "--steps", "2")
+    task = "task:sum_mod(2)"
+    code, _, err = call(
+        "train", task, "--out", "r", "--preset", "quick", *FEW, *options, "--lengths", "6", "--words", "9"
+    )
+    assert code == 0, err
+    (model,) = Path("r").glob("**/model.safetensors")
+    code, out, _ = call("compare", str(model), "--against", task, "--lengths", "6", "--words", "9", "--seconds", "1")
+    assert code == 0
+    assert ("none looked for: layers.0 is of kind liquid_s4 and not causal" in out) == (layer == "liquid_s4")
+    code, _, err = call("falsify", str(model), task, "--seconds", "1")
+    assert code == 2 if layer == "liquid_s4" else code in (0, 1)
+    for verb in (["extract"], ["certify"], ["verify"]):
+        code, _, err = call(*verb, str(model), *([] if verb == ["extract"] else [task]))
+        assert code == 2
+        assert f"layers.0 is of kind {layer}" in err.replace("\n", " ")

@@ -162,5 +162,5 @@ def test_every_gate_is_declared(kind):
     """A gate that a layer keeps to itself is forgotten by whoever asks, as Householder's third once was."""
     if kind.Config.reads_letters:
         pytest.skip("no gates")
-    layer = kind.build(3, kind.Config.of_shape(Shape(2, 2), {}), Columns("clip", 1.2))
+    layer = kind.build(4, kind.Config.of_shape(Shape(2, 2), {}), Columns("clip", 1.2))
     assert {id(gate) for _, gate in layer.gates} == {id(m) for m in layer.modules() if isinstance(m, Gate)}

@@ -1,0 +1,152 @@
+"""The layers of others on the CPU, ours and in plain torch: `python -m experiments.benchmarks.layers`.
+
+A step is the forward and the backward pass of one layer with all its gates on a batch of inputs, or, in rows without a
+layer's name, of the recurrence alone. Ours and the plain one (`plain_layers`) take turns in one process; medians, and
+ratios.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+from torch import Tensor
+
+from experiments import results_io, script
+from experiments.benchmarks import plain_layers
+from experiments.benchmarks.scans import interleaved
+from fsa2lrnn.lrnn.layers import LAYERS, Layer
+from fsa2lrnn.lrnn.ssm.diagonal import scan_diagonal
+from fsa2lrnn.lrnn.ssm.wkv import NOTHING, wkv
+from fsa2lrnn.training.train import use_threads
+
+WIDTH, STATES = 64, 64
+SHAPES = [(128, 40), (16, 500), (8, 4096)]  # words, letters
+OPTIONS: dict[str, dict[str, Any]] = {
+    "s4": {"d_state": STATES},
+    "s4d": {"d_state": STATES},
+    "liquid_s4": {"d_state": STATES},
+    "s5": {"ssm_size": STATES},
+    "lru": {"states": STATES},
+    "rwkv4": {},
+    "vanilla": {},
+}
+SCANS = ("wkv", "diagonal scan")
+TURNS, FEW_TURNS = 9, 3
+_LONG = 1 << 16  # inputs from which a few turns must do
+_TOO_LARGE = ("liquid_s4", 4096)  # the plain one would keep 7 GiB of states
+
+COMMAND = "python -m experiments.benchmarks.layers"
+
+
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="these rows alone, written nowhere", show_default=False)
+    ] = None,
+    threads: Annotated[int, typer.Option(help="of torch and of the kernels")] = 1,
+    lengths: Annotated[list[int] | None, typer.Option(help="of the words, from 40, 500 and 4096")] = None,
+) -> None:
+    """Measure, write results/bench_layers.json, print the table."""
+    wanted = [
+        (name, *shape)
+        for name in names or [*OPTIONS, *SCANS]
+        for shape in SHAPES
+        if shape[1] in (lengths or [length for _, length in SHAPES]) and (name, shape[1]) != _TOO_LARGE
+    ]
+    if unknown := [name for name, *_ in wanted if name not in (*OPTIONS, *SCANS)]:
+        raise typer.BadParameter(f"no row {unknown[0]!r}: there are {', '.join((*OPTIONS, *SCANS))}")
+    with use_threads(threads):
+        rows = [measure(*case) for case in track(wanted, description="layers", transient=True)]
+    console = Console()
+    console.print(_table(rows), f"float32, width {WIDTH}, {STATES} states, {threads} thread(s)")
+    if not names and not lengths:
+        path = results_io.write("bench_layers", {"threads": threads, "rows": rows}, COMMAND)
+        console.print(f"written to {path.name}")
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    table = Table("layer", "words", "letters", "ours ms", "plain ms", "plain / ours")
+    for row in rows:
+        table.add_row(
+            *(f"{row[name]:,}" if name != "layer" else row[name] for name in ("layer", "words", "letters")),
+            *(f"{row['milliseconds'][name]:.2f}" for name in ("ours", "plain")),
+            f"{row['plain_over_ours']:.1f}",
+        )
+    return table
+
+
+def measure(name: str, batch: int, length: int) -> dict[str, Any]:
+    """Median milliseconds of a step of ours and of the plain one, and how many times ours the other takes."""
+    steps = scan_steps(name, batch, length) if name in SCANS else layer_steps(name, batch, length)
+    milliseconds = interleaved(steps, TURNS if batch * length < _LONG // 8 else FEW_TURNS)
+    return {
+        "layer": name,
+        "words": batch,
+        "letters": length,
+        "milliseconds": milliseconds,
+        "plain_over_ours": milliseconds["plain"] / milliseconds["ours"],
+    }
+
+
+def new_layer(name: str, width: int = WIDTH) -> Layer:
+    """A layer by name, its weights drawn."""
+    kind = LAYERS[name]
+    config: Any = kind.Config
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return kind.build(width, config(width=width, **OPTIONS[name]), None)  # type: ignore[arg-type]
+
+
+def layer_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], None]]:
+    """Forward and backward of a layer, ours and the plain one, with the same weights."""
+    layer, generator = new_layer(name), torch.Generator().manual_seed(1)
+    u = torch.randn(batch, length, WIDTH, generator=generator).requires_grad_()
+    dy = torch.randn(batch, length, WIDTH, generator=generator)
+    weights = [u, *layer.parameters()]
+    forwards = {
+        "ours": lambda: layer.outputs(u, layer.initial_state(batch)),
+        "plain": partial(plain_layers.FORWARDS[name], layer, u),
+    }
+    return {which: partial(step, forward, weights, dy) for which, forward in forwards.items()}
+
+
+def scan_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], None]]:
+    """Forward and backward of a recurrence alone."""
+    generator = torch.Generator().manual_seed(1)
+
+    def normal(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator)
+
+    dy = normal(batch, length, WIDTH)
+    if name == "wkv":
+        state = torch.zeros(batch, 3, WIDTH)
+        state[:, 2] = NOTHING
+        given = [-normal(WIDTH).exp(), normal(WIDTH), normal(batch, length, WIDTH), normal(batch, length, WIDTH)]
+        w, u, k, v = given
+        ours: Callable[[], Tensor] = lambda: wkv(w, u, k, v, state)[0]  # noqa: E731
+        plain: Callable[[], Tensor] = partial(plain_layers.wkv, *given, state)
+    else:
+        rates = 0.99 * torch.polar(torch.ones(WIDTH // 2), normal(WIDTH // 2))
+        given = [torch.cat([rates.real, rates.imag]), normal(batch, length, WIDTH)]
+        ours = partial(scan_diagonal, *given, torch.zeros(batch, WIDTH))
+        plain = partial(plain_layers.diagonal, *given)
+    for tensor in given:
+        tensor.requires_grad_()
+    return {which: partial(step, run, given, dy) for which, run in (("ours", ours), ("plain", plain))}
+
+
+def step(forward: Callable[[], Tensor], weights: Sequence[Tensor], dy: Tensor) -> None:
+    """One step, its gradients forgotten."""
+    for weight in weights:
+        weight.grad = None
+    forward().backward(dy)
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,91 @@
+"""Table 2, whole: `python -m experiments.studies.table2 FOLDER`, days of one core; called again, it goes on.
+
+Each cell first tries its rates with one seed; the seeds that follow take the better one (`cells.choice`). All first
+seeds come before all others, the paper's columns before the rest, so that the table fills evenly. Our column is what
+results/training.json holds of the same protocol, and the seeds that it lacks.
+
+Runs go side by side into processes of this machine, or to Ray. After every cell results/table2.json and
+results/table2.svg are written anew, with what has ended so far; `--collect` writes them and runs nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from experiments import results_io, script
+from experiments.studies.table2 import cells, columns, show
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.sweep import RESULTS, Engine, Ledger, sweep_in
+
+COMMAND = "python -m experiments.studies.table2 FOLDER"
+
+
+def main(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="of the runs")] = Path("runs/table2"),
+    column: Annotated[list[str] | None, typer.Option(metavar="NAME", help="these alone; repeatable")] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="these alone; repeatable")] = None,
+    engine: Annotated[Engine, typer.Option(help="side by side in processes or on Ray, or one after the other")] = (
+        "processes"
+    ),
+    address: Annotated[str | None, typer.Option(help="of a Ray cluster")] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine, by default all")] = None,
+    collect: Annotated[bool, typer.Option("--collect", help="run nothing, write what has ended")] = False,
+) -> None:
+    """Run what has not ended yet, write results/table2.json and its figure, print the table."""
+    names, tasks = column or list(columns.COLUMNS), task or list(columns.TASKS)
+    _check(names, columns.COLUMNS, "column")
+    _check(tasks, columns.TASKS, "task")
+    console = Console(stderr=True)
+    if not collect:
+        for sweep in _sweeps(folder, names, tasks):
+            swept = sweep_in(folder, sweep, engine, address, cpus, report=console.print)
+            write(folder)
+            if swept.interrupted:
+                raise typer.Exit(130)
+    Console(width=220).print(show.table(write(folder)), markup=False)
+
+
+def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
+    if unknown := [name for name in given if name not in known]:
+        raise UnsupportedFormat(f"{kind} {unknown[0]!r} is none of {', '.join(known)}")
+
+
+def _sweeps(folder: Path, names: list[str], tasks: list[str]) -> Iterator[Sweep]:
+    """What to run, one after the other; the rate of a cell is chosen when its turn comes."""
+    found = sorted(product(tasks, names), key=lambda cell: columns.COLUMNS[cell[1]].paper is None)
+    for is_in_paper, rate in product((True, False), columns.RATES):
+        for task, name in found:
+            if (columns.COLUMNS[name].paper is not None) == is_in_paper and rate in columns.rates_of(name):
+                yield from _missing(folder, task, name, rate, (columns.FIRST_SEED,))
+    for task, name in found:
+        if (rate := cells.choice(_records(folder), task, name)) is not None:
+            yield from _missing(folder, task, name, rate, range(columns.COLUMNS[name].seeds))
+
+
+def _missing(folder: Path, task: str, name: str, rate: str, seeds: Iterable[int]) -> Iterator[Sweep]:
+    records = _records(folder)
+    if left := tuple(seed for seed in seeds if cells.find(records, task, name, rate, seed) is None):
+        yield columns.sweep(task, name, (rate,), left)
+
+
+def _records(folder: Path) -> list[cells.Record]:
+    return [*Ledger(folder / RESULTS).records, *cells.trained_before(results_io.read("training")["results"])]
+
+
+def write(folder: Path) -> dict[str, Any]:
+    """The document of what has ended in a folder, written among the results."""
+    document = cells.document(_records(folder))
+    results_io.write("table2", document, COMMAND)
+    show.figure(document, results_io.RESULTS / "table2.svg")
+    return document
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,101 @@
+"""What a model that always gives the same answer scores in Table 2: exactly, from the machine and the protocol.
+
+The paper's number is a mean over trials of the best of 40 looks, each at the last output of 128 fresh words. The best
+of many looks lies above what each look is expected to show, so that a constant answer scores more than it is worth.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.training.data import make_sampler, words
+
+LOOKS, WORDS, TRIALS = 40, 128, 5
+
+
+@dataclass(frozen=True)
+class Level:
+    """What the best constant answer scores.
+
+    Attributes:
+        answer: that answer.
+        share: how often it is right at the last output.
+        best_of_looks: the expected best of the looks of a trial, and `deviation` its standard deviation.
+        interval: between which the mean over trials lies in 95 % of all tables.
+    """
+
+    answer: Any
+    share: float
+    best_of_looks: float
+    deviation: float
+    interval: tuple[float, float]
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON holds it."""
+        return asdict(self)
+
+
+def level(task: str, length: int) -> Level:
+    """Of words as the released code draws them for a task, about `length` letters long."""
+    shares = output_shares(task, length)
+    answer = max(shares, key=shares.__getitem__)
+    best = best_of_looks(shares[answer])
+    scores = np.arange(WORDS + 1) / WORDS
+    mean = float(best @ scores)
+    deviation = math.sqrt(float(best @ (scores - mean) ** 2))
+    return Level(answer, shares[answer], mean, deviation, mean_interval(best))
+
+
+def output_shares(task: str, length: int) -> dict[Any, float]:
+    """How often each output is the last of a word: the machine's states are a Markov chain."""
+    machine = MooreMachine.from_source(task)
+    drawn = words(machine, make_sampler("task", machine, task))
+    n, period, fitted = machine.n_states, len(drawn.scored), drawn.fit(length)
+    next_state = drawn.next_state.numpy().reshape(period, drawn.n_draws, n)
+    steps = np.zeros((period, n, n))  # from column to row
+    for phase in range(period):
+        for targets in next_state[phase]:
+            steps[phase, targets, np.arange(n)] += 1 / drawn.n_draws
+    states = np.eye(n)[drawn.start]
+    for k in range(fitted):
+        states = steps[k % period] @ states
+    shares = dict.fromkeys(drawn.outputs, 0.0)
+    for label, share in zip(drawn.labels[(fitted - 1) % period].tolist(), states, strict=True):
+        if share:
+            shares[drawn.outputs[label]] += float(share)
+    return shares
+
+
+def best_of_looks(share: float, looks: int = LOOKS, n_words: int = WORDS) -> np.ndarray:
+    """The distribution of the most words that are right in one of the looks, where each is with this share: (n + 1,).
+
+    >>> best = best_of_looks(0.5, looks=2, n_words=1)
+    >>> best.tolist()
+    [0.25, 0.75]
+    """
+    k = np.arange(n_words + 1)
+    chooses = np.array([math.comb(n_words, int(i)) for i in k], dtype=float)
+    cumulated = np.minimum(np.cumsum(chooses * share**k * (1 - share) ** (n_words - k)), 1)
+    cumulated[-1] = 1
+    return np.diff(cumulated**looks, prepend=0)
+
+
+def mean_interval(best: np.ndarray, trials: int = TRIALS, coverage: float = 0.95) -> tuple[float, float]:
+    """Between which the mean of so many trials lies, with equal chances below and above.
+
+    >>> mean_interval(np.array([0.0, 1.0]))
+    (1.0, 1.0)
+    """
+    total = np.ones(1)
+    for _ in range(trials):
+        total = np.convolve(total, best)
+    below = np.cumsum(total)
+    tail = (1 - coverage) / 2
+    low, high = (int(np.searchsorted(below, q - 1e-12)) for q in (tail, 1 - tail))
+    scale = trials * (len(best) - 1)
+    return low / scale, high / scale

@@ -1,0 +1,91 @@
+"""Table 2 as text and as a figure, from its document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from experiments.tables import markdown
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.training.compare import matplotlib
+
+UNFINISHED = "unfinished"
+
+
+def table(document: Mapping[str, Any]) -> str:
+    """A row a task and column: the paper's number, the best look, chance, and the last checkpoint at each length."""
+    rows = []
+    for cell in document["cells"]:
+        chance, column = document["chance"][cell["task"]], document["columns"][cell["column"]]
+        low, high = chance["interval"]
+        rows.append(
+            [
+                cell["task"].removeprefix("task:"),
+                column["title"],
+                "" if cell["paper"] is None else f"{cell['paper']:.2f}",
+                _number(cell.get("best_look")),
+                f"{chance['best_of_looks']:.3f} ({low:.3f}–{high:.3f})",
+                *(_lengths(cell, i) for i in range(len(document["lengths"]))),
+                _rate(cell),
+                _seeds(cell, column),
+            ]
+        )
+    heads = ["task", "layer", "paper", "best of 40 looks", "a constant answer, same protocol"]
+    heads += [f"last checkpoint at {length}" for length in document["lengths"]]
+    return markdown([*heads, "rate", "seeds"], rows)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def _lengths(cell: Mapping[str, Any], i: int) -> str:
+    if "last" not in cell:
+        return ""
+    line = cell["last"][i]
+    return f"{line['mean']:.3f} ({line['least']:.3f}–{line['most']:.3f})"
+
+
+def _seeds(cell: Mapping[str, Any], column: Mapping[str, Any]) -> str:
+    diverged = sum(seed["end"] == "diverged" for seed in cell["seeds"])
+    parts = [f"{len(cell['seeds'])} of {column['seeds']}"]
+    parts += [f"{diverged} diverged, not in the means"] if diverged else []
+    return ", ".join(parts if cell["is_finished"] else [*parts, UNFINISHED])
+
+
+def _rate(cell: Mapping[str, Any]) -> str:
+    if not cell["seeds"]:
+        return ""
+    return f"{cell['rate']}, {cell['seeds'][0]['learning_rate']:g}"
+
+
+def figure(document: Mapping[str, Any], path: Path) -> None:
+    """Accuracy of the last checkpoint by length, all layers, a panel a task; the constant answer dashed. An SVG file.
+
+    Raises `MissingPackage` without matplotlib.
+    """
+    mpl = matplotlib()
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "table2"}):  # the same numbers make the same file
+        drawn = Figure(figsize=(4 * len(document["chance"]), 3.6), layout="constrained")
+        axes = drawn.subplots(1, len(document["chance"]), sharey=True, squeeze=False)[0]
+        handles: dict[str, Any] = {}
+        for axis, (task, chance) in zip(axes, document["chance"].items(), strict=True):
+            for i, (name, column) in enumerate(document["columns"].items()):
+                cell = next(c for c in document["cells"] if (c["task"], c["column"]) == (task, name))
+                if "last" in cell:
+                    lengths, means = ([line[key] for line in cell["last"]] for key in ("length", "mean"))
+                    (handles[column["title"]],) = axis.plot(lengths, means, marker="o", markersize=3, color=f"C{i}")
+            axis.axhline(chance["share"], color="black", linestyle="--", linewidth=0.8)
+            axis.set(title=task.removeprefix("task:"), xscale="log", xlabel="letters", ylim=(0, 1.02))
+            axis.set_xticks(document["lengths"], [str(length) for length in document["lengths"]])
+            axis.minorticks_off()
+        axes[0].set_ylabel("last output right")
+        if handles:
+            drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize="small")
+        buffer = BytesIO()
+        drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    write_atomically(path, buffer.getvalue())

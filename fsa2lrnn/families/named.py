@@ -1,0 +1,135 @@
+"""What theory says of the layers that have names: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, and the paper's.
+
+Each is a special case of a family, so that what the family can't represent, the layer can't. The reverse does not hold
+where the layer is narrower: S4's eigenvalues lie within the unit circle, and a cycle of states needs some on it. So
+"yes" is said of a layer only where it is the whole family.
+
+One layer over letters is meant, and representation as in docs/theory.md §4: one vector a state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.families import Impossibility, Unknown, Verdict, represent
+from fsa2lrnn.families.closure import obstruction
+from fsa2lrnn.families.identities import FORCED
+
+NO, YES, NOT_EXCLUDED, NO_RECURRENCE = "no", "yes", "not excluded", "no recurrence"
+_LETTERS_TRIED = 8
+
+
+@dataclass(frozen=True)
+class Named:
+    """A layer by name.
+
+    Attributes:
+        family: what it is a special case of (`FAMILIES`); None for what is no recurrence.
+        is_all: whether it is the whole family, so that the family's "yes" is the layer's.
+        is_shifted: whether it reads each letter together with the one before it.
+        what: in words.
+    """
+
+    family: str | None
+    what: str
+    is_all: bool = False
+    is_shifted: bool = False
+
+
+NAMED: dict[str, Named] = {
+    "s4": Named("lti", "input-independent (Proposition 1), stable"),
+    "s4d": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal, stable"),
+    "s5": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal"),
+    "lru": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal, |λ| < 1"),
+    "rwkv4": Named(
+        "lti-diagonalisable", "input-independent, diagonal, decays in (0, 1), with a token shift", is_shifted=True
+    ),
+    "liquid_s4": Named("liquid-s4", "A + diag(Bu), as its paper says (T6)"),
+    "liquid_s4:polyb": Named(None, "released code: not that recurrence, and not causal"),
+    "liquid_s4:kb": Named(None, "released code: not that recurrence, and not causal"),
+    "vanilla": Named("lti", "one matrix for all letters", is_all=True),
+    "vanilla:diagonal": Named("lti-diagonalisable", "one real diagonal for all letters"),
+    "block": Named("block(8)", "the paper's layer: input-dependent blocks of size 8", is_all=True),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """What theory says of a layer and a machine.
+
+    Attributes:
+        name: of the layer (`NAMED`).
+        answer: `NO`, `YES`, `NOT_EXCLUDED` or `NO_RECURRENCE`.
+        why: in a line.
+        verdict: that of the family, certificate and all; None where there is none.
+    """
+
+    name: str
+    answer: str
+    why: str
+    verdict: Verdict | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object; the certificate stands with the family."""
+        named = NAMED[self.name]
+        return {"is": named.what, "family": named.family, "answer": self.answer, "why": self.why}
+
+
+def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Said:
+    """What theory says of the layer of that name; `verdict` is that of its family, where it is known already.
+
+    Raises:
+        UnsupportedFormat: for a name that is not known.
+        BudgetExceeded: as `represent`.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why
+    ('no', "the family lti-diagonalisable can't, even where every other letter is 0")
+    """
+    if name not in NAMED:
+        raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(NAMED)}")
+    named = NAMED[name]
+    if named.family is None:
+        return Said(name, NO_RECURRENCE, "outputs depend on later letters: no theorem about recurrences applies")
+    if named.is_shifted:
+        return _shifted(machine, name, named.family)
+    verdict = represent(machine, named.family, short_words=False) if verdict is None else verdict
+    if isinstance(verdict, Impossibility):
+        return Said(name, NO, f"no layer of the family {named.family} can", verdict)
+    if named.is_all and not isinstance(verdict, Unknown):
+        return Said(name, YES, f"it is all of the family {named.family}, which can", verdict)
+    known = "its family is not decided" if isinstance(verdict, Unknown) else f"the family {named.family} can"
+    return Said(name, NOT_EXCLUDED, f"{known}; the layer is narrower" if not named.is_all else known, verdict)
+
+
+def _shifted(machine: MooreMachine, name: str, family: str) -> Said:
+    """Of a layer whose input is a letter with the one before it, so that its vectors are of a state and a last letter.
+
+    Where every other letter is c, what two steps add depends on the letter between alone, and the linear part is the
+    square of one step's: the family would give a vector to each state that is reached by c (T3 asks for no start).
+    """
+    minimal = minimise(machine)
+    for c in range(min(len(minimal.alphabet), _LETTERS_TRIED)):
+        delta = every_other(minimal.delta, c)
+        if obstruction(FORCED[family], delta).merged()[1] < delta.shape[1]:
+            why = f"the family {family} can't, even where every other letter is {minimal.alphabet[c]!r}"
+            return Said(name, NO, why)
+    return Said(
+        name, NOT_EXCLUDED, f"the family {family} can, where every other letter is the same; the layer is narrower"
+    )
+
+
+def every_other(delta: np.ndarray, c: int) -> np.ndarray:
+    """A letter and then the letter number c, on the states that c leads to, numbered in order: (|Σ|, n) -> (|Σ|, m).
+
+    >>> every_other(np.array([[0, 0, 0], [1, 2, 2]]), 1).tolist()
+    [[0, 0], [1, 1]]
+    """
+    reached, numbers = np.unique(delta[c], return_inverse=True)
+    return numbers[delta[:, reached]]

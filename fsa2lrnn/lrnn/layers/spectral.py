@@ -1,0 +1,82 @@
+"""What S5 and LRU share: one diagonal complex recurrence between two matrices, then gates."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from fsa2lrnn.lrnn.layers.base import Layer
+from fsa2lrnn.lrnn.layers.channels import COMPLEX, check_stream
+from fsa2lrnn.lrnn.ssm.diagonal import METHODS, scan_diagonal, times
+from fsa2lrnn.lrnn.ssm.mixing import Mixing
+from fsa2lrnn.lrnn.ssm.transition import planes
+
+
+class SpectralLayer(Layer):
+    """x_k = λ ⊙ x_{k−1} + B u_k, y_k = Re C x_k + D ⊙ u_k, then `mixing`. Subclasses say what λ, B and C are.
+
+    Complex numbers are planes, real parts beside imaginary parts, so that all products are real ones. The state is
+    (B, 2P).
+    """
+
+    takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = COMPLEX
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    D: Tensor
+
+    def __init__(self, width_in: int, config: Any, states: int) -> None:
+        super().__init__()
+        check_stream(width_in, config.width, type(self).__name__)
+        self.config, self.states = config, states
+        self.mixing = Mixing(config.width, config.mixing, "tanh")
+
+    @classmethod
+    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+        """A linear map, as the released models have it; no hidden units."""
+        return nn.Linear(width, n_outputs)
+
+    @property
+    def family(self) -> str | None:
+        """Input-independent, diagonal."""
+        return "lti-diagonalisable"
+
+    def discretised(self) -> tuple[Tensor, Tensor, Tensor]:
+        """λ (P,), B (P, H) and C (H, P), in double precision."""
+        raise NotImplementedError
+
+    def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The same for planes, in the type of the layer: λ (2P,), B (2P, H), C (H, 2P)."""
+        rates, B, C = self.discretised()
+        parts = planes(rates), torch.cat([B.real, B.imag]), torch.cat([C.real, -C.imag], -1)
+        return tuple(part.to(self.D.dtype) for part in parts)  # pyright: ignore[reportReturnType]
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Zero: (B, 2P)."""
+        return self.D.new_zeros(batch, 2 * self.states)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs and the last state: u (B, T, H), state (B, 2P) -> (B, T, H), (B, 2P).
+
+        `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) are all inputs there are.
+        """
+        rates, B, C = self.matrices()
+        v, skip = linear(u, B), self.D * u
+        if index is not None:
+            v, skip = embedding(index, v), embedding(index, skip)
+        x = scan_diagonal(rates, v, state, method)
+        return self.mixing(linear(x, C) + skip), x[:, -1] if x.shape[1] else state
+
+    def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One letter: (B, H), (B, 2P) -> (B, H), (B, 2P)."""
+        rates, B, C = self.matrices()
+        state = times(rates, state) + linear(u, B)
+        return self.mixing(linear(state, C) + self.D * u), state
+
+    def emit(self, state: Tensor) -> Tensor:
+        """mixing(Re C x): (B, 2P) -> (B, H)."""
+        return self.mixing(linear(state, self.matrices()[2]))

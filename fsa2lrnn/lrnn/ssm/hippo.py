@@ -1,0 +1,90 @@
+"""Where state-space layers start: HiPPO-LegS (Gu et al. 2020) and the diagonal systems that stand for it (S4D).
+
+A system of N real states is kept in a basis in which all comes in conjugate pairs, of which the N/2 with negative
+imaginary parts are stored. A sum over all N states is twice the real part of the sum over the stored half.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+Real, Complex = NDArray[np.floating[Any]], NDArray[np.complexfloating[Any, Any]]
+
+LARGEST_INPUT = 2.0  # |Im B| to which the released S4 cuts B of LegS
+
+
+class Start(NamedTuple):
+    """The stored half of A = diag(poles) − P P*, and B: n = N/2 entries each. P is None where A is diagonal."""
+
+    poles: Complex
+    B: Complex
+    P: Complex | None = None
+
+
+def legs(N: int) -> tuple[Real, Real, Real]:
+    """A (N, N), B (N,) and P (N,) of LegS: A + P Pᵀ is −½ I plus a skew-symmetric matrix.
+
+    >>> A, B, P = legs(2)
+    >>> (A + np.outer(P, P)).round(3).tolist()
+    [[-0.5, 0.866], [-0.866, -0.5]]
+    """
+    B = np.sqrt(2 * np.arange(N) + 1.0)
+    A = -np.tril(np.outer(B, B), -1) - np.diag(np.arange(N) + 1.0)
+    return A, B, B / np.sqrt(2)
+
+
+def basis(N: int) -> tuple[Complex, Complex]:
+    """Poles (N,) and orthonormal eigenvectors (N, N) of LegS's normal part A + P Pᵀ, most negative frequency first.
+
+    The eigenvectors' phases are the linear algebra library's.
+    """
+    A, _, P = legs(N)
+    normal = A + np.outer(P, P)
+    frequencies, vectors = np.linalg.eigh(-1j * (normal - normal.T) / 2)  # ascending
+    return np.mean(np.diag(normal)) + 1j * frequencies, vectors
+
+
+def normal_plus_low_rank(N: int, clipped: bool = True) -> Start:
+    """LegS as a diagonal matrix minus P P*. With `clipped`, Im B is cut to ±2, as the released S4 does: then A and B
+    together are LegS no longer.
+    """
+    n = _half(N)
+    poles, V = (x[..., :n] for x in basis(N))
+    _, B, P = legs(N)
+    inputs = V.conj().T @ B
+    if clipped:
+        inputs = inputs.real + 1j * inputs.imag.clip(-LARGEST_INPUT, LARGEST_INPUT)
+    return Start(poles, inputs, V.conj().T @ P)
+
+
+def diagonal_lin(N: int) -> Start:
+    """S4D-Lin: frequencies 0, π, 2π, …, B = 1."""
+    n = _half(N)
+    return Start(-0.5 - 1j * np.pi * np.arange(n), np.ones(n, np.complex128))
+
+
+def diagonal_inv(N: int) -> Start:
+    """S4D-Inv: frequencies (N/π)(N/(2k + 1) − 1), B = 1."""
+    n = _half(N)
+    return Start(-0.5 - 1j * N / np.pi * (N / (2 * np.arange(n) + 1) - 1), np.ones(n, np.complex128))
+
+
+def diagonal_legs(N: int) -> Start:
+    """S4D-LegS: LegS without its rank-one part."""
+    return normal_plus_low_rank(N)._replace(P=None)
+
+
+def _half(N: int) -> int:
+    check_even(N, "d_state")
+    return N // 2
+
+
+def check_even(N: int, name: str) -> None:
+    """Raises `UnsupportedFormat` unless N is even and positive."""
+    if N < 2 or N % 2:
+        raise UnsupportedFormat(f"{name} = {N}: states come in conjugate pairs, give an even number of at least 2")

@@ -1,0 +1,58 @@
+"""The script goes on where it stopped, and writes what has ended."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from experiments import results_io
+from experiments.studies.table2 import __main__ as script
+from experiments.studies.table2 import cells, columns
+from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.seeds import Plan
+
+TASK = columns.TASKS[0]
+TINY = {"block": 2, "heads": 2, "embedding_dim": 4, "batch": 4, "steps": 4, "evaluate_every": 2, "test_words": 4}
+
+
+@pytest.fixture
+def tiny(monkeypatch, tmp_path):
+    def sweep(task, name, rates, seeds):
+        changes = {"own": {"learning_rate": 1e-3}, "paper": {}}
+        network = {**columns.COLUMNS[name].network, **TINY, "length": 6, "test_length": 9}
+        settings = {rate: changes[rate] for rate in rates}
+        return Sweep((task,), {name: network}, settings, seeds, "released", Plan(lengths=(5, 9), n_words=8))
+
+    monkeypatch.setattr(columns, "sweep", sweep)
+    monkeypatch.setattr(cells, "LENGTHS", (5, 9))
+    monkeypatch.setattr(results_io, "RESULTS", tmp_path / "results")
+    results_io.write("training", [], "")
+    small = {name: replace(column, seeds=2) for name, column in columns.COLUMNS.items()}
+    for module in (columns, cells):
+        monkeypatch.setattr(module, "COLUMNS", small)
+    return tmp_path
+
+
+def call(folder, **options):
+    script.main(folder, ["s4d"], [TASK], "serial", None, None, **{"collect": False, **options})
+
+
+def test_a_cell_is_run_once_and_collected(tiny, capsys):
+    call(tiny / "runs")
+    written = json.loads((tiny / "results" / "table2.json").read_text())["results"]
+    cell = next(c for c in written["cells"] if (c["task"], c["column"]) == (TASK, "s4d"))
+    assert cell["is_finished"]
+    assert set(cell["at_40_by_rate"]) == {"own", "paper"}
+    assert (tiny / "results" / "table2.svg").exists()
+    assert "2 of 2" in capsys.readouterr().out
+    before = (tiny / "runs" / "results.jsonl").read_bytes()
+    call(tiny / "runs")
+    call(tiny / "runs", collect=True)
+    assert (tiny / "runs" / "results.jsonl").read_bytes() == before
+
+
+def test_unknown_columns_and_tasks_are_refused(tiny):
+    with pytest.raises(ValueError, match="column 's6' is none of ours, s4, s4d"):
+        script.main(tiny, ["s6"], None, "serial", None, None, False)
+    with pytest.raises(ValueError, match="task 'task:parity' is none of task:sum_mod"):
+        script.main(tiny, None, ["task:parity"], "serial", None, None, False)
