@@ -112,14 +112,16 @@ class LRNN(FromElsewhere, nn.Module):
             layer.write(x0, **gates)
         cast("Gate", self.readout).set(readout)
 
-    def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
+    def forward(self, tokens: Tensor, method: str = "auto", empty_word: bool = False) -> Tensor:
+        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|), with `empty_word` (B, T+1, |Γ|), its first.
 
         `method` names the scan (`fsa2lrnn.lrnn.scan`), or is "letters", fast without compiled scans where letters are
         few: the one of that name in a first layer with tables (`fsa2lrnn.lrnn.scan_tokens`), "sequential" elsewhere.
         Raises `InvalidWord` for tokens that are no letters.
         """
-        return self.advance(tokens, self.initial_state(len(tokens)), method)[0]
+        state, start = self._initial(len(tokens))
+        stream, _ = self._run(tokens, state, method)
+        return self._read(torch.cat([start.unsqueeze(1), stream], dim=1) if empty_word else stream)
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
         """Logits along `tokens` from a given state, and the state after them: (B, T) -> (B, T, |Γ|).
