@@ -165,7 +165,7 @@ class BlockLayer(AffineLayer):
 
     The model's column rule bounds the columns of what the gate `transition` writes. Under "onehot" these are logits of
     one-hot columns, x₀ is one-hot at the largest of `x0` in each block, and v = 0: each block is an automaton over the
-    inputs, in training as in evaluation (T27).
+    inputs, in training as in evaluation (T28).
     """
 
     Config = BlockLayerConfig
