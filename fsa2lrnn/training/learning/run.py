@@ -1,0 +1,169 @@
+"""The loop of `learn`: starts one after the other, looked at as they go, until a machine stands or the budget is out.
+
+Everything follows from the seed; what carries on from step to step is `state`, so a run that was cut off goes on to the
+same bits.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import torch
+
+from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.attempt import Attempt
+from fsa2lrnn.training.learning.examples import Examples, FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.prune import Candidate, Observed, best_head, candidates, fewest, machine_of, observe
+from fsa2lrnn.training.learning.recipe import Recipe
+
+_FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
+_ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
+
+Record = dict[str, Any]
+
+
+class Found(NamedTuple):
+    """A machine that the run ends with; `holds` unless the target or the labels speak against it."""
+
+    candidate: Candidate
+    holds: bool
+
+
+class Run:
+    """A run of `learn` by training. `target` is what candidates are compared with, None where there is none."""
+
+    def __init__(self, recipe: Recipe, examples: Examples, target: Target | None, n_states: int | None) -> None:
+        self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+        self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
+        self.attempt = self._start(0)
+        self._last: Candidate | None = None
+
+    def go(
+        self, report: Callable[[Record], None] | None = None, after_step: Callable[[Run], None] | None = None
+    ) -> Found | None:
+        """Train until a machine stands or the budget is out; None if not even one head has a machine to show."""
+        begun, before = time.monotonic(), self.seconds
+        while True:
+            if (found := self._step(report)) is not None:
+                self.seconds = before + time.monotonic() - begun
+                return found
+            self.seconds = before + time.monotonic() - begun
+            if self._is_out():
+                return self._end()
+            if after_step is not None:
+                after_step(self)
+
+    def state(self) -> dict[str, Any]:
+        """All that going on needs."""
+        failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
+        return {
+            "steps": self.steps,
+            "seconds": self.seconds,
+            "trail": list(self.trail),
+            "generator": self.generator.get_state(),
+            "failures": failures,
+            "attempt": self.attempt.state(),
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Inverse of `state`."""
+        self.steps, self.seconds, self.trail = state["steps"], state["seconds"], list(state["trail"])
+        self.generator.set_state(state["generator"])
+        if isinstance(self.examples, FreshWords):
+            self.examples.failures = state["failures"]
+        self.attempt = Attempt.restored(state["attempt"], self.recipe, self.examples)
+
+    @property
+    def starts(self) -> int:
+        """How many starts there were."""
+        return self.attempt.number + 1
+
+    def _start(self, number: int) -> Attempt:
+        block = self.recipe.block_for(self.n_states, number)
+        self._note("start", block=block)
+        return Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
+
+    def _step(self, report: Callable[[Record], None] | None) -> Found | None:
+        attempt = self.attempt
+        loss = attempt.update(self.generator)
+        self.steps += 1
+        is_settled = attempt.is_settled
+        if is_settled or attempt.at.step % self.recipe.look == 0:
+            seen = self._observe()
+            head, wrong = best_head(seen)
+            record = {
+                "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
+                "loss": loss, "error": attempt.at.error, "best_head": head, "faults": wrong / len(seen.labels),
+            }  # fmt: skip
+            self.trail.append(record)
+            if report is not None:
+                report(record)
+            if (found := self._look(seen, is_settled)) is not None:
+                return found
+        if is_settled or attempt.is_stuck:
+            self._note("settled without a machine" if is_settled else "stuck")
+            self.attempt = self._focused() or self._start(attempt.number + 1)
+        return None
+
+    def _focused(self) -> Attempt | None:
+        """The start gone on with its best head, if that has few faults; None if it has many, or is alone already."""
+        if not self.attempt.is_full or self.attempt.is_alone:
+            return None
+        seen = self._observe()
+        head, wrong = best_head(seen)
+        if wrong > _FEW * len(seen.labels):
+            return None
+        self._note("focused", head=head, faults=wrong / len(seen.labels))
+        return self.attempt.focused(head)
+
+    def _observe(self) -> Observed:
+        return self._observed(self.examples.look(self.attempt.full_length, self.generator))
+
+    def _observed(self, batch: Batch) -> Observed:
+        return observe(self.attempt.heads, batch, self.examples.alphabet, self.examples.outputs)
+
+    def _look(self, seen: Observed, is_settled: bool) -> Found | None:
+        """The first set of heads that holds, of those that the labels allow.
+
+        A word on which a set fails is added to what was seen of the heads: it rules the set out, or says what a joint
+        state puts out that no word had reached.
+        """
+        rounds = (_ROUNDS if is_settled else _ROUNDS_ON_THE_WAY) if self.recipe.is_clean else 1
+        for _ in range(rounds):
+            candidate = next(self._allowed(seen, is_settled), None)
+            if candidate is None:
+                return None
+            self._last = candidate
+            word = None if self.target is None else self.target.failing_word(candidate.machine)
+            if word is None:
+                return Found(candidate, holds=True)
+            self._note("refuted", word=[str(letter) for letter in word], states=candidate.machine.n_states)
+            if isinstance(self.examples, FreshWords):
+                self.examples.add(word)
+                self.attempt.warm()
+                seen = seen.joined(self._observed(self.examples.labelled(word)))
+        return None
+
+    def _allowed(self, seen: Observed, is_settled: bool) -> Iterator[Candidate]:
+        """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""
+        if self.recipe.is_clean:
+            yield from candidates(seen, 0, most=3 if is_settled else 1)
+        elif is_settled and (candidate := fewest(seen)) is not None:
+            yield candidate
+
+    def _is_out(self) -> bool:
+        limit = self.recipe.seconds
+        return self.steps >= self.recipe.steps or (limit is not None and self.seconds >= limit)
+
+    def _end(self) -> Found | None:
+        self._note("end of the budget")
+        seen = self._observe()
+        candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
+        return None if candidate is None else Found(candidate, holds=False)
+
+    def _note(self, event: str, **what: Any) -> None:
+        self.trail.append({"step": self.steps, "event": event, **what})
