@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.arithmetic import reductions
 from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, HouseholderLayer, IndexLayer, Layer, name_of
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
 from fsa2lrnn.lrnn.model import LRNN
@@ -82,6 +82,9 @@ def _layers(model: LRNN) -> Iterator[str]:
         if type(layer) is not (wanted := LAYERS[name_of(config)]):
             hint = "register it (fsa2lrnn.lrnn.register)" if isinstance(layer, Layer) else "put a layer there"
             yield f"layers.{i} is of type {_name(layer)}, its configuration {wanted.__name__}'s: {hint}"
+        elif type(layer) is BlockLayer and (layer.value is None) != (layer.rule == "onehot"):
+            how = "without" if layer.rule == "onehot" else "with"
+            yield f"layers.{i} under normalisation={layer.rule!r} is modelled {how} a gate of v: build it so"
 
 
 def _ends(model: LRNN, is_believed: bool) -> Iterator[str]:
@@ -109,8 +112,12 @@ def _norms(model: LRNN) -> Iterator[str]:
 
 
 def _gate(name: str, gate: Gate) -> Iterator[str]:
+    if type(gate) is TableGate:
+        if (found := [part for part, _ in (*gate.named_parameters(), *gate.named_buffers())]) != ["table"]:
+            yield f"{name} holds {', '.join(found) or 'nothing'}: a table gate is its table alone"
+        return
     if type(gate) is not Gate:
-        yield f"{name} is of type {_name(gate)}: a Gate is modelled"
+        yield f"{name} is of type {_name(gate)}: Gate and TableGate are modelled"
     kinds = [type(part) for part in gate.children()]
     if kinds != [nn.Linear, nn.ReLU, nn.Linear]:
         yield f"{name} is {'–'.join(kind.__name__ for kind in kinds)}: Linear–ReLU–Linear is modelled"

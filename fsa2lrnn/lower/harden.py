@@ -1,4 +1,4 @@
-"""A layer of one-hot columns as the automaton that it is (T28): index tables of the joint states of its heads."""
+"""A layer of one-hot columns as the automaton that it is (T50): index tables of the joint states of its heads."""
 
 from __future__ import annotations
 

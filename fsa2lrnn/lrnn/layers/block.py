@@ -165,7 +165,7 @@ class BlockLayer(AffineLayer):
 
     The model's column rule bounds the columns of what the gate `transition` writes. Under "onehot" these are logits of
     one-hot columns, x₀ is one-hot at the largest of `x0` in each block, and v = 0: each block is an automaton over the
-    inputs, in training as in evaluation (T28).
+    inputs, in training as in evaluation (T50).
     """
 
     Config = BlockLayerConfig
@@ -222,7 +222,7 @@ class BlockLayer(AffineLayer):
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         """As any layer with tables; one-hot columns by letter are scanned from their logits (`hard_scan`)."""
-        if self.rule == "onehot" and index is not None and method in ("auto", "fused"):
+        if self.has_maps and index is not None and method in ("auto", "fused"):
             logits = self._written(u)[0]
             if takes(index, logits, state):
                 x = hard_scan(index, logits, state, self.temperature)
@@ -231,8 +231,8 @@ class BlockLayer(AffineLayer):
 
     @property
     def has_maps(self) -> bool:
-        """Whether the columns are one-hot by rule."""
-        return self.rule == "onehot"
+        """Whether the columns are one-hot by rule, and v = 0."""
+        return self.rule == "onehot" and self.value is None
 
     def maps(self, u: Tensor) -> Tensor:
         """The row of each column's 1: (N, d) -> int64 (N, H, b)."""
@@ -276,7 +276,8 @@ class BlockLayer(AffineLayer):
         """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1; and the column rule
         keeps it, by whatever method a run takes. Under "onehot" it is enough that rounding changes no column."""
         if self.rule == "onehot":
-            return self.rounded_tables(Rounded.exact(u))[0].is_exact
+            A, v = self.rounded_tables(Rounded.exact(u))
+            return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())
         if not all(gate.is_exact(u, limit) for _, gate in self.gates):
             return False
         A, v = self._written(u)  # (N, H, b, b), (N, H, b)

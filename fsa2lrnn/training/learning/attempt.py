@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch.nn.functional import cross_entropy
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.layers import BlockLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import IGNORE
 from fsa2lrnn.training.learning.examples import Examples
 from fsa2lrnn.training.learning.recipe import Recipe
 
@@ -117,12 +116,12 @@ class Attempt:
         size = max(_FEWEST, recipe.letters // at.length)
         batch = self.examples.batch(size, at.length, generator)
         logits = self.model(batch.tokens, empty_word=True)
-        loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=IGNORE)
+        loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
         self.optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.optimiser.step()
-        labels = batch.labels[batch.labels != IGNORE]
-        wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != IGNORE].double().mean().item()
+        labels = batch.labels[batch.labels != UNCOUNTED]
+        wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
         return float(loss.detach())
 
@@ -161,26 +160,6 @@ class Attempt:
         at.length, at.grown = longer, at.step
         at.error = max(at.error, 1.2 * self._threshold())
         at.window_before = 1.0
-
-    def state(self) -> dict[str, Any]:
-        """All that going on needs."""
-        return {
-            "number": self.number,
-            "block": self.block,
-            "heads": self.n_heads,
-            "model": self.model.state_dict(),
-            "optimiser": self.optimiser.state_dict(),
-            "at": asdict(self.at),
-        }
-
-    @classmethod
-    def restored(cls, state: dict[str, Any], recipe: Recipe, examples: Examples) -> Attempt:
-        """Inverse of `state`."""
-        attempt = cls(recipe, examples, state["number"], state["block"], state["heads"])
-        attempt.model.load_state_dict(state["model"])
-        attempt.optimiser.load_state_dict(state["optimiser"])
-        attempt.at = Standing(**state["at"])
-        return attempt
 
 
 def network(

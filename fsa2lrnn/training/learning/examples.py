@@ -1,6 +1,6 @@
 """Where words and their outputs come from: a machine that answers for any word, or a user's words and no others.
 
-A batch holds tokens, int64 (B, T), and labels, int64 (B, T+1): the empty word's first. `IGNORE` does not count.
+A batch holds tokens, int64 (B, T), and labels, int64 (B, T+1): the empty word's first. `UNCOUNTED` does not count.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
-from fsa2lrnn.training.data import IGNORE, Batch, Sampler, Walks, make_sampler, words
+from fsa2lrnn.training.data import Batch, Sampler, Walks, make_sampler, words
 from fsa2lrnn.training.learning.legal import is_restricted
 
 _OF_FAILURES = 8  # one row in so many begins as a word that failed
@@ -64,7 +65,7 @@ class FreshWords:
                 f"the machine has the outputs {self.outputs} and no other on these words: there is nothing to learn"
             )
         counts = not self.is_restricted
-        self._empty = self.outputs.index(self.machine.outputs[self.machine.start]) if counts else IGNORE
+        self._empty = self.outputs.index(self.machine.outputs[self.machine.start]) if counts else UNCOUNTED
         self._failures: list[np.ndarray] = []
 
     def fit(self, length: int) -> int:
@@ -146,7 +147,7 @@ class FreshWords:
         """A share of the labels replaced by one drawn from all."""
         if not self._noise:
             return labels
-        is_hit = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != IGNORE)
+        is_hit = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)
         return torch.where(is_hit, torch.randint(len(self.outputs), labels.shape, generator=generator), labels)
 
 
@@ -155,14 +156,14 @@ def _joined(first: Batch, second: Batch) -> Batch:
 
 
 class GivenWords:
-    """A user's words: tokens (n, T) and labels (n, T+1), padded with token 0 and `IGNORE`."""
+    """A user's words: tokens (n, T) and labels (n, T+1), padded with token 0 and `UNCOUNTED`."""
 
     def __init__(
         self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], tokens: Tensor, labels: Tensor
     ) -> None:
         self.alphabet, self.outputs, self.tokens, self.labels = alphabet, outputs, tokens, labels
         places = torch.arange(labels.shape[1])
-        counts = labels != IGNORE
+        counts = labels != UNCOUNTED
         self.lengths = torch.where(counts, places, 0).amax(1)  # of the prefix up to the last output
         self._first = torch.where(counts, places, labels.shape[1]).amin(1)
         self._shortest, self._longest = max(1, int(self._first.min())), max(1, int(self.lengths.max()))

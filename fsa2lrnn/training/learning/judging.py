@@ -7,15 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided, prove_equivalent
+from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.data import IGNORE, Batch, Sampler
+from fsa2lrnn.training.data import Batch, Sampler
 from fsa2lrnn.training.learning.legal import free_output, is_restricted, legal_part
 from fsa2lrnn.training.learning.result import EVERY_WORD, LEGAL_WORDS, Agreement
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 
 class Judged(NamedTuple):
@@ -43,14 +45,14 @@ class Target:
         """Compile what was learned and let the judge of compiled models decide.
 
         Where illegal words don't count, the model puts out a mark on them. If that is what the target does too, the
-        verdict is for every word.
+        verdict is for every word; else the mark is among the outputs that do not count.
         """
         part = self._part(machine)
         model = compile_machine(part, normalisation="onehot")
         if is_restricted(self._sampler):
             if isinstance(verdict := prove_equivalent(model, self._machine), Proved):
                 return Judged(part, model, verdict, EVERY_WORD)
-            return Judged(part, model, prove_equivalent(model, self._wanted), LEGAL_WORDS)
+            return Judged(part, model, prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS)
         return Judged(part, model, prove_equivalent(model, self._machine), EVERY_WORD)
 
     def _part(self, machine: MooreMachine) -> MooreMachine:
@@ -65,7 +67,7 @@ def agreement(machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...]
     number = {output: j for j, output in enumerate(outputs)}
     given = np.array([number.get(output, -1) for output in minimal.outputs])[states]
     labels = batch.labels.numpy()
-    counts = labels != IGNORE
+    counts = labels != UNCOUNTED
     right = given == labels
     whole = (right | ~counts).all(1)
     return Agreement(len(labels), int(whole.sum()), int(counts.sum()), int((right & counts).sum()))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,11 @@ import torch
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.files import alone
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
 from fsa2lrnn.training.learning.judging import Target, agreement
@@ -23,7 +27,7 @@ from fsa2lrnn.training.learning.prune import Candidate, fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
-from fsa2lrnn.training.learning.saving import RunFolder
+from fsa2lrnn.training.learning.saving import Asked, RunFolder
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import use_threads
 
@@ -80,8 +84,14 @@ def learn(
     machine, data = _machine_or_data(source)
     n_states = None if machine is None else minimise(machine).n_states
     recipe = recipe or recipe_for(n_states, **changes)
-    saved = None if folder is None else RunFolder(Path(folder), recipe, _name(source), resume)
-    with use_threads(recipe.threads):
+    with ExitStack() as held:
+        held.enter_context(use_threads(recipe.threads))
+        saved = None
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(Path(folder), "run"))
+            asked = Asked(_name(source), _digest(machine, data), method, sampler, float(held_out), recipe)
+            saved = RunFolder(Path(folder), asked, resume)
         if machine is not None:
             if method == "rpni":
                 raise UnsupportedFormat("RPNI learns from given words: give a file of words, not a machine")
@@ -90,9 +100,9 @@ def learn(
         else:
             assert data is not None
             found = _from_data(data, recipe, method, held_out, saved, report)
-    if saved is not None:
-        saved.finish(found)
-    return found
+        if saved is not None:
+            saved.finish(found)
+        return found
 
 
 def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
@@ -124,6 +134,13 @@ def _machine_or_data(source: Any) -> tuple[MooreMachine | None, Data | None]:
             return None, read_words(source)
         return MooreMachine.from_source(str(source)), None
     return None, from_pairs(source)
+
+
+def _digest(machine: MooreMachine | None, data: Data | None) -> str:
+    if machine is not None:
+        return hashlib.sha256(machine.to_json().encode()).hexdigest()
+    assert data is not None
+    return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
 
 
 def _name(source: Any) -> str:
@@ -166,8 +183,8 @@ def _from_data(
 
 
 def _trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
-    if saved is not None and (state := saved.state()) is not None:
-        run.restore(state)
+    if saved is not None:
+        saved.restore(run)
     found = run.go(report, None if saved is None else saved.keep)
     if found is None:
         raise BudgetExceeded(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
-from fsa2lrnn.training.data import IGNORE
 from fsa2lrnn.training.learning.word_files import Data
 
 _UNKNOWN = "unknown"
@@ -27,7 +27,7 @@ def merge(data: Data) -> MooreMachine:
         (tuple(tokens[:k]), labels[k])
         for tokens, labels in zip(data.tokens.tolist(), data.labels.tolist(), strict=True)
         for k in range(len(labels))
-        if labels[k] != IGNORE
+        if labels[k] != UNCOUNTED
     ]
     found = learning.run_RPNI(list(dict.fromkeys(pairs)), "moore", print_info=False)
     if found is None:
@@ -39,7 +39,7 @@ def merge(data: Data) -> MooreMachine:
         [number[state.transitions[a]] if a in state.transitions else None for state in found.states]
         for a in range(len(data.alphabet))
     ]
-    usual = data.outputs[int(data.labels[data.labels != IGNORE].mode().values)]
+    usual = data.outputs[int(data.labels[data.labels != UNCOUNTED].mode().values)]
     outputs: list[Hashable] = [
         usual if state.output in (None, _UNKNOWN) else data.outputs[state.output] for state in found.states
     ]

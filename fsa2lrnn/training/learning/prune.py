@@ -8,11 +8,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.lower.harden import Heads, Joint, joint_machine
-from fsa2lrnn.training.data import IGNORE, Batch
+from fsa2lrnn.training.data import Batch
 
 MOST = 3  # heads together
 MAX_STATES = 12  # joint states that are worth exploring, for each state of a head
@@ -50,7 +51,7 @@ class Observed(NamedTuple):
 def observe(heads: Heads, batch: Batch, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> Observed:
     """What the heads do on a batch whose labels begin with the empty word's."""
     labels = batch.labels.numpy()
-    counts = labels != IGNORE
+    counts = labels != UNCOUNTED
     return Observed(heads, heads.states(batch.tokens.numpy())[counts], labels[counts], alphabet, outputs)
 
 

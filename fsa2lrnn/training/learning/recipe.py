@@ -111,7 +111,7 @@ class Recipe:
         if self.block is not None:
             return self.block
         if n_states is None:
-            return min(_LARGE, int(8 * 1.5**start))
+            return min(_LARGE, int(8 * 1.5 ** min(start, 8)))
         return max(6, (3 if n_states <= _SMALL else 2) * n_states)
 
     def to_json(self) -> dict[str, Any]:

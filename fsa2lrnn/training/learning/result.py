@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.evaluate import wilson
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that count"
 

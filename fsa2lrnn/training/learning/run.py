@@ -6,23 +6,48 @@ same bits.
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from torch import Tensor
 
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning import attempt as attempts
 from fsa2lrnn.training.learning.attempt import Attempt
 from fsa2lrnn.training.learning.examples import Examples, FreshWords
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.prune import Candidate, Observed, best_head, candidates, fewest, machine_of, observe
 from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
 _FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
 _ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
 
-Record = dict[str, Any]
+Record = dict[str, int | float | str | tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, beside its tensors.
+
+    Args:
+        failures: the words that joined the data, as tokens.
+        number, heads: of the start under way.
+    """
+
+    steps: int
+    seconds: float
+    trail: tuple[Record, ...]
+    failures: tuple[tuple[int, ...], ...]
+    number: int
+    heads: int
+    at: attempts.Standing
 
 
 class Found(NamedTuple):
@@ -57,25 +82,50 @@ class Run:
             if after_step is not None:
                 after_step(self)
 
-    def state(self) -> dict[str, Any]:
-        """All that going on needs."""
+    def standing(self) -> Standing:
+        """What going on needs beside the tensors."""
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
-        return {
-            "steps": self.steps,
-            "seconds": self.seconds,
-            "trail": list(self.trail),
-            "generator": self.generator.get_state(),
-            "failures": failures,
-            "attempt": self.attempt.state(),
-        }
+        one = self.attempt
+        return Standing(
+            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at
+        )
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Inverse of `state`."""
-        self.steps, self.seconds, self.trail = state["steps"], state["seconds"], list(state["trail"])
-        self.generator.set_state(state["generator"])
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights, what the optimiser knows of them, the random generator."""
+        return tensors_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def begin_again(self, standing: Standing) -> Shapes:
+        """Stand where another call left off, but for the tensors, whose shapes are returned.
+
+        Raises `UnsupportedFormat` for a standing that this run can't have.
+        """
+        self._check(standing)
+        self.steps, self.seconds, self.trail = standing.steps, standing.seconds, list(standing.trail)
         if isinstance(self.examples, FreshWords):
-            self.examples.failures = state["failures"]
-        self.attempt = Attempt.restored(state["attempt"], self.recipe, self.examples)
+            self.examples.failures = [list(word) for word in standing.failures]
+        block = self.recipe.block_for(self.n_states, standing.number)
+        self.attempt = Attempt(self.recipe, self.examples, standing.number, block, standing.heads)
+        self.attempt.at = standing.at
+        return shapes_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """The rest of standing there. Raises `CheckpointError` for random numbers that are none."""
+        put_back(tensors, self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def _check(self, standing: Standing) -> None:
+        at, n_letters = standing.at, len(self.examples.alphabet)
+        faults = [
+            fault
+            for fault, is_so in {
+                f"steps = {standing.steps}": not 0 <= standing.number <= standing.steps,
+                f"heads = {standing.heads}": standing.heads not in (1, self.recipe.heads),
+                f"length = {at.length}": not 1 <= at.length <= self.attempt.full_length,
+                "failures": not all(0 <= a < n_letters for word in standing.failures for a in word),
+            }.items()
+            if is_so
+        ]
+        if faults:
+            raise UnsupportedFormat(f"{', '.join(faults)}: no run of this recipe stands there")
 
     @property
     def starts(self) -> int:
@@ -91,6 +141,10 @@ class Run:
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
+        if not math.isfinite(loss):
+            self._note("diverged")
+            self.attempt = self._start(attempt.number + 1)
+            return None
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
             seen = self._observe()
@@ -141,7 +195,7 @@ class Run:
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
                 return Found(candidate, holds=True)
-            self._note("refuted", word=[str(letter) for letter in word], states=candidate.machine.n_states)
+            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(self.examples, FreshWords):
                 self.examples.add(word)
                 self.attempt.warm()
@@ -165,5 +219,5 @@ class Run:
         candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
         return None if candidate is None else Found(candidate, holds=False)
 
-    def _note(self, event: str, **what: Any) -> None:
+    def _note(self, event: str, **what: float | tuple[str, ...]) -> None:
         self.trail.append({"step": self.steps, "event": event, **what})

@@ -1,49 +1,85 @@
 """The folder of a run of `learn`: what it was asked, where it stands, and in the end what was learned.
 
-`learn.json`, the recipe and the source; `checkpoint.bin`, all that going on needs; at the end `model.safetensors`, the
-proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`, `trail.jsonl` and
-`learned.json`. Every file is whole at any moment.
+`learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
+`model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
+`trail.jsonl` and `learned.json`, the evidence. Every file is whole at any moment.
 """
 
 from __future__ import annotations
 
 import json
 import time
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from fsa2lrnn import symbols
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.judge.equivalence import Proved, Refuted, Undecided
 from fsa2lrnn.lrnn.checkpoint import save
-from fsa2lrnn.training import run_folder
+from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.result import Agreement, Learned
-from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.run import Run, Standing
+from fsa2lrnn.training.run_folder import with_state
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
+FORM = Form("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
+RESULTS = (
+    "model.safetensors", "network.safetensors", "machine.json", "machine.dot", "trail.jsonl", "learned.json",
+)  # fmt: skip
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked.
+
+    Args:
+        source: its name; `digest` is the SHA-256 of the machine or of the words.
+        method, sampler, held_out: as `learn` takes them.
+    """
+
+    source: str
+    digest: str
+    method: str
+    sampler: str
+    held_out: float
+    recipe: Recipe
 
 
 class RunFolder:
     """Where a run is saved every half minute. Raises `UnsupportedFormat` if the folder holds another run."""
 
-    def __init__(self, folder: Path, recipe: Recipe, source: str, resume: bool) -> None:
+    def __init__(self, folder: Path, asked: Asked, resume: bool) -> None:
         self.folder, self.saved_at = folder, time.monotonic()
-        folder.mkdir(parents=True, exist_ok=True)
-        asked = {"source": source, "recipe": recipe.to_json()}
         path = folder / ASKED
         if resume and path.exists():
-            _check_same(folder, json.loads(path.read_text(encoding="utf-8")), asked)
+            _check_same(folder, read(Asked, parse_json(path.read_bytes(), str(path)), str(path)), asked)
         else:
             (folder / CHECKPOINT).unlink(missing_ok=True)
-        _write_json(path, asked)
+        for name in RESULTS:
+            (folder / name).unlink(missing_ok=True)
+        _write_json(path, asdict(asked))
 
-    def state(self) -> dict[str, Any] | None:
-        """What `Run.restore` takes; None for a new run. Raises `CheckpointError` if it can't be read."""
-        return run_folder.read_checkpoint(self.folder / CHECKPOINT)
+    def restore(self, run: Run) -> None:
+        """Let a run stand where the last one in this folder was saved, if there was one.
+
+        Raises `CheckpointError` if it can't.
+        """
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            with open_tensors(path, FORM) as file:
+                standing = read(Standing, parse_json(file.metadata.get("standing", "null"), "standing"), "standing")
+                wanted = run.begin_again(standing)
+                check_shapes("it", with_state(wanted, file.shapes), file.shapes)
+                run.restore(file.tensors())
+        except Fsa2LrnnError as error:
+            raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
 
     def keep(self, run: Run) -> None:
         """Save, if it is time."""
@@ -52,7 +88,7 @@ class RunFolder:
 
     def save(self, run: Run) -> None:
         """Save now."""
-        run_folder.write_state(self.folder / CHECKPOINT, run.state())
+        write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
         self.saved_at = time.monotonic()
 
     def finish(self, found: Learned) -> None:
@@ -71,7 +107,8 @@ def summary(found: Learned) -> dict[str, Any]:
     """What was learned as a JSON object, the model and the trail left out."""
     return {
         "verdict": verdict_json(found.verdict),
-        "scope": found.scope,
+        "words": found.scope,
+        "known": found.explain(),
         "states": found.machine.n_states,
         "heads": list(found.heads),
         "steps": found.steps,
@@ -83,27 +120,22 @@ def summary(found: Learned) -> dict[str, Any]:
 
 
 def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> dict[str, Any] | None:
-    """A verdict as a JSON object that names its kind."""
-    match verdict:
-        case None:
-            return None
-        case Refuted(word=word, model_trace=given, machine_trace=wanted):
-            traces = {"word": word, "model_trace": given, "machine_trace": wanted}
-            return {"kind": "refuted"} | {name: [symbols.to_json(s) for s in trace] for name, trace in traces.items()}
-        case Agreement():
-            return {"kind": "agreement", **verdict.to_json()}
-        case _:
-            return {"kind": type(verdict).__name__.lower(), **vars(verdict)}
+    """A verdict as a JSON object that names its kind: "agreement" for what is none."""
+    if isinstance(verdict, Agreement):
+        return {"verdict": "agreement", **verdict.to_json()}
+    return None if verdict is None else verdict.to_json()
 
 
 def _write_json(path: Path, value: Any) -> None:
     write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _check_same(folder: Path, before: dict[str, Any], after: dict[str, Any]) -> None:
-    pairs = {"source": (before.get("source"), after["source"])}
-    recipe: dict[str, Any] = before.get("recipe", {})
-    pairs |= {name: (recipe.get(name), value) for name, value in after["recipe"].items() if name not in _MAY_CHANGE}
+def _check_same(folder: Path, before: Asked, after: Asked) -> None:
+    names = [field.name for field in fields(Asked) if field.name != "recipe"]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
+    for field in fields(Recipe):
+        if field.name not in _MAY_CHANGE:
+            pairs[field.name] = getattr(before.recipe, field.name), getattr(after.recipe, field.name)
     if other := [f"{name} = {was!r} there and {now!r} here" for name, (was, now) in pairs.items() if was != now]:
         raise UnsupportedFormat(
             f"{folder} holds another run ({', '.join(other)}): give another folder, or start afresh in this one"

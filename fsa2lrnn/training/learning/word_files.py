@@ -22,9 +22,9 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn import symbols
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.reading import parse_json, shown
-from fsa2lrnn.training.data import IGNORE
 
 _SHOWN = 5  # faults
 _LARGEST = 1 << 27  # letters, padding and all
@@ -48,7 +48,7 @@ class Data:
     Args:
         alphabet, outputs: what tokens and labels number.
         tokens: int64 (n, T), padded with 0.
-        labels: int64 (n, T+1), the empty word's first; `IGNORE` where no output is given and in the padding.
+        labels: int64 (n, T+1), the empty word's first; `UNCOUNTED` where no output is given and in the padding.
         lines: int64 (n,), where each word stands in its file, from 1.
         lengths: int64 (n,).
     """
@@ -63,7 +63,7 @@ class Data:
     @property
     def n_labels(self) -> int:
         """How many outputs are given."""
-        return int((self.labels != IGNORE).sum())
+        return int((self.labels != UNCOUNTED).sum())
 
     def check_consistent(self) -> None:
         """Raises `UnsupportedFormat` naming the lines where one prefix has two outputs."""
@@ -75,7 +75,7 @@ class Data:
             for k in range(length + 1):
                 if k:
                     node = number.setdefault((node, tokens[k - 1]), len(number) + 1)
-                if labels[k] == IGNORE:
+                if labels[k] == UNCOUNTED:
                     continue
                 label, before = seen.setdefault(node, (labels[k], line))
                 if label != labels[k]:
@@ -134,7 +134,7 @@ def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None)
 
     >>> data = from_pairs([((), False), (("a",), True), (("a", "a"), False)])
     >>> data.alphabet, data.outputs, data.labels.tolist()
-    (('a',), (False, True), [[0, -100, -100], [-100, 1, -100], [-100, -100, 0]])
+    (('a',), (False, True), [[0, -1, -1], [-1, 1, -1], [-1, -1, 0]])
     """
     entries: list[_Entry] = []
     faults: list[str] = []
@@ -221,7 +221,7 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
     for entry in entries:
         try:
             word = [letters.number(letter) for letter in entry.word]
-            labels = [IGNORE if output is _NONE else outputs.number(output) for output in entry.outputs]
+            labels = [UNCOUNTED if output is _NONE else outputs.number(output) for output in entry.outputs]
             numbers.append((word, labels))
         except UnsupportedFormat as fault:
             faults.append(f"line {entry.line}: {fault}")
@@ -239,7 +239,7 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
             f"{origin}: {len(entries):,} words of up to {longest:,} letters are too many at once: cut long ones short"
         )
     tokens = torch.zeros(len(entries), longest, dtype=torch.int64)
-    labels = torch.full((len(entries), longest + 1), IGNORE)
+    labels = torch.full((len(entries), longest + 1), UNCOUNTED)
     for i, (word, of_word) in enumerate(numbers):
         tokens[i, : len(word)] = torch.tensor(word, dtype=torch.int64)
         labels[i, : len(of_word)] = torch.tensor(of_word)

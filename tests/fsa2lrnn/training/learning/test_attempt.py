@@ -11,7 +11,7 @@ def attempt(**changes):
 
 
 def test_words_grow_once_short_ones_are_read_rightly():
-    one, draw = attempt(), torch.Generator().manual_seed(0)
+    one, draw = attempt(letters=320), torch.Generator().manual_seed(0)
     lengths = []
     for _ in range(240):
         one.update(draw)
@@ -54,9 +54,9 @@ def test_without_growth_a_start_is_stuck():
 
 def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
     machine = MooreMachine.from_source("task:parity")
-    one = Attempt(Recipe(noise=None), FreshWords(machine, noise=0.2), 0, 6, 3)
+    one = Attempt(Recipe(noise=None, letters=640), FreshWords(machine, noise=0.2), 0, 6, 3)
     draw = torch.Generator().manual_seed(0)
-    for _ in range(600):
+    for _ in range(300):
         one.update(draw)
     assert one.at.length > 5
     assert one.at.base is not None

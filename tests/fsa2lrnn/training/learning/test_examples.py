@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.data import IGNORE
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
 from fsa2lrnn.training.learning.word_files import from_pairs
 
@@ -12,7 +12,7 @@ def checked(examples, batch):
     for tokens, labels in zip(batch.tokens.tolist(), batch.labels.tolist(), strict=True):
         word = [examples.alphabet[a] for a in tokens]
         wanted = [examples.machine.outputs[examples.machine.start], *examples.machine.transduce(word)]
-        given = [wanted[k] if label == IGNORE else examples.outputs[label] for k, label in enumerate(labels)]
+        given = [wanted[k] if label == UNCOUNTED else examples.outputs[label] for k, label in enumerate(labels)]
         assert given == wanted
 
 
@@ -30,7 +30,7 @@ def test_labels_are_the_machines_outputs(source):
 
 def test_words_that_failed_come_back():
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(3)"))
-    examples.add((2, 2, 2, 1))
+    examples.add("2221")
     batch = examples.batch(32, 6, torch.Generator().manual_seed(0))
     begun = (batch.tokens[:, :4] == torch.tensor([2, 2, 2, 1])).all(1)
     assert begun.sum() >= 4
@@ -59,11 +59,10 @@ def test_given_words_are_cut_off_and_padded():
     assert (given.fit(1), given.fit(3), given.fit(100)) == (1, 3, 4)
     short = given.batch(20, 2, torch.Generator().manual_seed(0))
     assert set(map(tuple, short.labels.tolist())) <= {
-        (IGNORE, IGNORE, 0),
-        (IGNORE, 1, IGNORE)[::1],
-        (IGNORE, 1, IGNORE),
-        (IGNORE, IGNORE, 1),
-        (IGNORE, 0, IGNORE),
+        (UNCOUNTED, UNCOUNTED, 0),
+        (UNCOUNTED, 1, UNCOUNTED),
+        (UNCOUNTED, UNCOUNTED, 1),
+        (UNCOUNTED, 0, UNCOUNTED),
     }
     assert len(given.look(9, torch.Generator()).tokens) == 3
 

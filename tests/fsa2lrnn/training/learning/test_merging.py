@@ -10,7 +10,7 @@ from fsa2lrnn.training.learning.word_files import from_pairs
 
 
 def words(n):
-    return [()] if not n else [(*word, a) for word in words(n - 1) for a in range(3)]
+    return [()] if not n else [(*word, a) for word in words(n - 1) for a in "012"]
 
 
 def test_rpni_finds_the_machine_of_clean_words():

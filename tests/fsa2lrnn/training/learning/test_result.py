@@ -1,5 +1,5 @@
-from fsa2lrnn.judge.equivalence import Undecided
 from fsa2lrnn.training.learning.result import Agreement, Learned
+from fsa2lrnn.verdicts import Scope, Undecided
 
 
 def learned(verdict):
@@ -18,4 +18,4 @@ def test_agreement_never_says_proved():
 
 def test_what_is_not_known_is_said():
     assert "no words were held out" in learned(None).explain()
-    assert "words of up to 7 letters; the budget ended there" in learned(Undecided(10, 7)).explain()
+    assert "words of up to 7 letters; the budget ended there" in learned(Undecided(7, Scope(2), 10)).explain()

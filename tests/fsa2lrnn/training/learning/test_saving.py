@@ -4,13 +4,15 @@ import pytest
 import torch
 
 from fsa2lrnn import MooreMachine, learn, load
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.files import alone
 from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.run import Run
-from fsa2lrnn.training.learning.saving import RunFolder
+from fsa2lrnn.training.learning.saving import CHECKPOINT, FORM, Asked, RunFolder
 
 
 def run_of(recipe):
@@ -18,14 +20,18 @@ def run_of(recipe):
     return Run(recipe, examples, Target(examples.machine, examples.sampler, examples.outputs), 7)
 
 
+def asked(source="task:sum_mod(7)", **changes):
+    return Asked(source, "0", "train", "task", 0.1, Recipe(**changes))
+
+
 def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     whole = run_of(Recipe(steps=45))
     whole.go()
-    folder = RunFolder(tmp_path, Recipe(), "task", resume=True)
+    folder = RunFolder(tmp_path, asked(), resume=True)
     cut = run_of(Recipe(steps=45))
     cut.go(after_step=lambda run: folder.save(run) if run.steps == 25 else None)
     again = run_of(Recipe(steps=45))
-    again.restore(folder.state())
+    folder.restore(again)
     assert again.steps == 25
     again.go()
     assert again.trail == whole.trail
@@ -39,15 +45,44 @@ def test_the_folder_holds_what_was_learned(tmp_path):
     assert isinstance(prove_equivalent(load(tmp_path / "run" / "model.safetensors"), machine), Proved)
     assert MooreMachine.from_source(str(tmp_path / "run" / "machine.json")) == machine.minimise()
     learned = json.loads((tmp_path / "run" / "learned.json").read_text())
-    assert learned["verdict"]["kind"] == "proved"
+    assert learned["verdict"]["verdict"] == "proved"
     assert learned["steps"] == found.steps
     lines = (tmp_path / "run" / "trail.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == list(found.trail)
 
 
 def test_another_run_is_not_mixed_in(tmp_path):
-    RunFolder(tmp_path, Recipe(), "task:parity", resume=True)
+    RunFolder(tmp_path, asked(), resume=True)
     with pytest.raises(UnsupportedFormat, match=r"holds another run \(heads = 4 there and 3 here\)"):
-        RunFolder(tmp_path, Recipe(heads=3), "task:parity", resume=True)
-    RunFolder(tmp_path, Recipe(steps=5), "task:parity", resume=True)
-    RunFolder(tmp_path, Recipe(heads=3), "task:parity", resume=False)
+        RunFolder(tmp_path, asked(heads=3), resume=True)
+    with pytest.raises(UnsupportedFormat, match=r"source = 'task:sum_mod\(7\)' there and 'b' here"):
+        RunFolder(tmp_path, asked("b"), resume=True)
+    RunFolder(tmp_path, asked(steps=5), resume=True)
+    RunFolder(tmp_path, asked(heads=3), resume=False)
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    with alone(tmp_path, "run"), pytest.raises(UnsupportedFormat, match="another run is at work"):
+        learn("task:parity", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
+        ({"number": 10**9}, "steps = 2: no run"),
+        ({"failures": [[7]]}, "failures: no run"),
+        ({"steps": "3"}, "standing.steps = '3', expected is a whole number"),
+        ({"depth": 1}, "standing.depth is not known"),
+    ],
+)
+def test_a_standing_that_no_run_has_is_refused(tmp_path, change, message):
+    folder, run = RunFolder(tmp_path, asked(), resume=True), run_of(Recipe(steps=3))
+    run.go(after_step=folder.save)
+    with open_tensors(tmp_path / CHECKPOINT, FORM) as file:
+        tensors, standing = file.tensors(), json.loads(file.metadata["standing"])
+    write_tensors(tmp_path / CHECKPOINT, FORM, tensors, {"standing": json.dumps(standing)})
+    folder.restore(run_of(Recipe(steps=3)))
+    write_tensors(tmp_path / CHECKPOINT, FORM, tensors, {"standing": json.dumps(standing | change)})
+    with pytest.raises(CheckpointError, match=message):
+        folder.restore(run_of(Recipe(steps=3)))

@@ -1,7 +1,7 @@
 import pytest
 
+from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.data import IGNORE
 from fsa2lrnn.training.learning.word_files import from_pairs, read_words
 
 
@@ -16,14 +16,19 @@ def test_json_lines_of_every_kind(tmp_path):
     data = read_words(written(tmp_path, text + '{"word": "a", "outputs": [1, 0]}\n'))
     assert (data.alphabet, data.outputs, data.lines.tolist()) == (("a", "b"), (0, 1), [1, 3, 4, 5])
     assert data.tokens.tolist() == [[0, 1], [1, 0], [1, 0], [0, 0]]
-    assert data.labels.tolist() == [[IGNORE, 0, 1], [IGNORE, IGNORE, 1], [IGNORE, 0, IGNORE], [1, 0, IGNORE]]
+    assert data.labels.tolist() == [
+        [UNCOUNTED, 0, 1],
+        [UNCOUNTED, UNCOUNTED, 1],
+        [UNCOUNTED, 0, UNCOUNTED],
+        [1, 0, UNCOUNTED],
+    ]
 
 
 def test_csv(tmp_path):
     data = read_words(written(tmp_path, "word,output\nab,yes\ngo stop,no\n", "words.csv"))
     assert (data.alphabet, data.outputs) == (("a", "b", "go", "stop"), ("yes", "no"))
     dense = read_words(written(tmp_path, "word,outputs\nab,x y\n", "words.csv"))
-    assert dense.labels.tolist() == [[IGNORE, 0, 1]]
+    assert dense.labels.tolist() == [[UNCOUNTED, 0, 1]]
 
 
 @pytest.mark.parametrize(
