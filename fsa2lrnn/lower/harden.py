@@ -91,7 +91,7 @@ def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
-    >>> harden(model).transduce([1, 1, 2]), harden(model).layers[0].block_sizes
+    >>> harden(model).transduce("112"), harden(model).layers[0].block_sizes
     ([1, 2, 1], (3,))
     """
     heads = heads_of(model)

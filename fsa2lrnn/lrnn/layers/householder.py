@@ -120,7 +120,7 @@ class HouseholderLayer(AffineLayer):
         for j in range(self._n_factors):
             key = keys[..., j, :]
             A = A - rates[..., j, None, None] * key[..., None] * (key[..., None, :] @ A)
-        return A, self.value.rounded(u).unflatten((self.n_heads, n))
+        return A, cast("Gate", self.value).rounded(u).unflatten((self.n_heads, n))
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
         """Each gate adds up integers, and so does each sum in the products; each block is a map or a reset."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
 from fsa2lrnn.training.learning.judging import Target, agreement
@@ -27,9 +29,9 @@ from fsa2lrnn.training.learning.prune import Candidate, fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
-from fsa2lrnn.training.learning.saving import Asked, RunFolder
+from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
-from fsa2lrnn.training.train import use_threads
+from fsa2lrnn.training.train import Stop, use_threads
 
 METHODS = ("train", "rpni")
 HELD_OUT = 0.1  # of a user's words
@@ -44,6 +46,7 @@ def learn(
     method: str = "train",
     sampler: str = "task",
     held_out: float = HELD_OUT,
+    alphabet: Sequence[Hashable] | None = None,
     folder: str | Path | None = None,
     resume: bool = True,
     report: Callable[[Record], None] | None = None,
@@ -62,6 +65,7 @@ def learn(
         method: "train", or "rpni", which merges states of right labels in a second (AALpy), but knows no wrong ones.
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are kept from learning, 0 for none.
+        alphabet: the letters there are; a word with another is refused, a machine has no others.
         folder: where the run is saved, to go on from if it is cut off.
         report: called at each look with its record.
 
@@ -81,9 +85,13 @@ def learn(
         raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
-    machine, data = _machine_or_data(source)
+    machine, data = _machine_or_data(source, alphabet)
     n_states = None if machine is None else minimise(machine).n_states
     recipe = recipe or recipe_for(n_states, **changes)
+    if data is None and method == "rpni":
+        raise UnsupportedFormat("RPNI learns from given words: give a file of words, not a machine")
+    if data is not None and (recipe.is_clean or method == "rpni"):
+        data.check_consistent()
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
         saved = None
@@ -93,15 +101,13 @@ def learn(
             asked = Asked(_name(source), _digest(machine, data), method, sampler, float(held_out), recipe)
             saved = RunFolder(Path(folder), asked, resume)
         if machine is not None:
-            if method == "rpni":
-                raise UnsupportedFormat("RPNI learns from given words: give a file of words, not a machine")
             name = source if isinstance(source, str) else ""
             found = _from_machine(machine, name, sampler, recipe, n_states, saved, report)
         else:
             assert data is not None
             found = _from_data(data, recipe, method, held_out, saved, report)
         if saved is not None:
-            saved.finish(found)
+            write_learned(saved.folder, found)
         return found
 
 
@@ -124,16 +130,18 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
     )  # fmt: skip
 
 
-def _machine_or_data(source: Any) -> tuple[MooreMachine | None, Data | None]:
+def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
     if isinstance(source, MooreMachine):
+        if alphabet is not None:
+            align(tuple(alphabet), source.alphabet)
         return source, None
     if isinstance(source, Data):
         return None, source
     if isinstance(source, str | Path):
         if Path(source).suffix in (".jsonl", ".csv"):
-            return None, read_words(source)
-        return MooreMachine.from_source(str(source)), None
-    return None, from_pairs(source)
+            return None, read_words(source, alphabet)
+        return MooreMachine.from_source(str(source), alphabet=alphabet), None
+    return None, from_pairs(source, alphabet)
 
 
 def _digest(machine: MooreMachine | None, data: Data | None) -> str:
@@ -163,8 +171,6 @@ def _from_data(
     data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
-    if recipe.is_clean:
-        data.check_consistent()
     kept, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
     if method == "rpni":
@@ -183,15 +189,26 @@ def _from_data(
 
 
 def _trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
-    if saved is not None:
+    if saved is None:
+        found = run.go(report)
+    else:
         saved.restore(run)
-    found = run.go(report, None if saved is None else saved.keep)
+        with Stop() as stop:
+            found = run.go(report, partial(_keep_on, saved, stop))
     if found is None:
         raise BudgetExceeded(
             f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states, so there is no "
             "machine to show: give more steps, or smaller blocks"
         )
     return found.candidate
+
+
+def _keep_on(saved: RunFolder, stop: Stop, run: Run) -> None:
+    """Save where it is time, and where an end is asked for."""
+    if stop.asked:
+        saved.save(run)
+        raise KeyboardInterrupt
+    saved.keep(run)
 
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement | None:

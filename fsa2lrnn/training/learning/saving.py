@@ -91,16 +91,17 @@ class RunFolder:
         write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
         self.saved_at = time.monotonic()
 
-    def finish(self, found: Learned) -> None:
-        """Write what was learned."""
-        save(found.model, self.folder / "model.safetensors")
-        if found.network is not None:
-            save(found.network, self.folder / "network.safetensors")
-        for name, text in (("machine.json", found.machine.to_json()), ("machine.dot", found.machine.to_dot())):
-            write_atomically(self.folder / name, text.encode())
-        lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
-        write_atomically(self.folder / "trail.jsonl", lines.encode())
-        _write_json(self.folder / "learned.json", summary(found))
+
+def write_learned(folder: Path, found: Learned) -> None:
+    """Write what was learned: models, machine, trail, evidence."""
+    save(found.model, folder / "model.safetensors")
+    if found.network is not None:
+        save(found.network, folder / "network.safetensors")
+    for name, text in (("machine.json", found.machine.to_json()), ("machine.dot", found.machine.to_dot())):
+        write_atomically(folder / name, text.encode())
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
+    write_atomically(folder / "trail.jsonl", lines.encode())
+    _write_json(folder / "learned.json", summary(found))
 
 
 def summary(found: Learned) -> dict[str, Any]:

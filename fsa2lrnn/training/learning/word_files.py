@@ -15,6 +15,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +25,11 @@ from torch import Tensor
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.reading import parse_json, shown
+from fsa2lrnn.reading import decode, parse_json, shown
 
 _SHOWN = 5  # faults
 _LARGEST = 1 << 27  # letters, padding and all
+_SMALL, _PADDED = 1 << 21, 16  # beyond the first, padding makes so many letters of one at most
 
 
 class _Entry(NamedTuple):
@@ -118,12 +120,8 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
     readers = {".jsonl": _json_lines, ".csv": _csv_lines}
     if path.suffix not in readers:
         raise UnsupportedFormat(f"{path}: words are read from {' and '.join(readers)} files: name it so")
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as fault:
-        raise UnsupportedFormat(f"{path} is not UTF-8 (at byte {fault.start:,}): save it in that encoding") from None
     faults: list[str] = []
-    entries = readers[path.suffix](text, faults)
+    entries = readers[path.suffix](decode(content, str(path)), faults)
     return _numbered(entries, faults, str(path), alphabet)
 
 
@@ -149,7 +147,7 @@ def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None)
 
 def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
     entries: list[_Entry] = []
-    for line, each in enumerate(text.splitlines(), 1):
+    for line, each in enumerate(text.split("\n"), 1):
         if not each.strip():
             continue
         try:
@@ -186,7 +184,7 @@ def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Hashable]) -> _E
 
 
 def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
-    rows = csv.reader(text.splitlines())
+    rows = csv.reader(StringIO(text, newline=""))
     try:
         header = [name.strip() for name in next(rows, [])]
         if header not in (["word", "output"], ["word", "outputs"]):
@@ -234,9 +232,11 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
         raise UnsupportedFormat(
             f"{origin} holds the output {outputs.found[0]!r} and no other: there is nothing to learn from"
         )
-    if len(entries) * longest > _LARGEST:
+    most = min(_LARGEST, max(_SMALL, _PADDED * sum(len(entry.word) for entry in entries)))
+    if len(entries) * longest > most:
         raise UnsupportedFormat(
-            f"{origin}: {len(entries):,} words of up to {longest:,} letters are too many at once: cut long ones short"
+            f"{origin}: {len(entries):,} words of up to {longest:,} letters are too many at once, padded to one "
+            "length: cut long ones short"
         )
     tokens = torch.zeros(len(entries), longest, dtype=torch.int64)
     labels = torch.full((len(entries), longest + 1), UNCOUNTED)

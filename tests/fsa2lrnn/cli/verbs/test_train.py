@@ -37,3 +37,21 @@ def test_bad_input_is_one_line_and_leaves_nothing(call, tmp_path, arguments, mes
     assert (code, out) == (2, "")
     assert message in err
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+HARD = ("--set", "normalisation=onehot", "--preset", "quick")
+
+
+def test_then_prove_reads_the_automaton_out(call, tmp_path):
+    code, out, _ = call("train", "task:parity", "--out", "runs", "--json", *FEW, *HARD, *JUDGED, "--then-prove")
+    (result,) = json.loads(out)["seeds"]
+    verdict = result["learned"]["verdict"]["verdict"]
+    assert code == (verdict != "proved")
+    assert (tmp_path / "runs" / "seed-0" / "proved" / "machine.dot").exists()
+
+
+def test_then_prove_refuses_what_is_no_automaton_before_the_work(call, tmp_path):
+    code, _, err = call("train", "task:parity", "--out", "runs", "--then-prove")
+    assert code == 2
+    assert "--then-prove with normalisation = 'released': only a layer of automata" in err
+    assert not (tmp_path / "runs").exists()

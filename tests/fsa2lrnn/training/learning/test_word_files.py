@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 from fsa2lrnn.automata.counting import UNCOUNTED
@@ -69,10 +71,21 @@ def test_other_files_and_letters_are_refused(tmp_path):
         read_words(written(tmp_path, '["c", 1]\n["a", 0]\n'), alphabet="ab")
     path = tmp_path / "bytes.jsonl"
     path.write_bytes(b"\xff\xfe")
-    with pytest.raises(UnsupportedFormat, match=r"is not UTF-8 \(at byte 0\)"):
+    with pytest.raises(UnsupportedFormat, match=r"is not UTF-8 \(byte 0xff at offset 0, in line 1\)"):
         read_words(path)
     with pytest.raises(UnsupportedFormat, match=r"line 2: 5 is no pair \(word, output\)"):
         from_pairs([(("a",), 1), 5])
+
+
+def test_what_padding_would_blow_up_is_refused(tmp_path):
+    text = json.dumps(["a" * 30_000, 1]) + "\n" + '["a", 0]\n' * 1_000
+    with pytest.raises(UnsupportedFormat, match="1,001 words of up to 30,000 letters are too many at once, padded"):
+        read_words(written(tmp_path, text))
+
+
+def test_letters_may_hold_any_character(tmp_path):
+    data = read_words(written(tmp_path, '[["\u2028", "b"], 1]\n["b", 0]\n'))
+    assert data.alphabet == ("\u2028", "b")
 
 
 def test_contradictions_are_named_by_both_lines(tmp_path):
