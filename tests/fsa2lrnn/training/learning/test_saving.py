@@ -1,4 +1,7 @@
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 import torch
@@ -86,3 +89,30 @@ def test_a_standing_that_no_run_has_is_refused(tmp_path, change, message):
     write_tensors(tmp_path / CHECKPOINT, FORM, tensors, {"standing": json.dumps(standing | change)})
     with pytest.raises(CheckpointError, match=message):
         folder.restore(run_of(Recipe(steps=3)))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from fsa2lrnn.training.learning import learn, saving
+saving._SAVE_SECONDS = 0.0
+learn("task:sum_mod(11)", folder=sys.argv[1], steps=100_000, seed=3)
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path):
+    whole = learn("task:sum_mod(11)", steps=400, seed=3)
+    folder = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(folder)]) as process:
+        while not (folder / CHECKPOINT).exists() and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.kill()
+    with open_tensors(folder / CHECKPOINT, FORM) as file:
+        assert 0 < json.loads(file.metadata["standing"])["steps"] < 400
+    again = learn("task:sum_mod(11)", folder=folder, steps=400, seed=3)
+    assert again.trail == whole.trail
+    assert again.machine == whole.machine
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, again.network.state_dict()[name])
