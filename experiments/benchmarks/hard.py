@@ -23,7 +23,6 @@ from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.scans.hard import hard_scan
 
-NAME = "bench_hard"
 SHAPES = [(128, 40, 8, 8), (32, 40, 8, 8), (128, 40, 16, 16), (64, 40, 6, 102)]  # batch, length, heads, block
 N_LETTERS = 5
 TURNS, _FEW_TURNS, _LARGE = 7, 2, 1 << 23
@@ -33,7 +32,7 @@ def main() -> None:
     """Measure, write results/bench_hard.json and print the ratios."""
     torch.set_num_threads(1)
     rows = [measure(*shape) for shape in SHAPES]
-    path = results_io.write(NAME, rows, "python -m experiments.benchmarks.hard")
+    path = results_io.write("bench_hard", rows, "python -m experiments.benchmarks.hard")
     console = Console()
     for row in rows:
         shape = " × ".join(str(row[name]) for name in ("batch", "length", "heads", "block"))

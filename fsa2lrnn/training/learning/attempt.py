@@ -20,6 +20,7 @@ from fsa2lrnn.training.learning.recipe import Recipe
 FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
 _KEPT = 0.98  # of the running error, a step
 _FEWEST = 16  # words in a batch
+_LEAST_ON_THE_WAY = 0.1  # of the rate
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
@@ -110,9 +111,8 @@ class Attempt:
         at.step += 1
         if self.is_full:
             at.full = at.full or at.step
-            fallen = max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)
-            for group in self.optimiser.param_groups:
-                group["lr"] = recipe.rate * fallen
+        for group in self.optimiser.param_groups:
+            group["lr"] = recipe.rate * self._fallen()
         size = max(_FEWEST, recipe.letters // at.length)
         batch = self.examples.batch(size, at.length, generator)
         logits = self.model(batch.tokens, empty_word=True)
@@ -124,6 +124,13 @@ class Attempt:
         wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
         return float(loss.detach())
+
+    def _fallen(self) -> float:
+        """What is left of the rate: it falls at full length, and on the way where words have not grown for long."""
+        at, recipe = self.at, self.recipe
+        if at.full is not None:
+            return max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)
+        return max(_LEAST_ON_THE_WAY, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
 
     def _note(self, wrong: float, guess: float) -> None:
         at = self.at

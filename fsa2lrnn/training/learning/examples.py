@@ -21,6 +21,7 @@ from fsa2lrnn.training.data import Batch, Sampler, Walks, make_sampler, words
 from fsa2lrnn.training.learning.legal import is_restricted
 
 _OF_FAILURES = 8  # one row in so many begins as a word that failed
+_AT_ONCE = 4  # such words in a batch
 
 
 class Examples(Protocol):
@@ -77,6 +78,12 @@ class FreshWords:
         index = {letter: i for i, letter in enumerate(self.alphabet)}
         self._failures.append(np.array([index[letter] for letter in word], np.int64))
 
+    def knows(self, word: Sequence[Hashable]) -> bool:
+        """Whether this word was added lately."""
+        index = {letter: i for i, letter in enumerate(self.alphabet)}
+        tokens = [index[letter] for letter in word]
+        return any(known.tolist() == tokens for known in self._failures[-_AT_ONCE:])
+
     @property
     def failures(self) -> list[list[int]]:
         """The words that were added, as tokens."""
@@ -92,8 +99,11 @@ class FreshWords:
         n_again = max(1, size // _OF_FAILURES) if again else 0
         parts = self._fresh(size - n_again, length, generator)
         if again:
-            at = int(torch.randint(len(again), (), generator=generator))
-            parts.append(self._beginning(again[at], n_again, length, generator))
+            n_words = min(_AT_ONCE, n_again)
+            drawn = torch.randint(len(again), (n_words,), generator=generator).tolist()
+            drawn[0] = len(again) - 1  # the last one always
+            sizes = [n_again // n_words + (i < n_again % n_words) for i in range(n_words)]
+            parts += [self._beginning(again[at], n, length, generator) for at, n in zip(drawn, sizes, strict=True)]
         labels = torch.cat([part.labels for part in parts])
         empty = torch.full((len(labels), 1), self._empty)
         return Batch(torch.cat([part.tokens for part in parts]), self._wrong(torch.cat([empty, labels], 1), generator))

@@ -17,6 +17,7 @@ _WHOLE = (
     "look",
     "patience",
     "decay",
+    "ease",
     "settle",
     "steps",
     "threads",
@@ -40,6 +41,7 @@ class Recipe:
         noise: the share of labels that are replaced at random; None for unknown: words then grow when the error has
             ceased to fall.
         decay, floor: once words are at full length the rate falls to `floor` times itself in `decay` steps.
+        ease: steps without growth after which the rate falls on the way too, until words grow again.
         look: steps between two looks at whether a head is the machine already.
         patience: steps without growth after which a start is given up.
         settle: steps at full length after which noisy labels are taken as learned.
@@ -63,6 +65,7 @@ class Recipe:
     noise: float | None = 0.0
     decay: int = 400
     floor: float = 0.02
+    ease: int = 200
     look: int = 20
     patience: int = 700
     settle: int = 1000

@@ -27,6 +27,7 @@ from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
 _FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
+_NEAR = 0.02  # faults, of all labels, with which a head's own failing word is worth learning from
 _ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
 
 Record = dict[str, int | float | str | tuple[str, ...]]
@@ -190,6 +191,7 @@ class Run:
         for _ in range(rounds):
             candidate = next(self._allowed(seen, is_settled), None)
             if candidate is None:
+                self._note_near_miss(seen)
                 return None
             self._last = candidate
             word = None if self.target is None else self.target.failing_word(candidate.machine)
@@ -201,6 +203,19 @@ class Run:
                 self.attempt.warm()
                 seen = seen.joined(self._observed(self.examples.labelled(word)))
         return None
+
+    def _note_near_miss(self, seen: Observed) -> None:
+        """A head with few faults is mostly wrong in a few transitions, which fresh words seldom meet: the shortest word
+        on which it fails does."""
+        head, wrong = best_head(seen)
+        is_near = self.recipe.is_clean and self.attempt.is_full and wrong <= _NEAR * len(seen.labels)
+        if self.target is None or not isinstance(self.examples, FreshWords) or not is_near:
+            return
+        candidate = machine_of(seen, (head,))
+        word = None if candidate is None else self.target.failing_word(candidate.machine)
+        if candidate is not None and word is not None and not self.examples.knows(word):
+            self._note("near miss", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.examples.add(word)
 
     def _allowed(self, seen: Observed, is_settled: bool) -> Iterator[Candidate]:
         """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""
