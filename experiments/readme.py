@@ -136,6 +136,8 @@ SECTIONS = {
     "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
+    "hard": Section(tables.hard, ("bench_hard",)),
+    "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
@@ -143,6 +145,7 @@ SECTIONS = {
 # The script that writes each file of results, with its arguments.
 WRITERS = {
     "bench_gpu": "benchmarks.gpu",
+    "bench_hard": "benchmarks.hard",
     "bench_machines": "benchmarks.machines",
     "bench_scan_lengths": "benchmarks.scans",
     "bench_scans": "benchmarks.scans",
@@ -150,6 +153,7 @@ WRITERS = {
     "bench_words": "benchmarks.words",
     "cascade_table": "studies.cascades",
     "families_table": "studies.families",
+    "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
     "sweep_families": "studies.sweeps families FOLDER",
     "training": "studies.training FOLDER…",

@@ -74,6 +74,45 @@ def scan_lengths() -> str:
     return markdown(["letters", "ns a letter"], rows) + facts(document, note)
 
 
+def hard() -> str:
+    """The scan of one-hot columns: milliseconds, others as multiples of it, and training steps a second."""
+    document = results_io.read("bench_hard")
+    rows = [
+        [
+            " × ".join(str(row[name]) for name in ("batch", "length", "heads", "block")),
+            f"{row['milliseconds']['hard']:.2f}",
+            *(_times(row["over_hard"][name]) for name in ("einsum", "fused tokens")),
+            *(f"{row['steps_per_second'][name]:.1f}" for name in ("hard", "chunked")),
+        ]
+        for row in document["results"]
+    ]
+    heads = ["batch × length × heads × block", "hard, ms", "einsum", "fused", "steps/s, hard", "chunked"]
+    return markdown(heads, rows) + facts(document, f"Forward and backward, {_threads(document['torch_threads'])}")
+
+
+def learn_and_prove() -> str:
+    """Learned, then proved: runs that were done of those asked for, how many were proved, and what that took."""
+    document = results_io.read("learn_and_prove")
+    found = document["results"]["table"]
+    rows = [
+        [
+            row["task"],
+            f"{row['runs']} of {row['asked']}",
+            f"{row['proved']}" if row["runs"] else "not done",
+            *("" if row["worst"] is None else f"{row[f'median_{name}']:,.0f}" for name in ("starts", "steps")),
+            *("" if row[name] is None else f"{row[name]:.1f}" for name in ("median_processor_seconds", "worst")),
+        ]
+        for row in found
+    ]
+    n, runs, asked = (sum(row[name] for row in found) for name in ("proved", "runs", "asked"))
+    note = (
+        f"{n} of {runs} runs ended in a proof for all lengths within their time, 60 s of a processor, 180 s for "
+        f"ModArith(5); {asked - runs} of {asked} were not done. Medians are of the runs that ended so"
+    )
+    heads = ["task", "runs", "proved", "starts", "steps", "seconds", "most"]
+    return markdown(heads, rows) + facts(document, note)
+
+
 def steps() -> str:
     """Whole training steps, as multiples of ours."""
     document = results_io.read("bench_steps")

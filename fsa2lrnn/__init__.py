@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.lrnn.wrapped import wrap
     from fsa2lrnn.recurrence import Recurrence
     from fsa2lrnn.repairing import repair
+    from fsa2lrnn.training.learning import learn
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ _HOME = {
     "extract": "fsa2lrnn.extraction",
     "extract_learned": "fsa2lrnn.extraction",
     "falsify": "fsa2lrnn.judge.falsify",
+    "learn": "fsa2lrnn.training.learning",
     "load": "fsa2lrnn.lrnn.checkpoint",
     "prove_equivalent": "fsa2lrnn.judge",
     "repair": "fsa2lrnn.repairing",
@@ -85,6 +87,7 @@ __all__ = [
     "extract",
     "extract_learned",
     "falsify",
+    "learn",
     "load",
     "lrnn",
     "prove_equivalent",

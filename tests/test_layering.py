@@ -43,7 +43,8 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
-        "automata", "compile", "errors", "extras", "files", "lower", "lrnn", "reading", "recurrence",
+        "automata", "compile", "errors", "extras", "files", "judge", "lower", "lrnn", "reading", "recurrence",
+        "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.report": {

@@ -22,6 +22,7 @@ from fsa2lrnn.cli.verbs.demo import demo
 from fsa2lrnn.cli.verbs.explain import explain
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.cli.verbs.learn import learn
 from fsa2lrnn.cli.verbs.repair import repair
 from fsa2lrnn.cli.verbs.report import report
 from fsa2lrnn.cli.verbs.run import run
@@ -44,6 +45,7 @@ _VERBS = {
         "demo": demo,
     },
     "Learned models": {
+        "learn": learn,
         "train": train,
         "sweep": sweep,
         "compare": compare,

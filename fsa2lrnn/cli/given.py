@@ -55,6 +55,20 @@ def named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
     return found
 
 
+def noise(text: str | None) -> float | None:
+    """A share, or None for "unknown" as for nothing. Raises `UnsupportedFormat`.
+
+    >>> noise("0.1"), noise("unknown")
+    (0.1, None)
+    """
+    if text is None or text == "unknown":
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise UnsupportedFormat(f"--noise {text!r}: give a share as 0.1, or unknown") from None
+
+
 def _value(text: str) -> Any:
     """JSON where it is JSON, None, True and False as Python writes them, else the text."""
     if text.strip() in _PYTHON:

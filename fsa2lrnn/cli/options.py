@@ -21,14 +21,17 @@ Engine = Literal["ray", "processes", "serial"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]
 Form = Literal["onehot", "cascade", "auto"]
 Init = Literal["random", "compiled"]
+LearnMethod = Literal["train", "rpni"]
 Layout = Literal["auto", "dense", "index"]
 Mode = Literal["least", "deadbeat", "dyadic"]
-Normalisation = Literal["clip", "released", "none"]
+Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
-LAYERS = ("block", "householder")  # that can be trained, by name
+LAYERS = (
+    "block", "householder", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
+)  # that can be trained, by name  # fmt: skip
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 _SOURCE = f"regex:…, task:…, or a file ({endings()})"

@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, Tim
 from rich.progress import Progress as Bars
 from rich.table import Table
 
-from fsa2lrnn.cli import console
+from fsa2lrnn.cli import console, learning
 from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.seeds import Judged, Plan, run_seeds
@@ -21,14 +21,19 @@ from fsa2lrnn.training.train import Progress
 
 
 def main(
-    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: Plan, as_json: bool
-) -> int:
-    """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged, 130 if interrupted."""
+    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: Plan, as_json: bool,
+    then_prove: bool = False,
+) -> int:  # fmt: skip
+    """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged or `then_prove` found
+    one not to be right, 130 if interrupted."""
     settings = preset(name, task, **changes)
+    if then_prove:
+        learning.check_provable(settings)
     with _Display(settings, seeds) as display:
         results = run_seeds(settings, seeds, out, plan, display.show)
     document = {"task": task, "preset": name, "settings": json.loads(settings.to_json()), "seeds": results}
     accuracies = [result.get("paper_protocol", {}).get("accuracy") for result in results]
+    proved = not then_prove or learning.prove_trained(task, settings.sampler, results)
     document["paper_protocol_mean"] = None if None in accuracies else statistics.mean(accuracies)
     write_atomically(out / "result.json", (json.dumps(document, indent=2, ensure_ascii=False) + "\n").encode())
     if as_json:
@@ -36,7 +41,7 @@ def main(
     else:
         _print(document, out)
     ends = {result["end"] for result in results}
-    return INTERRUPTED if "interrupted" in ends else int("diverged" in ends)
+    return INTERRUPTED if "interrupted" in ends else int("diverged" in ends or not proved)
 
 
 class _Display:
@@ -102,6 +107,9 @@ def _print(document: dict[str, Any], out: Path) -> None:
         console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
     if judged.row_count:
         console.out.print("", judged)
+    for result in results:
+        if "learned" in result:
+            console.out.print(console.markup(f"seed {result['seed']}: {result['learned']['known']}"))
     console.out.print(f"\nmodels, metrics and results: {out}")
 
 

@@ -17,8 +17,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
 from fsa2lrnn.lrnn.declared import INSTEAD, unproved
-from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import LAYERS, OURS, Layer, LayerConfig, name_of
+from fsa2lrnn.lrnn.gate import Gate, TableGate
+from fsa2lrnn.lrnn.layers import LAYERS, OURS, BlockLayer, Layer, LayerConfig, name_of
 from fsa2lrnn.lrnn.layers.base import Columns
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
@@ -92,6 +92,9 @@ def _layers(model: LRNN) -> Iterator[str]:
             yield f"layers.{i} is of type {_name(layer)}, its configuration {wanted.__name__}'s: {hint}"
         elif wanted in OURS:
             yield from _settings(f"layers.{i}", layer, wanted, config, model.config.columns)
+            if type(layer) is BlockLayer and (layer.value is None) != (layer.rule == "onehot"):
+                how = "without" if layer.rule == "onehot" else "with"
+                yield f"layers.{i} under normalisation={layer.rule!r} is modelled {how} a gate of v: build it so"
 
 
 def _settings(name: str, layer: nn.Module, kind: type[Layer], config: LayerConfig, columns: Columns) -> Iterator[str]:
@@ -133,8 +136,12 @@ def _norms(model: LRNN) -> Iterator[str]:
 
 
 def _gate(name: str, gate: Gate) -> Iterator[str]:
+    if type(gate) is TableGate:
+        if (found := [part for part, _ in (*gate.named_parameters(), *gate.named_buffers())]) != ["table"]:
+            yield f"{name} holds {', '.join(found) or 'nothing'}: a table gate is its table alone"
+        return
     if type(gate) is not Gate:
-        yield f"{name} is of type {_name(gate)}: a Gate is modelled"
+        yield f"{name} is of type {_name(gate)}: Gate and TableGate are modelled"
     kinds = [type(part) for part in gate.children()]
     if kinds != [nn.Linear, nn.ReLU, nn.Linear]:
         yield f"{name} is {'–'.join(kind.__name__ for kind in kinds)}: Linear–ReLU–Linear is modelled"

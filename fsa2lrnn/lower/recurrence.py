@@ -42,7 +42,8 @@ def compile_machine(
             where they need it; without it their blocks grow. The one-hot form never needs to.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
         layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states a block).
-        normalisation: the column rule of the model, "clip" or "none"; "released" can't hold one-hot columns.
+        normalisation: the column rule of the model, "clip" or "none", for one-hot forms without lanes also "onehot";
+            "released" can't hold one-hot columns.
         p: order of the column norm.
         dense_memory: bytes that dense weights (float32) may take.
 
@@ -50,7 +51,8 @@ def compile_machine(
         An `LRNN` of the class that is trained, its weights set. An index layout has no weights to train.
 
     Raises:
-        NotExpressible: if it can't be had with blocks of at most `max_block`, or for `normalisation="released"`.
+        NotExpressible: if it can't be had with blocks of at most `max_block`, or for `normalisation="released"`, or
+            under "onehot" where there are resets.
         NotExact: if a cascade's gates need integers that `dtype` does not hold.
         BudgetExceeded: if dense weights are asked for and would not fit.
         UnsupportedFormat: for an unknown form, layout, dtype or normalisation.
@@ -106,7 +108,11 @@ def _lower_dense(
             p=p,
         )
     )
-    tables = {"transition": look_up(torch.tensor(layer.A)), "value": look_up(torch.tensor(layer.v))}
+    tables = {"transition": look_up(torch.tensor(layer.A))}
+    if normalisation == "onehot":
+        _check_maps(bool(layer.v.any()))
+    else:
+        tables["value"] = look_up(torch.tensor(layer.v))
     model.write(torch.eye(n_cells)[torch.tensor(layer.cell)], [(torch.tensor(layer.x0), tables)], values(readout.gate))
     return model
 
@@ -117,6 +123,9 @@ def _lower_stack(
     """Gate for gate: a model connected by "concat" shows its layers what the stack's gates see, the embedding being
     one-hot in the cell."""
     gates = {"readout": readout.gate}
+    is_hard = normalisation == "onehot"
+    if is_hard:
+        _check_maps(any(layer.value.W2.any() or layer.value.b2.any() for layer in stack.layers))
     for i, layer in enumerate(stack.layers):
         gates |= {f"layers.{i}.transition": layer.transition, f"layers.{i}.value": layer.value}
     for name, gate in gates.items():
@@ -140,12 +149,23 @@ def _lower_stack(
     model.write(
         torch.eye(stack.n_cells)[torch.tensor(stack.cell)],
         [
-            (torch.tensor(layer.x0), {"transition": values(layer.transition), "value": values(layer.value)})
+            (
+                torch.tensor(layer.x0),
+                {"transition": values(layer.transition)} | ({} if is_hard else {"value": values(layer.value)}),
+            )
             for layer in stack.layers
         ],
         values(readout.gate),
     )
     return model
+
+
+def _check_maps(has_resets: bool) -> None:
+    if has_resets:
+        raise NotExpressible(
+            "under the column rule 'onehot' every block moves by one-hot columns and v = 0, but this form has resets "
+            "or lanes: compile with form='onehot', or with normalisation='clip' or 'none'"
+        )
 
 
 def values(gate: Gate) -> Values:

@@ -26,7 +26,7 @@ class LRNNConfig:
         layers: from input to output, the configurations of `fsa2lrnn.lrnn.layers`, or of your own.
         embedding_dim: width of the token embedding (unused where letters are read as they are).
         readout_hidden: hidden width of the read-out MLP (unused where letters are read as they are).
-        normalisation: "clip", "released" or "none" (`normalise.normalise`).
+        normalisation: "clip", "released", "none" or "onehot" (`normalise.normalise`).
         p: order of the column norm, at least 1; infinity is not offered.
         connection: "chain", each layer reads the one below; "residual", each layer adds to a stream of width
             `embedding_dim`, the last excepted, as in the paper's released code; "full-residual", the last too;

@@ -179,8 +179,8 @@ def _config(
     layers = []
     for i in range(n_layers):
         _, heads, b = shapes[f"layers.{i}.a0"]
-        hidden = (shapes[f"layers.{i}.{gate}.0.bias"][0] for gate in ("gen_block", "gen_value"))
-        layers.append(BlockLayerConfig((b,) * heads, *hidden))
+        of_A, of_v = (shapes[f"layers.{i}.{gate}.0.bias"][0] for gate in ("gen_block", "gen_value"))
+        layers.append(BlockLayerConfig((b,) * heads, of_A, of_v))
     return LRNNConfig(
         alphabet=tuple(alphabet) if alphabet is not None else tuple(range(shapes["embedding.weight"][0])),
         outputs=tuple(outputs) if outputs is not None else tuple(range(shapes["Wo2.bias"][0])),

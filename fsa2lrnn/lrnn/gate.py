@@ -103,6 +103,52 @@ class Gate(nn.Sequential):
         return is_integer and all(bool((size <= limit).all()) for size in sizes)
 
 
+class TableGate(Gate):
+    """A row for each unit vector that is read, all of them free: (…, d) -> (…, n), W relu(u) without bias.
+
+    Over letters, embedded one-hot, these are numbers per letter. To `weights` and `set` it is the `Gate` that looks up,
+    W1 = 1, b1 = b2 = 0, of which W2 alone can be written.
+
+    >>> gate = TableGate(2, 3)
+    >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
+    >>> gate(torch.tensor([0.0, 1.0])).tolist(), gate.is_lookup(torch.eye(2)), gate.n_hidden
+    ([4.0, 5.0, 6.0], True, 2)
+    """
+
+    def __init__(self, width_in: int, width_out: int, scale: float = 1.0) -> None:
+        nn.Sequential.__init__(self)
+        self.table = nn.Parameter(scale * torch.randn(width_out, width_in))
+
+    def forward(self, z: Tensor) -> Tensor:  # pyright: ignore[reportIncompatibleMethodOverride] - `Sequential` says input
+        """The row for a unit vector, sums of rows for others."""
+        return z.relu() @ self.table.T
+
+    @property
+    def weights(self) -> GateWeights:
+        """W2 is the parameter itself."""
+        n, d = self.table.shape
+        zeros = self.table.new_zeros
+        return GateWeights(
+            torch.eye(d, dtype=self.table.dtype, device=self.table.device), zeros(d), self.table, zeros(n)
+        )
+
+    def set(self, values: Values) -> None:
+        """Write W2, zero where it is not given. Raises `ValueError` for other values than a look-up's."""
+        now = self.weights
+        for name, value in values.items():
+            if name != "W2" and (name not in now._fields or not torch.equal(value.to(now.W2), getattr(now, name))):
+                raise ValueError(f"{name} can't be written: a table gate is W2 alone, W1 = 1 and no biases")
+        wanted = values.get("W2", torch.zeros_like(now.W2))
+        if wanted.shape != now.W2.shape:
+            raise ValueError(f"W2 has shape {tuple(wanted.shape)}, but this gate's is {tuple(now.W2.shape)}")
+        with torch.no_grad():
+            self.table.copy_(wanted)
+
+    def hidden(self, z: Tensor) -> Tensor:
+        """relu(z): what is read."""
+        return z.relu()
+
+
 def look_up(table: Tensor) -> Values:
     """The values of a gate that gives out row i of a table (N, …), bit for bit, where it reads the unit vector e_i."""
     return {"W1": torch.eye(len(table), dtype=table.dtype), "W2": table.flatten(1).T}

@@ -137,14 +137,17 @@ class LRNN(FromElsewhere, nn.Module):
             layer.write(x0, **gates)
         cast("Gate", self.readout).set(readout)
 
-    def forward(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|).
+    def forward(self, tokens: Tensor, method: str = "auto", empty_word: bool = False) -> Tensor:
+        """Logits after every prefix: tokens int64 (B, T) -> (B, T, |Γ|), with `empty_word` (B, T+1, |Γ|), its first.
 
         `method` names the scan (`fsa2lrnn.lrnn.scan`), or is "letters", fast without compiled scans where letters are
         few: the one of that name in a first layer with tables (`fsa2lrnn.lrnn.scan_tokens`), "sequential" elsewhere.
         Raises `InvalidWord` for tokens that are no letters.
         """
-        return self._read(self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)[0])
+        stream, _ = self._run(tokens, self.initial_state(len(tokens)), method, goes_on=False)
+        if empty_word:
+            stream = torch.cat([self._initial(len(tokens))[1].unsqueeze(1), stream], dim=1)
+        return self._read(stream)
 
     def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
         """Logits along `tokens` from a given state, and the state after them: (B, T) -> (B, T, |Γ|).

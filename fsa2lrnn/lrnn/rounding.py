@@ -175,6 +175,19 @@ class Rounded:
         low, middle, high = (norm.amax(-1, keepdim=True) for norm in (norms.low, norms.middle, norms.high))
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
+    def largest(self, mask: Tensor) -> Rounded:
+        """One-hot columns at the first largest entry within the mask: (…, b, b) -> (…, b, b).
+
+        A 1 that rounding may move is off by 1, as each entry to which it may go.
+        """
+        mid, off = self.mid.masked_fill(~mask, -torch.inf), self.off.where(mask, 0)
+        first = mid.argmax(-2, keepdim=True)
+        hot = torch.zeros_like(mid).scatter_(-2, first, 1)
+        lead = mid.gather(-2, first) - mid
+        may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # so is the first, and what is no number
+        is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
+        return Rounded(hot, (may_be & is_free).double(), self.kind)
+
     def centred(self) -> Rounded:
         """Columns less their means: (…, b, b) -> (…, b, b)."""
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)

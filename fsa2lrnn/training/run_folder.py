@@ -146,7 +146,7 @@ def _read(path: Path, wanted: Shapes) -> Checkpoint | None:
         with open_tensors(path, FORM) as file:
             value = parse_json(file.metadata.get("standing", "null"), "standing")
             standing = read(Standing, value, "standing", _NUMBERS)
-            check_shapes("it", _with_state(wanted, file.shapes), file.shapes)
+            check_shapes("it", with_state(wanted, file.shapes), file.shapes)
             return Checkpoint(standing, file.tensors())
     except Fsa2LrnnError as error:
         raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
@@ -162,7 +162,7 @@ def _number(value: Any, where: str) -> float:
 _NUMBERS = {float: _number}
 
 
-def _with_state(wanted: Shapes, found: Shapes) -> Shapes:
+def with_state(wanted: Shapes, found: Shapes) -> Shapes:
     """Of the tensors wanted, those of the optimiser only for weights of which the file has any."""
     there = {name.rpartition(".")[0] for name in found}
     return {

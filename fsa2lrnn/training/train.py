@@ -30,8 +30,7 @@ from fsa2lrnn.extras import require
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import Shapes
-from fsa2lrnn.training import run_folder
+from fsa2lrnn.training import run_folder, snapshot
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
@@ -162,11 +161,16 @@ class Run:
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
         self.step, self.saved_step, self.records = 0, -1, []
         self.since_test = run_folder.Since()
-        if (checkpoint := run_folder.prepare(folder, settings, resume, self._shapes())) is not None:
+        wanted = snapshot.shapes_of(*self._parts, training=self.training, testing=self.testing)
+        if (checkpoint := run_folder.prepare(folder, settings, resume, wanted)) is not None:
             self._restore(checkpoint)
         self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
         self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
+
+    @property
+    def _parts(self) -> tuple[LRNN, torch.optim.Optimizer]:
+        return self.model, self.optimiser
 
     @property
     def is_good_enough(self) -> bool:
@@ -261,7 +265,8 @@ class Run:
         self.look()
         looks = tuple(run_folder.Look(**record) for record in self.records)
         standing = run_folder.Standing(self.step, looks, self.since_test)
-        checkpoint = run_folder.Checkpoint(standing, self._tensors())
+        tensors = snapshot.tensors_of(*self._parts, training=self.training, testing=self.testing)
+        checkpoint = run_folder.Checkpoint(standing, tensors)
         run_folder.write_checkpoint(self.folder, self.model, checkpoint)
         self.saved_step, self.saved_at = self.step, time.monotonic()
 
@@ -281,38 +286,11 @@ class Run:
         end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
         return Outcome(end, self.step, self.model, self.words, self.records)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint holds of the run."""
-        found = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
-        for i, state in self.optimiser.state_dict()["state"].items():
-            found |= {f"optimiser.{i}.{name}": tensor for name, tensor in state.items()}
-        return found | {"training": self.training.get_state(), "testing": self.testing.get_state()}
-
-    def _shapes(self) -> Shapes:
-        """The shapes of `_tensors` once a step was done: the optimiser then has averages of each weight."""
-        found = self._tensors()
-        for i, weight in enumerate(weight for group in self.optimiser.param_groups for weight in group["params"]):
-            found |= {f"optimiser.{i}.step": torch.zeros(())}
-            found |= {f"optimiser.{i}.{name}": weight for name in ("exp_avg", "exp_avg_sq")}
-        return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in found.items()}
-
     def _restore(self, checkpoint: run_folder.Checkpoint) -> None:
-        own = {"model": dict[str, Tensor](), "optimiser": dict[str, Tensor]()}
-        for name, tensor in checkpoint.tensors.items():
-            kind, _, rest = name.partition(".")
-            if kind in own:
-                own[kind][rest] = tensor
-        self.model.load_state_dict(own["model"])
-        states: dict[int, dict[str, Tensor]] = {}
-        for name, tensor in own["optimiser"].items():
-            i, _, part = name.partition(".")
-            states.setdefault(int(i), {})[part] = tensor
-        self.optimiser.load_state_dict({"state": states, "param_groups": self.optimiser.state_dict()["param_groups"]})
         try:
-            self.training.set_state(checkpoint.tensors["training"])
-            self.testing.set_state(checkpoint.tensors["testing"])
-        except RuntimeError as error:
-            raise CheckpointError(f"{self.folder}: random numbers can't be resumed ({error}): start afresh") from error
+            snapshot.put_back(checkpoint.tensors, *self._parts, training=self.training, testing=self.testing)
+        except CheckpointError as error:
+            raise CheckpointError(f"{self.folder}: {error}") from error
         standing = checkpoint.standing
         self.step, self.records = standing.step, [asdict(look) for look in standing.records]
         self.saved_step, self.since_test = self.step, standing.since_test

@@ -41,6 +41,10 @@ def train(
     lengths: LengthsOption = "40,100,500,5000,50000",
     words: WordsOption = 10_000,
     letters: LettersOption = 20_000_000,
+    then_prove: Annotated[
+        bool,
+        typer.Option("--then-prove", help="read the automaton out of each network (normalisation=onehot), prove it"),
+    ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget the runs that are in the folder")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
     as_json: JsonOption = False,
@@ -55,5 +59,5 @@ def train(
     from fsa2lrnn.training.seeds import Plan
 
     plan = Plan(not fresh, tensorboard, judged, words, letters)
-    if code := training.main(source, preset, out, numbers, changed, plan, as_json):
+    if code := training.main(source, preset, out, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)

@@ -213,6 +213,15 @@ class Layer(nn.Module):
             "let LRNN.from_affine(switched(model)) look its tables up"
         )
 
+    @property
+    def has_maps(self) -> bool:
+        """Whether every state is one-hot in each block and every transition a map of their indices, in each dtype."""
+        return False
+
+    def maps(self, u: Tensor) -> Tensor:
+        """The next index for each input, block and index: (N, d) -> int64 (N, H, b)."""
+        raise self._lacks("one-hot columns by rule")
+
     def is_lookup(self, u: Tensor) -> bool:
         """Whether `tables` of these inputs (N, d) are looked up: no sum is formed whose order could matter."""
         return False

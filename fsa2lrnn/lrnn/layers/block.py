@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
-from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
-from fsa2lrnn.lrnn.normalise import keeps, normalise
+from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
 from fsa2lrnn.lrnn.rounding import Rounded
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
@@ -24,18 +24,26 @@ from fsa2lrnn.lrnn.scans import (
     scan,
     scan_tokens,
 )
+from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
+
+GATES = ("relu", "table")
+TABLE_SCALE = 0.3  # deviation of a new table's numbers
 
 
 @dataclass(frozen=True)
 class BlockLayerConfig(LayerConfig):
-    """A layer of H = len(block_sizes) dense blocks whose transitions come from gates Linear–ReLU–Linear.
+    """A layer of H = len(block_sizes) dense blocks whose transitions come from gates.
 
-    `transition_hidden` and `value_hidden` are the gates' hidden widths.
+    `transition_hidden` and `value_hidden` are the hidden widths of gates Linear–ReLU–Linear (`gate` "relu"). With
+    `gate` "table" the transitions are free numbers for each unit vector that is read: in a first layer for each letter,
+    embedded one-hot. `temperature` is that of the column rule "onehot", backward.
     """
 
     block_sizes: tuple[int, ...]
     transition_hidden: int
     value_hidden: int
+    gate: str = "relu"
+    temperature: float = TEMPERATURE
 
     def __post_init__(self) -> None:
         if not self.block_sizes or min(self.block_sizes) < 1:
@@ -46,6 +54,10 @@ class BlockLayerConfig(LayerConfig):
             if getattr(self, name) < 1:
                 raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a gate needs at least one hidden unit")
         check_width(self.width)
+        if self.gate not in GATES:
+            raise UnsupportedFormat(f"gate {self.gate!r} is not known: one of {', '.join(GATES)}")
+        if type(self.temperature) not in (int, float) or not 0 < self.temperature < float("inf"):
+            raise UnsupportedFormat(f"temperature = {self.temperature!r}: a softmax needs a finite one above 0")
 
     @property
     def width(self) -> int:
@@ -64,33 +76,33 @@ class BlockLayerConfig(LayerConfig):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """None: the shape says it all."""
-        return ()
+        """`gate` and `temperature`."""
+        return ("gate", "temperature")
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
         """Gates as wide within as what they give out, as the released code has them: H·b² and H·b units."""
         cls.refuse_unknown(options)
-        return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width)
+        return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width, **options)
 
 
 class AffineLayer(Layer):
     """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks, A and v made of u_k by gates: what blocks and products share.
 
-    Parameters: the gates `transition`, whose outputs become A, and `value`, those of v; `x0` (H, b), the initial
-    state. Blocks smaller than the largest are padded; their padding is masked, so it neither computes nor learns.
+    Parameters: the gates `transition`, whose outputs become A, and `value`, those of v, None for v = 0; `x0` (H, b),
+    the initial state. Blocks smaller than the largest are padded; their padding is masked, so it neither computes nor
+    learns.
     """
 
     takes_index: ClassVar[bool] = True
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
     mask: Tensor
 
-    def __init__(self, width_in: int, block_sizes: tuple[int, ...], hidden: tuple[int, int], written: int) -> None:
+    def __init__(self, block_sizes: tuple[int, ...], transition: Gate, value: Gate | None) -> None:
         super().__init__()
         self._block_sizes = block_sizes
         n_heads, b = len(block_sizes), max(block_sizes)
-        self.transition = Gate(width_in, hidden[0], written)
-        self.value = Gate(width_in, hidden[1], n_heads * b)
+        self.transition, self.value = transition, value  # in this order: x0 is drawn after them
         self.x0 = nn.Parameter(torch.randn(n_heads, b))
         self.register_buffer("mask", torch.arange(b) < torch.tensor(block_sizes)[:, None], persistent=False)  # (H, b)
 
@@ -151,21 +163,42 @@ class AffineLayer(Layer):
 class BlockLayer(AffineLayer):
     """x_k = A(u_k) x_{k-1} + v(u_k), with A(u) of H blocks of size b from a gate Linear–ReLU–Linear, and v(u) likewise.
 
-    The model's column rule bounds the columns of what the gate `transition` writes.
+    The model's column rule bounds the columns of what the gate `transition` writes. Under "onehot" these are logits of
+    one-hot columns, x₀ is one-hot at the largest of `x0` in each block, and v = 0: each block is an automaton over the
+    inputs, in training as in evaluation (T50).
     """
 
     Config = BlockLayerConfig
     holds_maps: ClassVar[bool] = True
 
     def __init__(self, width_in: int, config: BlockLayerConfig, rule: str, p: float) -> None:
-        hidden = (config.transition_hidden, config.value_hidden)
-        super().__init__(width_in, config.block_sizes, hidden, config.width * max(config.block_sizes))
-        self.rule, self.p = rule, p
+        self.rule, self.p, self.temperature = rule, p, config.temperature
+        written = config.width * max(config.block_sizes)
+        transition = (
+            TableGate(width_in, written, TABLE_SCALE)
+            if config.gate == "table"
+            else Gate(width_in, config.transition_hidden, written)
+        )
+        is_hard = rule == "onehot"
+        super().__init__(
+            config.block_sizes, transition, None if is_hard else Gate(width_in, config.value_hidden, config.width)
+        )
 
     @classmethod
     def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
         """A new layer under the column rule."""
         return cls(width_in, config, *columns)
+
+    @classmethod
+    def embedding(cls, config: BlockLayerConfig, n_letters: int, dim: int) -> nn.Module:
+        """Letters one-hot, and not to be trained, for a table gate."""
+        if config.gate != "table":
+            return super().embedding(config, n_letters, dim)
+        if dim != n_letters:
+            raise UnsupportedFormat(
+                f"embedding_dim = {dim}: a table gate reads {n_letters} letters one-hot, set it to {n_letters}"
+            )
+        return nn.Embedding.from_pretrained(torch.eye(n_letters))  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def family(self) -> str | None:
@@ -176,14 +209,46 @@ class BlockLayer(AffineLayer):
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
         """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of the column rule (`normalise`)."""
         A, v = self._written(u)
-        return normalise(A, self.rule, self.p, method), v
+        return normalise(A, self.rule, self.p, method, self.temperature), v
+
+    def initial_state(self, batch: int) -> Tensor:
+        """x₀ for each word of a batch, under "onehot" the hard one: (B, H, b)."""
+        if self.rule != "onehot":
+            return super().initial_state(batch)
+        x0 = one_hot_rows(self.x0.masked_fill(~self.mask, -torch.inf), self.temperature)
+        return x0.expand(batch, *x0.shape)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As any layer with tables; one-hot columns by letter are scanned from their logits (`hard_scan`)."""
+        if self.has_maps and index is not None and method in ("auto", "fused"):
+            logits = self._written(u)[0]
+            if takes(index, logits, state):
+                x = hard_scan(index, logits, state, self.temperature)
+                return x.flatten(-2), x[:, -1] if x.shape[1] else state
+        return super().forward(u, state, method, index)
+
+    @property
+    def has_maps(self) -> bool:
+        """Whether the columns are one-hot by rule, and v = 0."""
+        return self.rule == "onehot" and self.value is None
+
+    def maps(self, u: Tensor) -> Tensor:
+        """The row of each column's 1: (N, d) -> int64 (N, H, b)."""
+        if not self.has_maps:
+            return super().maps(u)
+        with torch.no_grad():
+            return self._written(u)[0].argmax(-2)
 
     def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """What the gates give out, before the column rule."""
         n_heads, b = self.mask.shape
         A = self.transition(u).unflatten(-1, (n_heads, b, b))
-        v = self.value(u).unflatten(-1, (n_heads, b))
+        v = A.new_zeros(*A.shape[:-2], b) if self.value is None else self.value(u).unflatten(-1, (n_heads, b))
         if min(self.block_sizes) < b:
+            if self.rule == "onehot":  # no state of the padding is ever the next
+                return A.masked_fill(~self.mask[:, :, None], -torch.inf), v
             A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
         return A, v
 
@@ -191,20 +256,29 @@ class BlockLayer(AffineLayer):
         """What the gates give, and the column rule by either method."""
         n_heads, b = self.mask.shape
         mask = self.mask.cpu()
-        A = self.transition.rounded(u).unflatten((n_heads, b, b)).where(mask[:, :, None] & mask[:, None, :])
-        v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
+        A = self.transition.rounded(u).unflatten((n_heads, b, b))
+        if self.value is None:
+            v = Rounded.exact(torch.zeros(*A.mid.shape[:-2], b), u.kind)
+        else:
+            v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
+        if self.rule == "onehot":
+            return A.largest(mask[:, :, None]), v
+        A = A.where(mask[:, :, None] & mask[:, None, :])
         if A.is_exact and keeps(A.mid, self.rule):
             return A, v
         return A.columns(self.rule, self.p), v
 
     def is_lookup(self, u: Tensor) -> bool:
-        """Whether both gates look up, and no column rule rounds what they give."""
-        return self.rule == "none" and self.transition.is_lookup(u) and self.value.is_lookup(u)
+        """Whether all gates look up, and no column rule rounds what they give."""
+        return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
         """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1; and the column rule
-        keeps it, by whatever method a run takes."""
-        if not (self.transition.is_exact(u, limit) and self.value.is_exact(u, limit)):
+        keeps it, by whatever method a run takes. Under "onehot" it is enough that rounding changes no column."""
+        if self.rule == "onehot":
+            A, v = self.rounded_tables(Rounded.exact(u))
+            return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())
+        if not all(gate.is_exact(u, limit) for _, gate in self.gates):
             return False
         A, v = self._written(u)  # (N, H, b, b), (N, H, b)
         return keeps(A, self.rule) and maps_closed(A, v, self.mask)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import torch
 from torch import Tensor
@@ -83,8 +83,8 @@ class HouseholderLayer(AffineLayer):
 
     def __init__(self, width_in: int, config: HouseholderLayerConfig) -> None:
         self._n_factors, self.unit_keys = config.n_factors, config.unit_keys
-        hidden = (config.transition_hidden, config.value_hidden)
-        super().__init__(width_in, config.block_sizes, hidden, config.n_factors * config.width)
+        transition = Gate(width_in, config.transition_hidden, config.n_factors * config.width)
+        super().__init__(config.block_sizes, transition, Gate(width_in, config.value_hidden, config.width))
         self.rate = Gate(width_in, config.transition_hidden, config.n_heads * config.n_factors)
 
     @property
@@ -107,7 +107,7 @@ class HouseholderLayer(AffineLayer):
             key = keys[..., j, :]
             along = key.unsqueeze(-2) @ A  # (…, H, 1, n)
             A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
-        return A, self.value(u).unflatten(-1, (self.n_heads, n))
+        return A, cast("Gate", self.value)(u).unflatten(-1, (self.n_heads, n))
 
     def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
         """The sums of the gates, the norms and sigmoids of unit keys, and the products, factor by factor."""
@@ -120,7 +120,7 @@ class HouseholderLayer(AffineLayer):
         for j in range(self._n_factors):
             key = keys[..., j, :]
             A = A - rates[..., j, None, None] * key[..., None] * (key[..., None, :] @ A)
-        return A, self.value.rounded(u).unflatten((self.n_heads, n))
+        return A, cast("Gate", self.value).rounded(u).unflatten((self.n_heads, n))
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
         """Each gate adds up integers, and so does each sum in the products; each block is a map or a reset."""

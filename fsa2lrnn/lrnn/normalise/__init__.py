@@ -11,21 +11,24 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.normalise.fused import fused, takes
+from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, one_hot_columns, one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import reference
 
-RULES = ("clip", "released", "none")
+RULES = ("clip", "released", "none", "onehot")
 METHODS = {"reference": reference, "fused": fused}
 
 _WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for a second of compilation
 
 
-def normalise(A: Tensor, rule: str, p: float, method: str = "auto") -> Tensor:
+def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature: float = TEMPERATURE) -> Tensor:
     """Blocks with bounded columns: (…, b, b) -> (…, b, b).
 
     - "clip": v ↦ v / max(1, ‖v‖_p) for each column v (Eq. 6). One-hot columns have norm 1 for every p and stay.
     - "released": the code published with the paper: subtract each column's mean, then divide the block by its largest
       column p-norm. Columns that are all constant give 0/0, NaN, as they do there.
     - "none": as they are.
+    - "onehot": each column becomes one-hot at its largest entry; backward it is a softmax at `temperature`
+      (`one_hot_columns`). There is one way to compute it, whatever the method.
 
     Stable in general only for p = 1 (Eq. 7); see docs/theory.md §3.
 
@@ -50,7 +53,7 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto") -> Tensor:
         method = choose_method(A)
     if method not in METHODS:
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of auto, {', '.join(METHODS)}")
-    return METHODS[method](A, rule, p)
+    return one_hot_columns(A, temperature) if rule == "onehot" else METHODS[method](A, rule, p)
 
 
 def keeps(A: Tensor, rule: str) -> bool:
@@ -58,12 +61,14 @@ def keeps(A: Tensor, rule: str) -> bool:
 
     Without a rule it does. Under "clip" it does where each column is zero but for at most one entry, which is 1 or −1
     (T2 of docs/theory.md): one argument for all methods, sizes and places, where to try one would speak of one. No such
-    argument is made for "released".
+    argument is made for "released". "onehot" keeps columns that are one-hot.
 
     >>> import torch
     >>> keeps(torch.eye(3), "clip"), keeps(torch.eye(3) / 2, "clip"), keeps(torch.eye(3), "released")
     (True, False, False)
     """
+    if rule == "onehot":
+        return bool(((A == 0) | (A == 1)).all() and ((A != 0).sum(-2) == 1).all())
     if rule != "clip":
         return rule == "none"
     sizes = A.abs()
@@ -93,4 +98,16 @@ def released_scale(b: int, p: float) -> float:
     return 1 / ((1 - 1 / b) * (1 + (b - 1.0) ** (1 - p)) ** (1 / p))
 
 
-__all__ = ["METHODS", "RULES", "choose_method", "fused", "keeps", "normalise", "reference", "released_scale"]
+__all__ = [
+    "METHODS",
+    "RULES",
+    "TEMPERATURE",
+    "choose_method",
+    "fused",
+    "keeps",
+    "normalise",
+    "one_hot_columns",
+    "one_hot_rows",
+    "reference",
+    "released_scale",
+]

@@ -15,7 +15,7 @@ SUM2 = str(Path(__file__).parents[3] / "experiments" / "models" / "sum2" / "seed
 # A call of each verb up to what is wrong with it.
 SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
-    "convert": ("-o", "m.dot"), "train": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
+    "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
     "compare": (SUM2, "--against"), "report": (SUM2, "-o", "p.html", "--against"), "sweep": ("-o", "out", "--task"),
     "tasks": (),
 }  # fmt: skip
@@ -30,6 +30,7 @@ PLACES = [
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
     ("train", "task:mod_arith(100)", "-o", "file"),
+    ("learn", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
     ("compare", SUM2, "--against", "task:mod_arith(100)", "--plot", "no/c.svg"),
     ("certify", SUM2, "task:mod_arith(100)", "-o", "no/c.json", "--layer", "nowhere:Layer"),

@@ -12,6 +12,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lower import lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, register
 from fsa2lrnn.testing import mutants
 
@@ -120,6 +121,34 @@ def test_what_is_not_modelled_is_refused_by_name(message):
     assert check_modelled(learned()) == ()
     with pytest.raises(UnsupportedFormat, match=message):
         check_modelled(CHANGES[message](learned()))
+
+
+def hard(gate="table"):
+    layer = BlockLayerConfig((2, 2), 5, 5, gate=gate)
+    return LRNN(LRNNConfig(("a", "b"), (False, True), (layer,), embedding_dim=2, normalisation="onehot"))
+
+
+class Softened(TableGate):
+    pass
+
+
+HARD_CHANGES = {
+    "under normalisation='onehot' is modelled without a gate of v": changed("layers.0.value", Gate(2, 5, 4)),
+    r"transition is of type Softened: Gate and TableGate": changed("layers.0.transition", Softened(2, 8)),
+    r"transition holds table, bias: a table gate is its table alone": changed(
+        "layers.0.transition.bias", nn.Parameter(torch.zeros(8))
+    ),
+    r"transition holds table, 0\.weight": changed("layers.0.transition.0", nn.Linear(2, 2, bias=False)),
+    r"readout is of type TableGate": changed("readout", TableGate(4, 2)),
+    "under normalisation='clip' is modelled with a gate of v": changed("layers.0.rule", "clip"),
+}
+
+
+@pytest.mark.parametrize("message", HARD_CHANGES)
+def test_hard_layers_are_modelled_and_changed_ones_are_not(message):
+    assert check_modelled(hard()) == check_modelled(hard("relu")) == ()
+    with pytest.raises(UnsupportedFormat, match=message):
+        check_modelled(HARD_CHANGES[message](hard()))
 
 
 def test_hooks_of_all_modules_are_refused():

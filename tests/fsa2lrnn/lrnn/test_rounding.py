@@ -83,6 +83,22 @@ def test_look_ups_and_integers_are_exact_and_nothing_else_is():
     assert not integers.rounded(Rounded.exact(torch.full((1, 2), 0.1))).is_exact
 
 
+def test_a_one_is_off_by_one_wherever_rounding_may_move_it():
+    kind, everywhere = Format.of(torch.float32), torch.ones(3, 1, dtype=torch.bool)
+    logits = torch.tensor([[5.0, 1.0, 2.0], [4.0, 1.0, 2.5], [0.0, 0.0, 2.5]], dtype=torch.float64)
+    sure = Rounded(logits, torch.zeros(3, 3), kind).largest(everywhere)
+    assert sure.mid.tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    assert sure.is_exact  # ties too, where every evaluation has the same numbers
+    unsure = Rounded(logits, torch.full((3, 3), 0.25), kind).largest(everywhere)
+    assert torch.equal(unsure.mid, sure.mid)
+    assert unsure.off.tolist() == [[0, 1, 1], [0, 1, 1], [0, 0, 1]]  # 2.5 and 2 may be equal, 1 and 0 not
+    padded = Rounded(logits, torch.full((3, 3), 0.25), kind).largest(torch.tensor([True, False, False])[:, None])
+    assert padded.is_exact
+    assert padded.mid.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
+    unknown = Rounded(torch.zeros(3, 3), torch.full((3, 3), torch.inf), kind).largest(everywhere)
+    assert unknown.off.eq(1).all()
+
+
 def exact_columns(A, rule, p):
     """A column rule of one block in 300 bits: (b, b) -> (b, b)."""
     flint.ctx.prec = 300

@@ -59,9 +59,9 @@ def test_padding_does_not_count_in_the_column_norm():
 def test_the_scan_by_name_decides_who_computes_the_column_rule(monkeypatch, method, rule):
     block, u, asked = layer((8,) * 8, rule), torch.randn(2, 40, 5, dtype=torch.float64), []
 
-    def watch(A, rule, p, method):
+    def watch(A, rule, p, method, temperature):
         asked.append(method)
-        return normalise(A, rule, p, method)
+        return normalise(A, rule, p, method, temperature)
 
     monkeypatch.setattr("fsa2lrnn.lrnn.layers.block.normalise", watch)
     found = block(u, block.initial_state(2), method)[0]
@@ -76,7 +76,7 @@ def test_letters_are_scanned_as_letters_by_index_and_sequentially_without(monkey
             f"fsa2lrnn.lrnn.layers.block.{name}", lambda *given, f=run: asked.append(given[-1]) or f(*given)
         )
     monkeypatch.setattr(
-        "fsa2lrnn.lrnn.layers.block.normalise", lambda *given: asked.append(given[-1]) or normalise(*given)
+        "fsa2lrnn.lrnn.layers.block.normalise", lambda *given: asked.append(given[3]) or normalise(*given)
     )
     index, state = torch.randint(4, (2, 9), generator=torch.Generator().manual_seed(0)), block.initial_state(2)
     by_index, last = block(u, state, "letters", index)

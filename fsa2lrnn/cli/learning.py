@@ -1,0 +1,86 @@
+"""Learning as it is shown: the length that is reached and the errors on the way, and what is known in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.cli import console, evidence, sizes
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.training.learning import Agreement, Learned, learn, summary, then_prove
+from fsa2lrnn.training.learning.run import Record
+from fsa2lrnn.training.learning.saving import write_learned
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.verdicts import Proved
+
+_EVERY = 25  # looks between two lines
+
+
+def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) -> bool:
+    """Learn, and say what was learned; False if there is a target and the result is not proved equal to it."""
+    looks = 0
+
+    def show(record: Record) -> None:
+        nonlocal looks
+        looks += 1
+        if looks % _EVERY == 0:
+            console.err.print(console.markup(_line(record)))
+
+    found = learn(source, folder=out, resume=resume, report=show, **options)
+    if as_json:
+        console.emit_json(summary(found) | {"folder": str(out)})
+    else:
+        say(found, out)
+    return isinstance(found.verdict, Proved | Agreement) or found.verdict is None
+
+
+def check_provable(settings: Settings) -> None:
+    """Raises `UnsupportedFormat` unless what is trained so is one layer of automata, over letters."""
+    wanted = {"normalisation": "onehot", "layers": 1, "token_shift": False, "layer": "block"}
+    if other := [f"{name} = {getattr(settings, name)!r}" for name in wanted if getattr(settings, name) != wanted[name]]:
+        changes = " ".join(f"--set {name}={value}" for name, value in wanted.items())
+        raise UnsupportedFormat(
+            f"--then-prove with {', '.join(other)}: only a layer of automata is read out and proved, {changes}; "
+            "`fsa2lrnn certify` looks at the others"
+        )
+
+
+def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> bool:
+    """Prove what each trained network has learned; the results get the evidence, their folders the machines.
+
+    False if one is not proved.
+    """
+    proved = True
+    for result in results:
+        if "model" not in result:
+            continue
+        found = then_prove(load(result["model"]), task, sampler)
+        folder = Path(result["folder"]) / "proved"
+        folder.mkdir(exist_ok=True)
+        write_learned(folder, found)
+        result["learned"] = summary(found)
+        proved = proved and found.is_proved
+    return proved
+
+
+def say(found: Learned, folder: Path) -> None:
+    """What was learned, for people."""
+    verdict = found.verdict
+    if verdict is None or isinstance(verdict, Agreement):
+        console.out.print(console.markup(f"learned: {found.explain()}"))
+    else:
+        console.out.print(evidence.verdict_text(verdict, found.machine.alphabet))
+        console.out.print(console.markup(f"  for {found.scope}"))
+    heads = ", ".join(map(str, found.heads))
+    trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
+    rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
+    wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
+    console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{folder}")])
+
+
+def _line(record: Record) -> str:
+    return (
+        f"step {record['step']:,}, start {record['start']}, blocks of {record['block']}: words of {record['length']} "
+        f"letters, error {record['error']:.3f}, best head {record['faults']:.3f}"
+    )

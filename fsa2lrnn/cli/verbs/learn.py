@@ -1,0 +1,62 @@
+"""`fsa2lrnn learn`: a machine from its words or from a user's, proved equal where there is one to be equal to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs
+from fsa2lrnn.cli.options import NO, LearnMethod, Sampler
+
+_NOISE = 'the share of outputs that are wrong, or "unknown"; by default none is, and contradictions are refused'
+
+
+def learn(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE|DATA",
+            help="regex:…, task:…, a file of an automaton; or words with outputs (.jsonl .csv)",
+        ),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the run; called again, it goes on")],
+    method: Annotated[
+        LearnMethod, typer.Option(help="train; or rpni: merge states, at once, where no output is wrong")
+    ] = "train",
+    noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
+    held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
+    sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
+    seed: Annotated[int, typer.Option(min=0, help="of weights and words")] = 0,
+    steps: Annotated[int | None, typer.Option(min=1, help="updates after which to give up")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.1, help="time after which to give up")] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="any setting of the recipe, heads=6 or block=40; repeatable"),
+    ] = None,
+    alphabet: Annotated[
+        str | None, typer.Option(metavar="LETTERS", help="the letters there are; DATA with others is refused")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget the run that is in the folder")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,
+) -> None:
+    """Train a layer that is an automaton until it is proved right; from DATA, say how it does on words held out.
+
+    The folder gets the model, the trained network, the machine as DOT and JSON, and the evidence. Exit with 1 where the
+    budget ended before a proof against SOURCE.
+    """
+    options = {"noise": given.noise(noise), "steps": steps, "seconds": seconds}
+    changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
+    if noise is not None:
+        changed["noise"] = options["noise"]
+    outputs.check_runs(out)
+
+    from fsa2lrnn.cli import learning, words
+
+    letters = None if alphabet is None else words.letters(alphabet)
+    if not learning.main(
+        source, out, not fresh, as_json, method=method, held_out=held_out, sampler=sampler, alphabet=letters,
+        seed=seed, **changed,
+    ):  # fmt: skip
+        raise typer.Exit(NO)

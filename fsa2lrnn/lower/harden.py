@@ -1,0 +1,111 @@
+"""A layer of one-hot columns as the automaton that it is (T50): index tables of the joint states of its heads."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple, cast
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.compile.onehot import share_cells
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lower.recurrence import lower
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.recurrence import IndexReadout, IndexTables, Recurrence
+
+Joint = tuple[int, ...]  # one state a head
+
+
+class Heads(NamedTuple):
+    """The automata of a layer's blocks over the letters.
+
+    Args:
+        next_state: int64 (|Σ|, H, b).
+        start: int64 (H,).
+    """
+
+    next_state: np.ndarray
+    start: np.ndarray
+
+    def states(self, tokens: np.ndarray) -> np.ndarray:
+        """The states before the first letter and after each: int64 (B, T) -> (B, T+1, H)."""
+        heads, q = np.arange(len(self.start)), np.broadcast_to(self.start, (len(tokens), len(self.start)))
+        after = [q]
+        for letters in tokens.T:
+            q = self.next_state[letters[:, None], heads, q]
+            after.append(q)
+        return np.stack(after, axis=1)
+
+
+def heads_of(model: LRNN) -> Heads:
+    """The automata of a model of one layer over letters, its columns one-hot by rule.
+
+    Raises `UnsupportedFormat` for any other model.
+    """
+    layer = model.recurrences[0]
+    if len(model.layers) > 1 or model.config.token_shift or not layer.has_maps:
+        shift = " and a token shift" if model.config.token_shift else ""
+        raise UnsupportedFormat(
+            f"the model has {len(model.layers)} layers{shift} under the column rule {model.config.normalisation!r}: "
+            'only a single layer over letters with the rule "onehot" is an automaton a head'
+        )
+    with torch.no_grad():
+        start = layer.initial_state(1)[0].argmax(-1)
+        return Heads(layer.maps(model.first_inputs()).cpu().numpy(), start.cpu().numpy())
+
+
+def joint_machine(
+    heads: Heads, kept: Sequence[int], output: dict[Joint, Hashable] | None, alphabet: tuple[Hashable, ...],
+    max_states: int,
+) -> MooreMachine:  # fmt: skip
+    """The direct product of the heads `kept`, as far as it is reached; its labels are the joint states.
+
+    `output` gives the output of each joint state; without it, the state itself is put out.
+
+    Raises `BudgetExceeded` beyond `max_states`.
+    """
+    columns = np.array(kept, np.int64)
+    tables = {letter: table[columns] for letter, table in zip(alphabet, heads.next_state, strict=True)}
+    rows = np.arange(len(columns))
+
+    def step(state: Joint, letter: Hashable) -> Joint:
+        return tuple(tables[letter][rows, state].tolist())
+
+    start: Joint = tuple(heads.start[columns].tolist())
+    return explore(alphabet, start, step, lambda q: q if output is None else output[q], max_states)
+
+
+def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
+    """The compiled form of a model of one-hot columns: the same output numbers on every word, by index tables alone.
+
+    Its states are the joint states of all heads that are reached from the start, in the order of `joint_machine`; what
+    it puts out in one is the largest of the read-out's logits there.
+
+    Raises:
+        UnsupportedFormat: for a model that is not one layer over letters with the column rule "onehot".
+        BudgetExceeded: if more than `max_states` are reached: prune heads first.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
+    >>> harden(model).transduce("112"), harden(model).layers[0].block_sizes
+    ([1, 2, 1], (3,))
+    """
+    heads = heads_of(model)
+    joint = joint_machine(heads, range(len(heads.start)), None, model.alphabet, max_states)
+    numbers = np.array(output_numbers(model, cast("list[Joint]", joint.outputs)))
+    cell, representatives = share_cells(joint.delta)
+    tables = IndexTables(joint.delta[representatives], joint.start, cell)
+    return lower(Recurrence(model.alphabet, model.outputs, tables, IndexReadout(numbers)), model.dtype)
+
+
+@torch.no_grad()
+def output_numbers(model: LRNN, states: Sequence[Joint]) -> list[int]:
+    """The number of the output in each joint state, read by the model's own read-out."""
+    affine = switched(model)
+    x = torch.zeros(len(states), *affine.x0.shape, dtype=affine.dtype)
+    x.scatter_(-1, torch.tensor(states)[..., None], 1)
+    return affine.logits(x).argmax(-1).tolist()

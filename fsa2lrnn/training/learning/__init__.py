@@ -1,0 +1,25 @@
+"""Training that ends in a proof: a layer of one-hot columns is an automaton, and one of its heads mostly the machine.
+
+`learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
+heads, `judging` decides, `result` is the answer, `saving` its folder.
+"""
+
+from fsa2lrnn.training.learning.learn import METHODS, learn, then_prove
+from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.training.learning.result import Agreement, Learned
+from fsa2lrnn.training.learning.saving import summary
+from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
+
+__all__ = [
+    "METHODS",
+    "Agreement",
+    "Data",
+    "Learned",
+    "Recipe",
+    "from_pairs",
+    "learn",
+    "read_words",
+    "recipe_for",
+    "summary",
+    "then_prove",
+]

@@ -1,0 +1,179 @@
+"""One start of the recipe: a hard layer, Adam, and words that grow as soon as short ones are read rightly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+import torch
+from torch.nn.functional import cross_entropy
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.lower.harden import Heads, heads_of
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.learning.examples import Examples
+from fsa2lrnn.training.learning.recipe import Recipe
+
+FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
+_KEPT = 0.98  # of the running error, a step
+_FEWEST = 16  # words in a batch
+_LEAST_ON_THE_WAY = 0.1  # of the rate
+_WINDOW = 60  # steps over which an error has ceased to fall
+_AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
+_WARMED = 4
+_LEARNING = 0.85  # of the error of who always says the usual: below, something has been learned
+
+
+@dataclass
+class Standing:
+    """Where a start is: what changes from step to step beside the weights."""
+
+    length: int
+    step: int = 0
+    grown: int = 0
+    full: int | None = None  # the step at which words had their full length
+    error: float = 1.0
+    faultless: int = 0
+    warmed: int = 0
+    base: float | None = None  # the error that is left on short words, where wrong labels are of unknown number
+    window: float = 0.0
+    window_before: float = 1.0
+    guess: float = 0.0  # the running error of who always says the usual
+
+
+class Attempt:
+    """One start: `heads` automata of `block` states. The same seed, number and heads make the same weights."""
+
+    def __init__(self, recipe: Recipe, examples: Examples, number: int, block: int, heads: int) -> None:
+        self.recipe, self.examples, self.number, self.block, self.n_heads = recipe, examples, number, block, heads
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed((recipe.seed << 16) + number)
+            self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
+        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
+        self.optimiser = torch.optim.Adam(trained, recipe.rate, fused=True)
+        self.full_length = examples.fit(recipe.length)
+        self.at = Standing(examples.fit(recipe.first_length))
+
+    def focused(self, head: int) -> Attempt:
+        """The same start gone on with one head and a new read-out, at full length: what the others made up for, this
+        one has to learn."""
+        alone = Attempt(self.recipe, self.examples, self.number, self.block, 1)
+        of_here, of_there = (attempt.model.recurrences[0] for attempt in (self, alone))
+        with torch.no_grad():
+            table = of_here.get_parameter("transition.table").unflatten(0, (self.n_heads, -1))
+            of_there.get_parameter("transition.table").copy_(table[head])
+            of_there.get_parameter("x0").copy_(of_here.get_parameter("x0")[head : head + 1])
+        alone.at.length = self.full_length
+        return alone
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is nothing to focus on."""
+        return self.n_heads == 1
+
+    @property
+    def heads(self) -> Heads:
+        """The automata as they are now."""
+        return heads_of(self.model)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether words have their full length."""
+        return self.at.length >= self.full_length
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether there is nothing left to learn from labels like these."""
+        if self.recipe.is_clean:
+            return self.at.faultless >= FAULTLESS
+        return self.at.full is not None and self.at.step - self.at.full >= self.recipe.settle
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether words have not grown for too long, or the rate has fallen and errors are left."""
+        if self.is_full and not self.recipe.is_clean:
+            return False
+        if self.at.full is not None:
+            return self.at.step - self.at.full > _AT_THE_FLOOR * self.recipe.decay and not self.at.faultless
+        return self.at.step - self.at.grown > self.recipe.patience
+
+    def warm(self) -> None:
+        """Let the rate fall anew, since there is something new to learn: so often a start, and no more."""
+        if self.at.full is not None and self.at.warmed < _WARMED:
+            self.at.full, self.at.warmed, self.at.faultless = self.at.step, self.at.warmed + 1, 0
+
+    def update(self, generator: torch.Generator) -> float:
+        """One step of training; returns the loss."""
+        at, recipe = self.at, self.recipe
+        at.step += 1
+        if self.is_full:
+            at.full = at.full or at.step
+        for group in self.optimiser.param_groups:
+            group["lr"] = recipe.rate * self._fallen()
+        size = max(_FEWEST, recipe.letters // at.length)
+        batch = self.examples.batch(size, at.length, generator)
+        logits = self.model(batch.tokens, empty_word=True)
+        loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
+        self.optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.optimiser.step()
+        labels = batch.labels[batch.labels != UNCOUNTED]
+        wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
+        self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
+        return float(loss.detach())
+
+    def _fallen(self) -> float:
+        """What is left of the rate: it falls at full length, and on the way where words have not grown for long."""
+        at, recipe = self.at, self.recipe
+        if at.full is not None:
+            return max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)
+        return max(_LEAST_ON_THE_WAY, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
+
+    def _note(self, wrong: float, guess: float) -> None:
+        at = self.at
+        at.error = _KEPT * at.error + (1 - _KEPT) * wrong
+        at.guess = _KEPT * at.guess + (1 - _KEPT) * guess
+        at.window += wrong / _WINDOW
+        at.faultless = at.faultless + 1 if self.is_full and wrong == 0 else 0
+        if not self.is_full and at.step % 20 == 0 and self.recipe.noise is not None and at.error < self._threshold():
+            self._grow()
+        if at.step % _WINDOW == 0:
+            if not self.is_full and self.recipe.noise is None and self._has_ceased():
+                self._grow()
+            at.window_before, at.window = at.window, 0.0
+
+    def _threshold(self) -> float:
+        """The error below which words grow: with a share ε of labels replaced by one of C, ε (C−1)/C stay wrong."""
+        noise, n = self.recipe.noise or 0.0, len(self.examples.outputs)
+        return self.recipe.threshold + 1.15 * noise * (n - 1) / n
+
+    def _has_ceased(self) -> bool:
+        """Whether the error has stopped falling at a level that is no worse than on shorter words."""
+        at = self.at
+        if at.window > _LEARNING * at.guess or at.window < 0.95 * at.window_before:
+            return at.window < self.recipe.threshold
+        if at.base is None or at.window < at.base:
+            at.base = at.window
+        return at.window <= 1.15 * at.base + self.recipe.threshold
+
+    def _grow(self) -> None:
+        at = self.at
+        wanted = max(at.length + 1, math.ceil(at.length * self.recipe.growth))
+        while (longer := self.examples.fit(min(wanted, self.full_length))) <= at.length:
+            wanted += 1
+        at.length, at.grown = longer, at.step
+        at.error = max(at.error, 1.2 * self._threshold())
+        at.window_before = 1.0
+
+
+def network(
+    recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
+) -> LRNNConfig:
+    """One layer of one-hot columns from tables of logits, over letters."""
+    layer = BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
+    return LRNNConfig(
+        alphabet, outputs, (layer,), embedding_dim=len(alphabet), readout_hidden=recipe.hidden, normalisation="onehot"
+    )

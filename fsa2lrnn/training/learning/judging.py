@@ -1,0 +1,73 @@
+"""The verdict on a machine that was learned: against a target for all words, or else by words held out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import NamedTuple
+
+import numpy as np
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.language import equivalent, minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lower.harden import Heads
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import Batch, Sampler
+from fsa2lrnn.training.learning.legal import free_output, is_restricted, legal_part
+from fsa2lrnn.training.learning.result import EVERY_WORD, LEGAL_WORDS, Agreement
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+
+
+class Judged(NamedTuple):
+    """A machine, the model of it, and what `prove_equivalent` says of the model, for which words."""
+
+    machine: MooreMachine
+    model: LRNN
+    verdict: Proved | Refuted | Undecided
+    scope: str
+
+
+class Target:
+    """The machine to be learned, on the words that count."""
+
+    def __init__(self, machine: MooreMachine, sampler: Sampler, outputs: tuple[Hashable, ...]) -> None:
+        self._machine, self._sampler = machine, sampler
+        self._free = free_output(outputs)
+        self._wanted = legal_part(machine, machine, sampler, self._free)
+
+    def failing_word(self, machine: MooreMachine) -> tuple[Hashable, ...] | None:
+        """A shortest word that counts on which `machine` errs; None if there is none."""
+        return equivalent(self._wanted, self._part(machine))
+
+    def judge(self, machine: MooreMachine) -> Judged:
+        """Compile what was learned and let the judge of compiled models decide.
+
+        Where illegal words don't count, the model puts out a mark on them. If that is what the target does too, the
+        verdict is for every word; else the mark is among the outputs that do not count.
+        """
+        part = self._part(machine)
+        model = compile_machine(part, normalisation="onehot")
+        if is_restricted(self._sampler):
+            if isinstance(verdict := prove_equivalent(model, self._machine), Proved):
+                return Judged(part, model, verdict, EVERY_WORD)
+            return Judged(part, model, prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS)
+        return Judged(part, model, prove_equivalent(model, self._machine), EVERY_WORD)
+
+    def _part(self, machine: MooreMachine) -> MooreMachine:
+        return legal_part(machine, self._machine, self._sampler, self._free)
+
+
+def agreement(machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...]) -> Agreement:
+    """`machine` on held-out words: tokens in its own letters' order, labels numbering `outputs`."""
+    minimal = minimise(machine)
+    walk = Heads(minimal.delta[:, None, :], np.array([minimal.start]))
+    states = walk.states(batch.tokens.numpy())[..., 0]  # (B, T+1)
+    number = {output: j for j, output in enumerate(outputs)}
+    given = np.array([number.get(output, -1) for output in minimal.outputs])[states]
+    labels = batch.labels.numpy()
+    counts = labels != UNCOUNTED
+    right = given == labels
+    whole = (right | ~counts).all(1)
+    return Agreement(len(labels), int(whole.sum()), int(counts.sum()), int((right & counts).sum()))

@@ -1,0 +1,224 @@
+"""Learned, then proved: a network of one-hot columns is trained until a head is the machine (docs/theory.md §9)."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.files import alone
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lower.harden import heads_of
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.symbols import align
+from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
+from fsa2lrnn.training.learning.judging import Target, agreement
+from fsa2lrnn.training.learning.merging import merge
+from fsa2lrnn.training.learning.prune import Candidate, fewest, observe
+from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
+from fsa2lrnn.training.learning.run import Record, Run
+from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
+from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
+from fsa2lrnn.training.train import Stop, use_threads
+
+METHODS = ("train", "rpni")
+HELD_OUT = 0.1  # of a user's words
+
+_GIVEN = "words drawn as the held-out ones were"
+
+
+def learn(
+    source: str | MooreMachine | Path | Data | Iterable[Any],
+    recipe: Recipe | None = None,
+    *,
+    method: str = "train",
+    sampler: str = "task",
+    held_out: float = HELD_OUT,
+    alphabet: Sequence[Hashable] | None = None,
+    folder: str | Path | None = None,
+    resume: bool = True,
+    report: Callable[[Record], None] | None = None,
+    **changes: Any,
+) -> Learned:
+    """Learn a machine from its words, or from a user's, and say how sure it is.
+
+    Words of a machine are fresh and as many as it takes; the result is proved equal to it, or a shortest word on which
+    it fails joins the words and training goes on. A user's words are all there is: some are held out, and the answer
+    says how the machine does on them.
+
+    Args:
+        source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
+            path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
+        recipe: how to train; by default `recipe_for` the number of states, with `changes`.
+        method: "train", or "rpni", which merges states of right labels in a second (AALpy), but knows no wrong ones.
+        sampler: how words of a machine are drawn (`training.data.make_sampler`).
+        held_out: the share of a user's words that are kept from learning, 0 for none.
+        alphabet: the letters there are; a word with another is refused, a machine has no others.
+        folder: where the run is saved, to go on from if it is cut off.
+        report: called at each look with its record.
+
+    Raises:
+        UnsupportedFormat: for a source, data or settings that do not fit; labels that contradict each other are such
+            unless `noise` says that some are wrong.
+        BudgetExceeded: if not even one head had a machine of a sensible size when the steps ran out.
+        MissingPackage: for "rpni" without AALpy.
+
+    >>> found = learn("task:sum_mod(2)")
+    >>> found.is_proved, found.machine.n_states, found.scope
+    (True, 2, 'every word')
+    """
+    if method not in METHODS:
+        raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
+    if not 0 <= held_out < 1:
+        raise UnsupportedFormat(f"held_out = {held_out!r} must be a share from 0 to below 1")
+    if recipe is not None and changes:
+        raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
+    machine, data = _machine_or_data(source, alphabet)
+    n_states = None if machine is None else minimise(machine).n_states
+    recipe = recipe or recipe_for(n_states, **changes)
+    if data is None and method == "rpni":
+        raise UnsupportedFormat("RPNI learns from given words: give a file of words, not a machine")
+    if data is not None and (recipe.is_clean or method == "rpni"):
+        data.check_consistent()
+    with ExitStack() as held:
+        held.enter_context(use_threads(recipe.threads))
+        saved = None
+        if folder is not None:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(Path(folder), "run"))
+            asked = Asked(_name(source), _digest(machine, data), method, sampler, float(held_out), recipe)
+            saved = RunFolder(Path(folder), asked, resume)
+        if machine is not None:
+            name = source if isinstance(source, str) else ""
+            found = _from_machine(machine, name, sampler, recipe, n_states, saved, report)
+        else:
+            assert data is not None
+            found = _from_data(data, recipe, method, held_out, saved, report)
+        if saved is not None:
+            write_learned(saved.folder, found)
+        return found
+
+
+def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
+    """What a model of one-hot columns that was trained otherwise has learned, and the verdict on it.
+
+    Raises `UnsupportedFormat` for a model that is not one layer over letters with the column rule "onehot".
+    """
+    heads, begun = heads_of(model), time.monotonic()
+    machine = MooreMachine.from_source(source) if isinstance(source, str) else source
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
+    batch = examples.look(examples.fit(40), torch.Generator().manual_seed(seed))
+    candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
+    if candidate is None:
+        raise BudgetExceeded("the heads that determine the outputs reach too many states: train fewer or smaller ones")
+    judged = Target(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
+    return Learned(
+        judged.model, judged.machine, judged.verdict, judged.scope, candidate.heads, model, (), 0, 1,
+        time.monotonic() - begun, candidate.faults, candidate.labels,
+    )  # fmt: skip
+
+
+def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
+    if isinstance(source, MooreMachine):
+        if alphabet is not None:
+            align(tuple(alphabet), source.alphabet)
+        return source, None
+    if isinstance(source, Data):
+        return None, source
+    if isinstance(source, str | Path):
+        if Path(source).suffix in (".jsonl", ".csv"):
+            return None, read_words(source, alphabet)
+        return MooreMachine.from_source(str(source), alphabet=alphabet), None
+    return None, from_pairs(source, alphabet)
+
+
+def _digest(machine: MooreMachine | None, data: Data | None) -> str:
+    if machine is not None:
+        return hashlib.sha256(machine.to_json().encode()).hexdigest()
+    assert data is not None
+    return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
+
+
+def _name(source: Any) -> str:
+    return str(source) if isinstance(source, str | Path) else type(source).__name__
+
+
+def _from_machine(
+    machine: MooreMachine, name: str, sampler: str, recipe: Recipe, n_states: int | None, saved: RunFolder | None,
+    report: Callable[[Record], None] | None,
+) -> Learned:  # fmt: skip
+    examples = FreshWords(machine, sampler, name, recipe.noise or 0.0)
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    run = Run(recipe, examples, target, n_states)
+    candidate = _trained(run, saved, report)
+    judged = target.judge(candidate.machine)
+    return _learned(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
+
+
+def _from_data(
+    data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
+    report: Callable[[Record], None] | None,
+) -> Learned:  # fmt: skip
+    kept, out = data.split(held_out, recipe.seed)
+    begun = time.monotonic()
+    if method == "rpni":
+        machine = merge(kept)
+        model = compile_machine(machine, normalisation="onehot")
+        return Learned(
+            model, machine, _evidence(machine, out, data), _GIVEN, (), None, (), 0, 0, time.monotonic() - begun, 0,
+            kept.n_labels,
+        )  # fmt: skip
+    examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
+    run = Run(recipe, examples, None, None)
+    candidate = _trained(run, saved, report)
+    model = compile_machine(candidate.machine, normalisation="onehot")
+    verdict = _evidence(candidate.machine, out, data)
+    return _learned(run, candidate, candidate.machine, model, verdict, _GIVEN)
+
+
+def _trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
+    if saved is None:
+        found = run.go(report)
+    else:
+        saved.restore(run)
+        with Stop() as stop:
+            found = run.go(report, partial(_keep_on, saved, stop))
+    if found is None:
+        raise BudgetExceeded(
+            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states, so there is no "
+            "machine to show: give more steps, or smaller blocks"
+        )
+    return found.candidate
+
+
+def _keep_on(saved: RunFolder, stop: Stop, run: Run) -> None:
+    """Save where it is time, and where an end is asked for."""
+    if stop.asked:
+        saved.save(run)
+        raise KeyboardInterrupt
+    saved.keep(run)
+
+
+def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement | None:
+    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs)
+
+
+def _learned(
+    run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
+) -> Learned:
+    return Learned(
+        model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
+        run.seconds, candidate.faults, candidate.labels,
+    )  # fmt: skip

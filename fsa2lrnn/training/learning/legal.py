@@ -1,0 +1,51 @@
+"""A machine on the words that a task calls legal, at the positions that count there: what is then to be proved."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.symbols import align
+from fsa2lrnn.training.data import Sampler
+
+
+def is_restricted(sampler: Sampler) -> bool:
+    """Whether some word is illegal, or some position does not count."""
+    return not (sampler.choices.all() and all(sampler.scored))
+
+
+def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
+    """What stands for "does not count": None, or where that is an output, a tuple that is none."""
+    free: Hashable = None
+    while free in outputs:
+        free = ("free", free)
+    return free
+
+
+def legal_part(machine: MooreMachine, target: MooreMachine, sampler: Sampler, free: Hashable) -> MooreMachine:
+    """`machine` on legal words, minimised: `free` where an output does not count, and after an illegal letter for ever.
+
+    `sampler` says which letters `target` allows in which state; the empty word does not count.
+    """
+    if not is_restricted(sampler):
+        return minimise(machine)
+    period = len(sampler.scored)
+    order = align(target.alphabet, machine.alphabet)
+    position = {letter: a for a, letter in enumerate(target.alphabet)}
+
+    def step(state: tuple[int, int, int, bool] | None, letter: Hashable) -> tuple[int, int, int, bool] | None:
+        a = position[letter]
+        if state is None or not sampler.choices[state[0], state[2], a]:
+            return None
+        phase, q, p, _ = state
+        after = int(machine.delta[order[a], q]), int(target.delta[a, p])
+        return ((phase + 1) % period, *after, sampler.scored[phase])
+
+    def output(state: tuple[int, int, int, bool] | None) -> Hashable:
+        return machine.outputs[state[1]] if state is not None and state[3] else free
+
+    start = (0, machine.start, target.start, False)
+    found = explore(target.alphabet, start, step, output)
+    return minimise(MooreMachine(found.delta, found.outputs, found.start, found.alphabet))

@@ -1,0 +1,47 @@
+"""Machines from clean words by merging states: RPNI of AALpy, the tool of choice where every label is right."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.language import complete, minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extras import require
+from fsa2lrnn.training.learning.word_files import Data
+
+_UNKNOWN = "unknown"
+
+
+def merge(data: Data) -> MooreMachine:
+    """The machine that RPNI makes of all labelled prefixes; where it says nothing, a letter leaves the state as it is.
+
+    Raises:
+        MissingPackage: without AALpy.
+        UnsupportedFormat: for labels that contradict each other.
+    """
+    learning: Any = require("aalpy.learning_algs", "learn", 'method="rpni"', 'method="train"')
+    pairs = [
+        (tuple(tokens[:k]), labels[k])
+        for tokens, labels in zip(data.tokens.tolist(), data.labels.tolist(), strict=True)
+        for k in range(len(labels))
+        if labels[k] != UNCOUNTED
+    ]
+    found = learning.run_RPNI(list(dict.fromkeys(pairs)), "moore", print_info=False)
+    if found is None:
+        raise UnsupportedFormat(
+            'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'
+        )
+    number = {state: i for i, state in enumerate(found.states)}
+    delta = [
+        [number[state.transitions[a]] if a in state.transitions else None for state in found.states]
+        for a in range(len(data.alphabet))
+    ]
+    usual = data.outputs[int(data.labels[data.labels != UNCOUNTED].mode().values)]
+    outputs: list[Hashable] = [
+        usual if state.output in (None, _UNKNOWN) else data.outputs[state.output] for state in found.states
+    ]
+    start = number[found.initial_state]
+    return minimise(complete(delta, outputs, start, data.alphabet, completion="ignore"))

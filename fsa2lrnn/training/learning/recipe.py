@@ -1,0 +1,138 @@
+"""What the recipe of `learn` is made of, as frozen data: each number can be set."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+_WHOLE = (
+    "heads",
+    "hidden",
+    "length",
+    "first_length",
+    "letters",
+    "look",
+    "patience",
+    "decay",
+    "ease",
+    "settle",
+    "steps",
+    "threads",
+)
+_SMALL, _LARGE = 24, 128  # states: up to the first a block has room for three times as many; no block grows beyond
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a hard layer is trained until it is an automaton worth a proof.
+
+    Args:
+        heads: automata side by side, of which one mostly ends as the whole machine.
+        block: states of each; None for two to three times those of the machine, or to be grown where none is known.
+        hidden: units of the read-out.
+        rate, temperature: Adam's learning rate, and that of the softmax backward.
+        length, first_length: words grow from the second to the first.
+        growth: the factor, where words may have any length.
+        letters: of a batch, whatever the length of its words.
+        threshold: the running error below which words grow, where no label is wrong.
+        noise: the share of labels that are replaced at random; None for unknown: words then grow when the error has
+            ceased to fall.
+        decay, floor: once words are at full length the rate falls to `floor` times itself in `decay` steps.
+        ease: steps without growth after which the rate falls on the way too, until words grow again.
+        look: steps between two looks at whether a head is the machine already.
+        patience: steps without growth after which a start is given up.
+        settle: steps at full length after which noisy labels are taken as learned.
+        steps: of all starts together.
+        seconds: after which to give up, None for never; how far one gets then depends on the machine.
+
+    Raises:
+        UnsupportedFormat: naming every value that does not fit.
+    """
+
+    heads: int = 4
+    block: int | None = None
+    hidden: int = 64
+    rate: float = 0.03
+    temperature: float = 0.4
+    length: int = 40
+    first_length: int = 5
+    growth: float = 1.25
+    letters: int = 1280
+    threshold: float = 0.03
+    noise: float | None = 0.0
+    decay: int = 400
+    floor: float = 0.02
+    ease: int = 200
+    look: int = 20
+    patience: int = 700
+    settle: int = 1000
+    steps: int = 20_000
+    seconds: float | None = None
+    seed: int = 0
+    threads: int = 1
+
+    def __post_init__(self) -> None:
+        faults = [
+            f"{name} = {getattr(self, name)!r} must be a whole number of at least 1"
+            for name in _WHOLE
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1
+        ]
+        if self.block is not None and (type(self.block) is not int or self.block < 1):
+            faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
+        faults += [
+            f"{name} = {getattr(self, name)!r} must be a number above 0"
+            for name in ("rate", "temperature", "threshold")
+            if not 0 < getattr(self, name) < math.inf
+        ]
+        if not 1 < self.growth < math.inf:
+            faults.append(f"growth = {self.growth!r} must be a number above 1")
+        if self.noise is not None and not 0 <= self.noise < 1:
+            faults.append(f"noise = {self.noise!r} must be a share from 0 to below 1, or None for unknown")
+        if not 0 < self.floor <= 1:
+            faults.append(f"floor = {self.floor!r} must be a share above 0")
+        if self.seconds is not None and not self.seconds > 0:
+            faults.append(f"seconds = {self.seconds!r} must be above 0, or None for no limit")
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
+            faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
+        if faults:
+            raise UnsupportedFormat("the recipe does not fit: " + "; ".join(faults))
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether every label is right."""
+        return self.noise == 0
+
+    def block_for(self, n_states: int | None, start: int) -> int:
+        """States of a block at the start of that number, from 0, for a machine of `n_states`.
+
+        >>> Recipe().block_for(5, 0), Recipe().block_for(51, 0), [Recipe().block_for(None, i) for i in range(5)]
+        (15, 102, [8, 12, 18, 27, 40])
+        """
+        if self.block is not None:
+            return self.block
+        if n_states is None:
+            return min(_LARGE, int(8 * 1.5 ** min(start, 8)))
+        return max(6, (3 if n_states <= _SMALL else 2) * n_states)
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object of all settings."""
+        return asdict(self)
+
+
+def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
+    """The recipe for a machine of so many states, with changes: large ones take more heads, letters and a slower fall.
+
+    Raises `UnsupportedFormat` for names and values that do not fit.
+
+    >>> recipe_for(51).heads, recipe_for(5, heads=2).heads
+    (6, 2)
+    """
+    if unknown := sorted(set(changes) - set(Recipe.__dataclass_fields__)):
+        raise UnsupportedFormat(
+            f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(Recipe.__dataclass_fields__)}"
+        )
+    large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
+    return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})

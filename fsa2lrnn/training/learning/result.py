@@ -1,0 +1,93 @@
+"""What `learn` answers with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.evaluate import wilson
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+
+EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that count"
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A machine against words that had no part in learning it: evidence, which is all that words can give.
+
+    Args:
+        words: how many were held out.
+        right: those of them whose every label is the machine's output.
+        labels, right_labels: the same by label.
+    """
+
+    words: int
+    right: int
+    labels: int
+    right_labels: int
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Wilson's 95 % interval for the share of words that are right, drawn as the held-out ones were."""
+        return wilson(self.right, self.words)
+
+    def to_json(self) -> dict[str, Any]:
+        """The counts and the interval."""
+        return {**vars(self), "interval": self.interval}
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What was learned, and how sure it is.
+
+    Args:
+        model: the machine as a model of one-hot columns, of the class that is trained.
+        machine: minimal.
+        verdict: against a target, of `prove_equivalent` on `model`; without one, the agreement with held-out words, or
+            None where none were held out.
+        scope: the words that a verdict against a target speaks of.
+        heads: the heads of the trained network that were kept.
+        network: the trained network itself, None where another method learned the machine.
+        trail: a record a look, and one an event (`"event"`: "start", "refuted", "stuck", "end").
+        steps, starts, seconds: what it took.
+        faults, labels: labels of the last look that are not the machine's outputs, and how many it had.
+    """
+
+    model: LRNN
+    machine: MooreMachine
+    verdict: Proved | Refuted | Undecided | Agreement | None
+    scope: str
+    heads: tuple[int, ...]
+    network: LRNN | None
+    trail: tuple[dict[str, Any], ...]
+    steps: int
+    starts: int
+    seconds: float
+    faults: int
+    labels: int
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the model is equal to the target on all words of `scope`."""
+        return isinstance(self.verdict, Proved)
+
+    def explain(self) -> str:
+        """In a sentence or two what is known."""
+        size = f"a machine of {self.machine.n_states} states"
+        match self.verdict:
+            case Proved():
+                return f"{size}, equal to the target on {self.scope}"
+            case Refuted(word=word):
+                return f"{size}, which differs from the target on the word {' '.join(map(str, word)) or 'ε'}"
+            case Undecided(checked_length=length):
+                return f"{size}, equal to the target on words of up to {length} letters; the budget ended there"
+            case Agreement(words=n, right=right):
+                low, high = self.verdict.interval
+                return (
+                    f"{size}, right on {right} of {n} held-out words: on words drawn like these it is right with a "
+                    f"share of {low:.4f} to {high:.4f} (95 %). Of longer or other words that says nothing"
+                )
+            case None:
+                return f"{size}; no words were held out, so nothing is known of words beyond the given ones"

@@ -1,0 +1,238 @@
+"""The loop of `learn`: starts one after the other, looked at as they go, until a machine stands or the budget is out.
+
+Everything follows from the seed; what carries on from step to step is `state`, so a run that was cut off goes on to the
+same bits.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.tensor_file import Shapes
+from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning import attempt as attempts
+from fsa2lrnn.training.learning.attempt import Attempt
+from fsa2lrnn.training.learning.examples import Examples, FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.prune import Candidate, Observed, best_head, candidates, fewest, machine_of, observe
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
+
+_FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
+_NEAR = 0.02  # faults, of all labels, with which a head's own failing word is worth learning from
+_ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
+
+Record = dict[str, int | float | str | tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where a run stands, beside its tensors.
+
+    Args:
+        failures: the words that joined the data, as tokens.
+        number, heads: of the start under way.
+    """
+
+    steps: int
+    seconds: float
+    trail: tuple[Record, ...]
+    failures: tuple[tuple[int, ...], ...]
+    number: int
+    heads: int
+    at: attempts.Standing
+
+
+class Found(NamedTuple):
+    """A machine that the run ends with; `holds` unless the target or the labels speak against it."""
+
+    candidate: Candidate
+    holds: bool
+
+
+class Run:
+    """A run of `learn` by training. `target` is what candidates are compared with, None where there is none."""
+
+    def __init__(self, recipe: Recipe, examples: Examples, target: Target | None, n_states: int | None) -> None:
+        self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
+        self.generator = torch.Generator().manual_seed(recipe.seed)
+        self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
+        self.attempt = self._start(0)
+        self._last: Candidate | None = None
+
+    def go(
+        self, report: Callable[[Record], None] | None = None, after_step: Callable[[Run], None] | None = None
+    ) -> Found | None:
+        """Train until a machine stands or the budget is out; None if not even one head has a machine to show."""
+        begun, before = time.monotonic(), self.seconds
+        while True:
+            if (found := self._step(report)) is not None:
+                self.seconds = before + time.monotonic() - begun
+                return found
+            self.seconds = before + time.monotonic() - begun
+            if self._is_out():
+                return self._end()
+            if after_step is not None:
+                after_step(self)
+
+    def standing(self) -> Standing:
+        """What going on needs beside the tensors."""
+        failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
+        one = self.attempt
+        return Standing(
+            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at
+        )
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights, what the optimiser knows of them, the random generator."""
+        return tensors_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def begin_again(self, standing: Standing) -> Shapes:
+        """Stand where another call left off, but for the tensors, whose shapes are returned.
+
+        Raises `UnsupportedFormat` for a standing that this run can't have.
+        """
+        self._check(standing)
+        self.steps, self.seconds, self.trail = standing.steps, standing.seconds, list(standing.trail)
+        if isinstance(self.examples, FreshWords):
+            self.examples.failures = [list(word) for word in standing.failures]
+        block = self.recipe.block_for(self.n_states, standing.number)
+        self.attempt = Attempt(self.recipe, self.examples, standing.number, block, standing.heads)
+        self.attempt.at = standing.at
+        return shapes_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """The rest of standing there. Raises `CheckpointError` for random numbers that are none."""
+        put_back(tensors, self.attempt.model, self.attempt.optimiser, words=self.generator)
+
+    def _check(self, standing: Standing) -> None:
+        at, n_letters = standing.at, len(self.examples.alphabet)
+        faults = [
+            fault
+            for fault, is_so in {
+                f"steps = {standing.steps}": not 0 <= standing.number <= standing.steps,
+                f"heads = {standing.heads}": standing.heads not in (1, self.recipe.heads),
+                f"length = {at.length}": not 1 <= at.length <= self.attempt.full_length,
+                "failures": not all(0 <= a < n_letters for word in standing.failures for a in word),
+            }.items()
+            if is_so
+        ]
+        if faults:
+            raise UnsupportedFormat(f"{', '.join(faults)}: no run of this recipe stands there")
+
+    @property
+    def starts(self) -> int:
+        """How many starts there were."""
+        return self.attempt.number + 1
+
+    def _start(self, number: int) -> Attempt:
+        block = self.recipe.block_for(self.n_states, number)
+        self._note("start", block=block)
+        return Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
+
+    def _step(self, report: Callable[[Record], None] | None) -> Found | None:
+        attempt = self.attempt
+        loss = attempt.update(self.generator)
+        self.steps += 1
+        if not math.isfinite(loss):
+            self._note("diverged")
+            self.attempt = self._start(attempt.number + 1)
+            return None
+        is_settled = attempt.is_settled
+        if is_settled or attempt.at.step % self.recipe.look == 0:
+            seen = self._observe()
+            head, wrong = best_head(seen)
+            record = {
+                "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
+                "loss": loss, "error": attempt.at.error, "best_head": head, "faults": wrong / len(seen.labels),
+            }  # fmt: skip
+            self.trail.append(record)
+            if report is not None:
+                report(record)
+            if (found := self._look(seen, is_settled)) is not None:
+                return found
+        if is_settled or attempt.is_stuck:
+            self._note("settled without a machine" if is_settled else "stuck")
+            self.attempt = self._focused() or self._start(attempt.number + 1)
+        return None
+
+    def _focused(self) -> Attempt | None:
+        """The start gone on with its best head, if that has few faults; None if it has many, or is alone already."""
+        if not self.attempt.is_full or self.attempt.is_alone:
+            return None
+        seen = self._observe()
+        head, wrong = best_head(seen)
+        if wrong > _FEW * len(seen.labels):
+            return None
+        self._note("focused", head=head, faults=wrong / len(seen.labels))
+        return self.attempt.focused(head)
+
+    def _observe(self) -> Observed:
+        return self._observed(self.examples.look(self.attempt.full_length, self.generator))
+
+    def _observed(self, batch: Batch) -> Observed:
+        return observe(self.attempt.heads, batch, self.examples.alphabet, self.examples.outputs)
+
+    def _look(self, seen: Observed, is_settled: bool) -> Found | None:
+        """The first set of heads that holds, of those that the labels allow.
+
+        A word on which a set fails is added to what was seen of the heads: it rules the set out, or says what a joint
+        state puts out that no word had reached.
+        """
+        rounds = (_ROUNDS if is_settled else _ROUNDS_ON_THE_WAY) if self.recipe.is_clean else 1
+        for _ in range(rounds):
+            candidate = next(self._allowed(seen, is_settled), None)
+            if candidate is None:
+                self._note_near_miss(seen)
+                return None
+            self._last = candidate
+            word = None if self.target is None else self.target.failing_word(candidate.machine)
+            if word is None:
+                return Found(candidate, holds=True)
+            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            if isinstance(self.examples, FreshWords):
+                self.examples.add(word)
+                self.attempt.warm()
+                seen = seen.joined(self._observed(self.examples.labelled(word)))
+        return None
+
+    def _note_near_miss(self, seen: Observed) -> None:
+        """A head with few faults is mostly wrong in a few transitions, which fresh words seldom meet: the shortest word
+        on which it fails does."""
+        head, wrong = best_head(seen)
+        is_near = self.recipe.is_clean and self.attempt.is_full and wrong <= _NEAR * len(seen.labels)
+        if self.target is None or not isinstance(self.examples, FreshWords) or not is_near:
+            return
+        candidate = machine_of(seen, (head,))
+        word = None if candidate is None else self.target.failing_word(candidate.machine)
+        if candidate is not None and word is not None and not self.examples.knows(word):
+            self._note("near miss", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.examples.add(word)
+
+    def _allowed(self, seen: Observed, is_settled: bool) -> Iterator[Candidate]:
+        """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""
+        if self.recipe.is_clean:
+            yield from candidates(seen, 0, most=3 if is_settled else 1)
+        elif is_settled and (candidate := fewest(seen)) is not None:
+            yield candidate
+
+    def _is_out(self) -> bool:
+        limit = self.recipe.seconds
+        return self.steps >= self.recipe.steps or (limit is not None and self.seconds >= limit)
+
+    def _end(self) -> Found | None:
+        self._note("end of the budget")
+        seen = self._observe()
+        candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
+        return None if candidate is None else Found(candidate, holds=False)
+
+    def _note(self, event: str, **what: float | tuple[str, ...]) -> None:
+        self.trail.append({"step": self.steps, "event": event, **what})

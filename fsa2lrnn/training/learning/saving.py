@@ -1,0 +1,143 @@
+"""The folder of a run of `learn`: what it was asked, where it stands, and in the end what was learned.
+
+`learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
+`model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
+`trail.jsonl` and `learned.json`, the evidence. Every file is whole at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.lrnn.checkpoint import save
+from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.reading import parse_json, read
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.result import Agreement, Learned
+from fsa2lrnn.training.learning.run import Run, Standing
+from fsa2lrnn.training.run_folder import with_state
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+
+FORM = Form("fsa2lrnn-learning", 1)
+ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
+RESULTS = (
+    "model.safetensors", "network.safetensors", "machine.json", "machine.dot", "trail.jsonl", "learned.json",
+)  # fmt: skip
+_SAVE_SECONDS = 30.0
+_MAY_CHANGE = ("steps", "seconds")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a run was asked.
+
+    Args:
+        source: its name; `digest` is the SHA-256 of the machine or of the words.
+        method, sampler, held_out: as `learn` takes them.
+    """
+
+    source: str
+    digest: str
+    method: str
+    sampler: str
+    held_out: float
+    recipe: Recipe
+
+
+class RunFolder:
+    """Where a run is saved every half minute. Raises `UnsupportedFormat` if the folder holds another run."""
+
+    def __init__(self, folder: Path, asked: Asked, resume: bool) -> None:
+        self.folder, self.saved_at = folder, time.monotonic()
+        path = folder / ASKED
+        if resume and path.exists():
+            _check_same(folder, read(Asked, parse_json(path.read_bytes(), str(path)), str(path)), asked)
+        else:
+            (folder / CHECKPOINT).unlink(missing_ok=True)
+        for name in RESULTS:
+            (folder / name).unlink(missing_ok=True)
+        _write_json(path, asdict(asked))
+
+    def restore(self, run: Run) -> None:
+        """Let a run stand where the last one in this folder was saved, if there was one.
+
+        Raises `CheckpointError` if it can't.
+        """
+        path = self.folder / CHECKPOINT
+        if not path.exists():
+            return
+        try:
+            with open_tensors(path, FORM) as file:
+                standing = read(Standing, parse_json(file.metadata.get("standing", "null"), "standing"), "standing")
+                wanted = run.begin_again(standing)
+                check_shapes("it", with_state(wanted, file.shapes), file.shapes)
+                run.restore(file.tensors())
+        except Fsa2LrnnError as error:
+            raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
+
+    def keep(self, run: Run) -> None:
+        """Save, if it is time."""
+        if time.monotonic() - self.saved_at > _SAVE_SECONDS:
+            self.save(run)
+
+    def save(self, run: Run) -> None:
+        """Save now."""
+        write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
+        self.saved_at = time.monotonic()
+
+
+def write_learned(folder: Path, found: Learned) -> None:
+    """Write what was learned: models, machine, trail, evidence."""
+    save(found.model, folder / "model.safetensors")
+    if found.network is not None:
+        save(found.network, folder / "network.safetensors")
+    for name, text in (("machine.json", found.machine.to_json()), ("machine.dot", found.machine.to_dot())):
+        write_atomically(folder / name, text.encode())
+    lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
+    write_atomically(folder / "trail.jsonl", lines.encode())
+    _write_json(folder / "learned.json", summary(found))
+
+
+def summary(found: Learned) -> dict[str, Any]:
+    """What was learned as a JSON object, the model and the trail left out."""
+    return {
+        "verdict": verdict_json(found.verdict),
+        "words": found.scope,
+        "known": found.explain(),
+        "states": found.machine.n_states,
+        "heads": list(found.heads),
+        "steps": found.steps,
+        "starts": found.starts,
+        "seconds": found.seconds,
+        "faults": found.faults,
+        "labels": found.labels,
+    }
+
+
+def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> dict[str, Any] | None:
+    """A verdict as a JSON object that names its kind: "agreement" for what is none."""
+    if isinstance(verdict, Agreement):
+        return {"verdict": "agreement", **verdict.to_json()}
+    return None if verdict is None else verdict.to_json()
+
+
+def _write_json(path: Path, value: Any) -> None:
+    write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _check_same(folder: Path, before: Asked, after: Asked) -> None:
+    names = [field.name for field in fields(Asked) if field.name != "recipe"]
+    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
+    for field in fields(Recipe):
+        if field.name not in _MAY_CHANGE:
+            pairs[field.name] = getattr(before.recipe, field.name), getattr(after.recipe, field.name)
+    if other := [f"{name} = {was!r} there and {now!r} here" for name, (was, now) in pairs.items() if was != now]:
+        raise UnsupportedFormat(
+            f"{folder} holds another run ({', '.join(other)}): give another folder, or start afresh in this one"
+        )

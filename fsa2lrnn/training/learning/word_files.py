@@ -1,0 +1,279 @@
+"""A user's words with their outputs: JSON lines, CSV, or pairs as AALpy takes them; letters and outputs of any kind.
+
+A line of a `.jsonl` file is one of
+
+    {"word": ["a", "b"], "outputs": [0, 1]}     the output after every letter, or first of all that of the empty word
+    {"word": "ab", "output": true}              the output at the end alone; a text is read character by character
+    [["a", "b"], true]                          the same as a pair, AALpy's form
+
+A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs are texts, separated by blanks, and
+a word without a blank is read character by character.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.reading import decode, parse_json, shown
+
+_SHOWN = 5  # faults
+_LARGEST = 1 << 27  # letters, padding and all
+_SMALL, _PADDED = 1 << 21, 16  # beyond the first, padding makes so many letters of one at most
+
+
+class _Entry(NamedTuple):
+    """One word: the output at each of its prefixes, the empty one first; `_NONE` where none is given."""
+
+    line: int
+    word: tuple[Hashable, ...]
+    outputs: tuple[Any, ...]
+
+
+_NONE = object()
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """Words as numbers.
+
+    Args:
+        alphabet, outputs: what tokens and labels number.
+        tokens: int64 (n, T), padded with 0.
+        labels: int64 (n, T+1), the empty word's first; `UNCOUNTED` where no output is given and in the padding.
+        lines: int64 (n,), where each word stands in its file, from 1.
+        lengths: int64 (n,).
+    """
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+    tokens: Tensor
+    labels: Tensor
+    lines: Tensor
+    lengths: Tensor
+
+    @property
+    def n_labels(self) -> int:
+        """How many outputs are given."""
+        return int((self.labels != UNCOUNTED).sum())
+
+    def check_consistent(self) -> None:
+        """Raises `UnsupportedFormat` naming the lines where one prefix has two outputs."""
+        found: list[str] = []
+        seen: dict[int, tuple[int, int]] = {}  # the label of a prefix, and the line that gave it
+        number: dict[tuple[int, int], int] = {}
+        for tokens, labels, line, length in zip(*(t.tolist() for t in self._rows()), strict=True):
+            node = 0
+            for k in range(length + 1):
+                if k:
+                    node = number.setdefault((node, tokens[k - 1]), len(number) + 1)
+                if labels[k] == UNCOUNTED:
+                    continue
+                label, before = seen.setdefault(node, (labels[k], line))
+                if label != labels[k]:
+                    word = " ".join(str(self.alphabet[a]) for a in tokens[:k]) or "ε"
+                    found.append(
+                        f"line {line} gives {self.outputs[labels[k]]!r} after {shown(word)}, line {before} "
+                        f"{self.outputs[label]!r}"
+                    )
+        if found:
+            raise UnsupportedFormat(
+                f"the words contradict each other: {_some(found)}; mend them, or say that labels may be wrong (noise)"
+            )
+
+    def split(self, held_out: float, seed: int) -> tuple[Data, Data | None]:
+        """Words to learn from, and a share to hold out; None where that is no word."""
+        n = len(self.tokens)
+        order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+        n_out = min(int(n * held_out), n - 1)
+        if n_out == 0:
+            return self, None
+        return self._pick(order[n_out:].sort().values), self._pick(order[:n_out].sort().values)
+
+    def _pick(self, rows: Tensor) -> Data:
+        return replace(self, **{name: getattr(self, name)[rows] for name in ("tokens", "labels", "lines", "lengths")})
+
+    def _rows(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        return self.tokens, self.labels, self.lines, self.lengths
+
+
+def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> Data:
+    """The words of a `.jsonl` or `.csv` file, over the letters that occur or over `alphabet`.
+
+    Raises:
+        UnsupportedFormat: naming the lines that can't be read, or what there is too little of: words, or outputs that
+            differ.
+        OSError: as the file system does.
+    """
+    path = Path(path)
+    content = path.read_bytes()
+    readers = {".jsonl": _json_lines, ".csv": _csv_lines}
+    if path.suffix not in readers:
+        raise UnsupportedFormat(f"{path}: words are read from {' and '.join(readers)} files: name it so")
+    faults: list[str] = []
+    entries = readers[path.suffix](decode(content, str(path)), faults)
+    return _numbered(entries, faults, str(path), alphabet)
+
+
+def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None) -> Data:
+    """Pairs (word, output at its end), as AALpy takes them.
+
+    Raises `UnsupportedFormat` as `read_words` does, an entry's place standing for its line.
+
+    >>> data = from_pairs([((), False), (("a",), True), (("a", "a"), False)])
+    >>> data.alphabet, data.outputs, data.labels.tolist()
+    (('a',), (False, True), [[0, -1, -1], [-1, 1, -1], [-1, -1, 0]])
+    """
+    entries: list[_Entry] = []
+    faults: list[str] = []
+    for line, pair in enumerate(pairs, 1):
+        if not (isinstance(pair, Sequence) and len(pair) == 2 and isinstance(pair[0], Sequence)):
+            faults.append(f"line {line}: {shown(pair)} is no pair (word, output)")
+            continue
+        word = tuple(pair[0])
+        entries.append(_Entry(line, word, (*[_NONE] * len(word), pair[1])))
+    return _numbered(entries, faults, "the data", alphabet)
+
+
+def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
+    entries: list[_Entry] = []
+    for line, each in enumerate(text.split("\n"), 1):
+        if not each.strip():
+            continue
+        try:
+            entries.append(_entry(line, parse_json(each, f"line {line}")))
+        except UnsupportedFormat as fault:
+            text_of = str(fault)
+            faults.append(text_of if text_of.startswith(f"line {line}") else f"line {line}: {text_of}")
+    return entries
+
+
+def _entry(line: int, value: Any) -> _Entry:
+    if isinstance(value, list) and len(value) == 2 and isinstance(value[0], list | str):
+        value = {"word": value[0], "output": value[1]}
+    if not isinstance(value, dict) or "word" not in value or len(value) != 2 or not {"output", "outputs"} & set(value):
+        raise UnsupportedFormat(f'{shown(value)} is neither {{"word": …, "output": …}}, with "outputs", nor a pair')
+    if not isinstance(value["word"], list | str):
+        raise UnsupportedFormat(f"word = {shown(value['word'])} is neither a list of letters nor text")
+    word = tuple(symbols.from_json(letter) for letter in value["word"])
+    if "output" in value:
+        return _Entry(line, word, (*[_NONE] * len(word), symbols.from_json(value["output"])))
+    if not isinstance(value["outputs"], list):
+        raise UnsupportedFormat(f"outputs = {shown(value['outputs'])} is no list")
+    return _dense(line, word, [symbols.from_json(output) for output in value["outputs"]])
+
+
+def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Hashable]) -> _Entry:
+    if len(outputs) == len(word):
+        return _Entry(line, word, (_NONE, *outputs))
+    if len(outputs) == len(word) + 1:
+        return _Entry(line, word, tuple(outputs))
+    raise UnsupportedFormat(
+        f"{len(outputs)} outputs for {len(word)} letters: give one a letter, or first that of the empty word too"
+    )
+
+
+def _csv_lines(text: str, faults: list[str]) -> list[_Entry]:
+    rows = csv.reader(StringIO(text, newline=""))
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        if header not in (["word", "output"], ["word", "outputs"]):
+            faults.append(f"line 1: the columns are {', '.join(header) or 'none'}, not word,output or word,outputs")
+            return []
+        entries: list[_Entry] = []
+        for row in rows:
+            line = rows.line_num
+            if not row:
+                continue
+            if len(row) != 2:
+                faults.append(f"line {line}: {len(row)} columns, not 2")
+                continue
+            word = tuple(row[0].split() if " " in row[0].strip() else row[0].strip())
+            try:
+                if header[1] == "output":
+                    entries.append(_Entry(line, word, (*[_NONE] * len(word), row[1].strip())))
+                else:
+                    entries.append(_dense(line, word, list(row[1].split())))
+            except UnsupportedFormat as fault:
+                faults.append(f"line {line}: {fault}")
+    except csv.Error as fault:
+        faults.append(f"line {rows.line_num}: {fault}")
+        return []
+    return entries
+
+
+def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: Sequence[Hashable] | None) -> Data:
+    letters = _Symbols("letter", alphabet)
+    outputs = _Symbols("output", None)
+    numbers: list[tuple[list[int], list[int]]] = []
+    for entry in entries:
+        try:
+            word = [letters.number(letter) for letter in entry.word]
+            labels = [UNCOUNTED if output is _NONE else outputs.number(output) for output in entry.outputs]
+            numbers.append((word, labels))
+        except UnsupportedFormat as fault:
+            faults.append(f"line {entry.line}: {fault}")
+    if faults:
+        raise UnsupportedFormat(f"{origin}: {_some(faults)}")
+    longest = max((len(entry.word) for entry in entries), default=0)
+    if not longest:
+        raise UnsupportedFormat(f"{origin} holds no word of one letter or more: there is nothing to learn from")
+    if len(outputs.found) < 2:
+        raise UnsupportedFormat(
+            f"{origin} holds the output {outputs.found[0]!r} and no other: there is nothing to learn from"
+        )
+    most = min(_LARGEST, max(_SMALL, _PADDED * sum(len(entry.word) for entry in entries)))
+    if len(entries) * longest > most:
+        raise UnsupportedFormat(
+            f"{origin}: {len(entries):,} words of up to {longest:,} letters are too many at once, padded to one "
+            "length: cut long ones short"
+        )
+    tokens = torch.zeros(len(entries), longest, dtype=torch.int64)
+    labels = torch.full((len(entries), longest + 1), UNCOUNTED)
+    for i, (word, of_word) in enumerate(numbers):
+        tokens[i, : len(word)] = torch.tensor(word, dtype=torch.int64)
+        labels[i, : len(of_word)] = torch.tensor(of_word)
+    lines = torch.tensor([entry.line for entry in entries])
+    lengths = torch.tensor([len(entry.word) for entry in entries])
+    return Data(tuple(letters.found), tuple(outputs.found), tokens, labels, lines, lengths)
+
+
+class _Symbols:
+    """Symbols by number, in the order in which they occur, or those given and no others."""
+
+    def __init__(self, kind: str, given: Sequence[Hashable] | None) -> None:
+        self._kind, self._is_given = kind, given is not None
+        self.found = list(given or ())
+        self._index = {symbol: i for i, symbol in enumerate(self.found)}
+
+    def number(self, symbol: Hashable) -> int:
+        """Raises `UnsupportedFormat` for one that is unknown, or equal to another of another type, as 1 is to true."""
+        try:
+            i = self._index.get(symbol)
+        except TypeError:
+            raise UnsupportedFormat(f"{self._kind} {shown(symbol)} can't be a key: use texts or numbers") from None
+        if i is None:
+            if self._is_given:
+                raise UnsupportedFormat(f"{self._kind} {shown(symbol)} is none of {', '.join(map(repr, self.found))}")
+            i = self._index[symbol] = len(self.found)
+            self.found.append(symbol)
+        elif type(self.found[i]) is not type(symbol):
+            raise UnsupportedFormat(
+                f"{self._kind} {symbol!r} is equal to {self.found[i]!r}, which stands elsewhere: write them as texts"
+            )
+        return i
+
+
+def _some(faults: list[str]) -> str:
+    more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
+    return "; ".join(faults[:_SHOWN]) + more

@@ -1,0 +1,73 @@
+"""`learn`: from a machine to a proof, from words to evidence; what does not fit is one line."""
+
+import json
+
+import pytest
+
+from fsa2lrnn import MooreMachine, load, prove_equivalent
+from fsa2lrnn.verdicts import Proved
+
+PARITY = "".join(json.dumps([format(i, "b"), bool(i.bit_count() % 2)]) + "\n" for i in range(1, 64))
+
+
+def test_a_machine_is_learned_and_proved(call, tmp_path):
+    code, out, err = call("learn", "task:parity", "-o", "run")
+    assert code == 0
+    assert err == ""
+    assert out.startswith("proved: equal on every word of every length")
+    assert "for every word" in out
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert names >= {"model.safetensors", "network.safetensors", "machine.dot", "machine.json", "learned.json"}
+    machine = MooreMachine.from_source("task:parity")
+    assert isinstance(prove_equivalent(load(tmp_path / "run" / "model.safetensors"), machine), Proved)
+    assert MooreMachine.from_source(tmp_path / "run" / "machine.dot").n_states == 2
+
+
+def test_a_budget_that_ends_is_no(call, tmp_path):
+    code, out, _ = call("learn", "task:sum_mod(7)", "-o", "run", "--steps", "2", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert document["verdict"]["verdict"] == "refuted"
+    assert json.loads((tmp_path / "run" / "learned.json").read_text())["known"] == document["known"]
+
+
+@pytest.mark.parametrize("method", ["train", "rpni"])
+def test_words_give_evidence_and_no_proof(call, tmp_path, method):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    code, out, _ = call("learn", "words.jsonl", "-o", "run", "--method", method, "--set", "length=6")
+    assert code == 0
+    assert "proved" not in out
+    assert "right on 6 of 6 held-out words" in out
+    assert MooreMachine.from_source(tmp_path / "run" / "machine.json").n_states == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "arguments", "message"),
+    [
+        ("", (), "words.jsonl holds no word of one letter or more: there is nothing to learn from"),
+        ('["a", 1]\n["b", 1]\n', (), "words.jsonl holds the output 1 and no other"),
+        ('["a", 1]\n["b"]\n', (), "words.jsonl: line 2: "),
+        ('["a", 1]\n["b", 0]\n["a", 0]\n', (), "line 3 gives 0 after 'a', line 1 1; mend them, or say that labels"),
+        ('["a", 1]\n["c", 0]\n', ("--alphabet", "ab"), "line 2: letter 'c' is none of 'a', 'b'"),
+        ('["a", 1]\n["b", 0]\n', ("--noise", "some"), "--noise 'some': give a share as 0.1, or unknown"),
+        ('["a", 1]\n["b", 0]\n', ("--noise", "1.5"), "noise = 1.5 must be a share from 0 to below 1"),
+        ('["a", 1]\n["b", 0]\n', ("--set", "depth=3"), "depth: no such setting of a recipe"),
+        ('["a", 1]\n["b", 0]\n', ("--held-out", "2"), "held_out = 2.0 must be a share from 0 to below 1"),
+    ],
+)
+def test_bad_data_is_one_line(call, tmp_path, content, arguments, message):
+    (tmp_path / "words.jsonl").write_text(content)
+    code, out, err = call("learn", "words.jsonl", "-o", "run", *arguments)
+    assert (code, out) == (2, "")
+    assert message in err.replace("\n", " ")
+    assert not (tmp_path / "run").exists()
+
+
+def test_contradictions_are_taken_where_labels_may_be_wrong(call, tmp_path):
+    (tmp_path / "words.jsonl").write_text(PARITY + '["1", false]\n')
+    code, out, _ = call(
+        "learn", "words.jsonl", "-o", "run", "--noise", "0.05", "--held-out", "0", "--set", "settle=30", "--set",
+        "length=6", "--steps", "700",
+    )  # fmt: skip
+    assert code == 0
+    assert "no words were held out" in out

@@ -1,0 +1,88 @@
+import pytest
+import torch
+
+from fsa2lrnn import LRNN, MooreMachine, compile_machine, learn, zoo
+from fsa2lrnn.automata.language import equivalent
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
+from fsa2lrnn.training.learning import Agreement, Recipe, then_prove
+
+
+@pytest.mark.parametrize("source", ["task:sum_mod(3)", "task:parity", "regex:(ab)*"])
+def test_learned_then_proved(source):
+    found = learn(source, steps=2000)
+    machine = MooreMachine.from_source(source)
+    assert isinstance(found.verdict, Proved)
+    assert found.scope == "every word"
+    assert found.machine == machine.minimise()
+    assert isinstance(prove_equivalent(found.model, machine), Proved)
+    assert "equal to the target on every word" in found.explain()
+    assert found.network is not None
+    assert found.network.config.normalisation == "onehot"
+
+
+def test_the_same_seed_learns_the_same():
+    first, second = (learn("task:sum_mod(3)", steps=200) for _ in range(2))
+    assert first.trail == second.trail
+    assert all(torch.equal(a, b) for a, b in zip(first.network.parameters(), second.network.parameters(), strict=True))
+
+
+def test_out_of_budget_is_refuted_with_a_word():
+    found = learn("task:sum_mod(7)", steps=3)
+    assert isinstance(found.verdict, Refuted)
+    assert not found.is_proved
+    assert "differs from the target on the word" in found.explain()
+    assert found.trail[-1]["event"] == "end of the budget"
+
+
+def test_legal_words_only_where_the_task_says_so():
+    found = learn("task:mod_arith(2)", steps=3000)
+    assert found.is_proved
+    assert found.scope in ("every word", "every legal word, at the positions that count")
+    assert found.model.transduce("1+1*0")[::2] == [1, 0, 1]
+
+
+def test_a_users_pairs_and_what_is_known_then():
+    target = zoo.sum_mod(3)
+    draw = torch.Generator().manual_seed(0)
+    words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
+    pairs = [((), 0)] + [(word, target.transduce(word)[-1]) for word in words]
+    found = learn(pairs, steps=3000)
+    assert isinstance(found.verdict, Agreement)
+    assert found.verdict.words == 40
+    assert equivalent(found.machine, target) is None
+    assert "proved" not in found.explain().lower()
+    low, high = found.verdict.interval
+    assert 0.9 < low < high == 1.0
+    merged = learn(pairs, method="rpni")
+    assert equivalent(merged.machine, target) is None
+
+
+def test_then_prove_refuses_what_is_no_automaton():
+    with pytest.raises(UnsupportedFormat, match=r"under the column rule 'clip': only a single layer over letters"):
+        then_prove(compile_machine(zoo.sum_mod(3)), "task:sum_mod(3)")
+
+
+def test_then_prove_on_a_model_made_otherwise():
+    model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
+    assert then_prove(model, "task:sum_mod(3)").is_proved
+    wrong = LRNN(model.config)
+    wrong.load_state_dict(model.state_dict())
+    wrong.recurrences[0].set_map(1, 0, torch.tensor([1, 2, 1]))
+    assert isinstance(then_prove(wrong, "task:sum_mod(3)").verdict, Refuted)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni"),
+        ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
+        ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
+        ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
+        ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
+        ({"method": "rpni"}, "RPNI learns from given words: give a file of words, not a machine"),
+    ],
+)
+def test_what_does_not_fit_is_refused(given, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        learn("task:parity", **given)

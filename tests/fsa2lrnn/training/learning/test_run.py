@@ -1,0 +1,34 @@
+from fsa2lrnn import MooreMachine
+from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.run import Run
+
+
+def run_of(source, **changes):
+    examples = FreshWords(MooreMachine.from_source(source), source=source)
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    return Run(Recipe(**changes), examples, target, examples.machine.n_states)
+
+
+def test_it_ends_as_soon_as_a_head_holds():
+    run, records = run_of("task:sum_mod(3)", steps=2000), []
+    found = run.go(records.append)
+    assert found is not None
+    assert found.holds
+    assert run.steps < 2000
+    assert records == [record for record in run.trail if "event" not in record]
+
+
+def test_a_stuck_start_gives_way_to_another():
+    run = run_of("task:sum_mod(3)", steps=12, patience=2, threshold=1e-9)
+    run.go()
+    assert run.starts > 2
+    assert [record["event"] for record in run.trail if "event" in record][:3] == ["start", "stuck", "start"]
+
+
+def test_failing_words_join_the_data():
+    run = run_of("task:group(S3)", steps=60, seed=1)
+    run.go()
+    refuted = [record for record in run.trail if record.get("event") == "refuted"]
+    assert len(run.examples.failures) == len(refuted)

@@ -1,0 +1,118 @@
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from fsa2lrnn import MooreMachine, learn, load
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.files import alone
+from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
+from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.saving import CHECKPOINT, FORM, Asked, RunFolder
+
+
+def run_of(recipe):
+    examples = FreshWords(MooreMachine.from_source("task:sum_mod(7)"), source="task:sum_mod(7)")
+    return Run(recipe, examples, Target(examples.machine, examples.sampler, examples.outputs), 7)
+
+
+def asked(source="task:sum_mod(7)", **changes):
+    return Asked(source, "0", "train", "task", 0.1, Recipe(**changes))
+
+
+def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
+    whole = run_of(Recipe(steps=45))
+    whole.go()
+    folder = RunFolder(tmp_path, asked(), resume=True)
+    cut = run_of(Recipe(steps=45))
+    cut.go(after_step=lambda run: folder.save(run) if run.steps == 25 else None)
+    again = run_of(Recipe(steps=45))
+    folder.restore(again)
+    assert again.steps == 25
+    again.go()
+    assert again.trail == whole.trail
+    pairs = zip(whole.attempt.model.parameters(), again.attempt.model.parameters(), strict=True)
+    assert all(torch.equal(a, b) for a, b in pairs)
+
+
+def test_the_folder_holds_what_was_learned(tmp_path):
+    found = learn("task:parity", folder=tmp_path / "run", steps=500)
+    machine = MooreMachine.from_source("task:parity")
+    assert isinstance(prove_equivalent(load(tmp_path / "run" / "model.safetensors"), machine), Proved)
+    assert MooreMachine.from_source(str(tmp_path / "run" / "machine.json")) == machine.minimise()
+    learned = json.loads((tmp_path / "run" / "learned.json").read_text())
+    assert learned["verdict"]["verdict"] == "proved"
+    assert learned["steps"] == found.steps
+    lines = (tmp_path / "run" / "trail.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == list(found.trail)
+
+
+def test_another_run_is_not_mixed_in(tmp_path):
+    RunFolder(tmp_path, asked(), resume=True)
+    with pytest.raises(UnsupportedFormat, match=r"holds another run \(heads = 4 there and 3 here\)"):
+        RunFolder(tmp_path, asked(heads=3), resume=True)
+    with pytest.raises(UnsupportedFormat, match=r"source = 'task:sum_mod\(7\)' there and 'b' here"):
+        RunFolder(tmp_path, asked("b"), resume=True)
+    RunFolder(tmp_path, asked(steps=5), resume=True)
+    RunFolder(tmp_path, asked(heads=3), resume=False)
+
+
+def test_two_runs_at_once_are_refused(tmp_path):
+    with alone(tmp_path, "run"), pytest.raises(UnsupportedFormat, match="another run is at work"):
+        learn("task:parity", folder=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
+        ({"number": 10**9}, "steps = 2: no run"),
+        ({"failures": [[7]]}, "failures: no run"),
+        ({"steps": "3"}, "standing.steps = '3', expected is a whole number"),
+        ({"depth": 1}, "standing.depth is not known"),
+    ],
+)
+def test_a_standing_that_no_run_has_is_refused(tmp_path, change, message):
+    folder, run = RunFolder(tmp_path, asked(), resume=True), run_of(Recipe(steps=3))
+    run.go(after_step=folder.save)
+    with open_tensors(tmp_path / CHECKPOINT, FORM) as file:
+        tensors, standing = file.tensors(), json.loads(file.metadata["standing"])
+    write_tensors(tmp_path / CHECKPOINT, FORM, tensors, {"standing": json.dumps(standing)})
+    folder.restore(run_of(Recipe(steps=3)))
+    write_tensors(tmp_path / CHECKPOINT, FORM, tensors, {"standing": json.dumps(standing | change)})
+    with pytest.raises(CheckpointError, match=message):
+        folder.restore(run_of(Recipe(steps=3)))
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from fsa2lrnn.training.learning import learn, saving
+saving._SAVE_SECONDS = 0.0
+learn("task:sum_mod(11)", folder=sys.argv[1], steps=100_000, seed=3)
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path):
+    whole = learn("task:sum_mod(11)", steps=400, seed=3)
+    folder = tmp_path / "run"
+    with subprocess.Popen([sys.executable, "-c", KILLED, str(folder)]) as process:
+        while not (folder / CHECKPOINT).exists() and process.poll() is None:
+            time.sleep(0.05)
+        time.sleep(0.5)
+        process.kill()
+    with open_tensors(folder / CHECKPOINT, FORM) as file:
+        assert 0 < json.loads(file.metadata["standing"])["steps"] < 400
+    again = learn("task:sum_mod(11)", folder=folder, steps=400, seed=3)
+    assert again.trail == whole.trail
+    assert again.machine == whole.machine
+    for name, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, again.network.state_dict()[name])
