@@ -65,7 +65,7 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
 def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
     """Generators, then images under letters, of which the independent ones modulo `prime` are kept."""
     n = delta.shape[1]
-    echelon = _Echelon(n, prime)
+    echelon = Echelon(n, prime)
     basis: list[np.ndarray] = []
     origins: list[Origin] = []
     for identity in forced:
@@ -95,7 +95,7 @@ def _forced_zero(identity: Identity, n: int) -> np.ndarray:
     return vectors
 
 
-class _Echelon:
+class Echelon:
     """Row-reduced vectors modulo a prime: which of new ones are independent of all before."""
 
     def __init__(self, n: int, prime: int) -> None:

@@ -1,0 +1,103 @@
+"""The chain of submodules that holds all blocks of bounded size (T28 of docs/theory.md).
+
+U_c holds every submodule over K of dimension at most c: it is the sum, over the kinds, of the copies of each in V/U_j,
+j = c less the kind's weight over K. Where U_c does not tell two states apart, no block of size c does. All U_c are
+rational, whatever K is: only the weights depend on K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.minimal_block import linear
+from fsa2lrnn.families.minimal_block.kinds import Kind, homs, image
+from fsa2lrnn.families.minimal_block.modules import Module, classes, quotient
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a kind in V/U_base.
+
+    Args:
+        kind: its number.
+        base: how many rows, from the first, span U_base.
+        level: c, the first with the copy in U_c.
+        rows: functions whose classes modulo U_base are the rows of the kind.
+    """
+
+    kind: int
+    base: int
+    level: int
+    rows: fmpq_mat
+
+
+@dataclass(frozen=True)
+class Chain:
+    """U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
+
+    Args:
+        copies: in the order of their levels; their rows together are a basis of V.
+        sizes: `sizes[c]` is the dimension of U_c, the number of rows of level at most c.
+    """
+
+    copies: tuple[Copy, ...]
+    sizes: tuple[int, ...]
+
+    def rows(self, c: int) -> fmpq_mat:
+        """A basis of U_c."""
+        return linear.stack((copy.rows for copy in self.copies if copy.level <= c), self.copies[0].rows.ncols())
+
+    def merged(self, c: int) -> tuple[int, int] | None:
+        """Two states that U_c does not tell apart."""
+        seen: dict[int, int] = {}
+        for q, number in enumerate(classes(self.rows(c))):
+            if number in seen:
+                return seen[number], q
+            seen[number] = q
+        return None
+
+    @property
+    def bound(self) -> int:
+        """The least c at which all states are told apart: no smaller block does it."""
+        return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
+
+
+def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[], None]) -> Chain:
+    """The chain of V over a field, from the kinds of all its constituents."""
+    d = module.dimension
+    weights = [kind.weight(field) for kind in kinds]
+    echelon = Echelon(d, linear.PRIME)
+    copies, sizes = list[Copy](), [0]
+    found: dict[tuple[int, int], list[fmpq_mat]] = {}
+    while sizes[-1] < d:
+        c = len(sizes)
+        for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
+            if weight > c:
+                continue
+            base = sizes[c - weight]
+            if (i, base) not in found:
+                check()
+                found[i, base] = _generators(module, copies, base, kind)
+            for generator in found[i, base]:
+                if echelon.independent(linear.residues(generator)):
+                    rows = linear.together_primitive(image(kind.standard, module, generator))
+                    echelon.independent(linear.residues(rows))
+                    copies.append(Copy(i, base, c, rows))
+        sizes.append(sum(copy.rows.nrows() for copy in copies))
+    return Chain(tuple(copies), tuple(sizes))
+
+
+def _generators(module: Module, copies: list[Copy], base: int, kind: Kind) -> list[fmpq_mat]:
+    """Functions whose classes modulo the first `base` rows are the images of v under a basis of the homomorphisms."""
+    rows, taken = list[fmpq_mat](), 0
+    for copy in copies:
+        if taken < base:
+            rows.append(copy.rows)
+            taken += copy.rows.nrows()
+    below = quotient(module, linear.row_space(linear.stack(rows, module.dimension)))
+    lifted = homs(kind.standard, below.module) * below.lift
+    return [linear.rows_of(lifted, [i]) for i in range(lifted.nrows())]

@@ -1,0 +1,263 @@
+"""The maps that commute with the letters of an irreducible module: a field, or quaternions over one.
+
+They decide how the module splits over the reals and the complex numbers. A map c is known by the row v·c, v the vector
+that generates the module, and lies in the span of a basis of such rows: its coordinates are a row of e numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from flint import fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.families.minimal_block import linear
+from fsa2lrnn.families.minimal_block.polynomials import (
+    Polynomial,
+    negative_at_real_roots,
+    real_roots,
+    why_irreducible,
+)
+
+_TRIED = 150  # generators of a field, among which the one with the smallest polynomial is taken
+
+
+@dataclass(frozen=True)
+class Commutant:
+    """A field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji.
+
+    Args:
+        polynomial: h, monic with integer coefficients.
+        generator: the row v·t.
+        pair: the rows v·i and v·j; none for a field.
+        squares: α and β, polynomials in t; none for a field.
+    """
+
+    polynomial: Polynomial
+    generator: fmpq_mat
+    pair: tuple[fmpq_mat, fmpq_mat] | None = None
+    squares: tuple[tuple[fmpq, ...], tuple[fmpq, ...]] | None = None
+
+    @property
+    def degree(self) -> int:
+        """Of E over the rationals."""
+        return len(self.polynomial) - 1
+
+    @property
+    def dimension(self) -> int:
+        """Of C over the rationals."""
+        return self.degree * (1 if self.pair is None else 4)
+
+    @property
+    def is_definite(self) -> bool:
+        """Whether E has only real roots, and the quaternions are Hamilton's over each of them."""
+        return (
+            self.squares is not None
+            and real_roots(self.polynomial) == self.degree
+            and all(negative_at_real_roots(square, self.polynomial) == self.degree for square in self.squares)
+        )
+
+    def least_ideal(self, field: str) -> int:
+        """The dimension over a field K of a least one-sided ideal of C ⊗ K that is not zero.
+
+        Quaternions that are not Hamilton's over every real root are refused where they are found.
+        """
+        if field == "C":
+            return 1 if self.pair is None else 2
+        if field == "Q":
+            return self.dimension
+        if self.pair is not None:
+            return 4
+        return 1 if real_roots(self.polynomial) else 2
+
+
+@dataclass(frozen=True)
+class ZeroDivisor:
+    """A row v·c with c neither zero nor invertible: the module is reducible."""
+
+    row: fmpq_mat
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """C by structure constants: `products[j]` takes the coordinates of c to those of "c, then the j-th basis map"."""
+
+    basis: fmpq_mat
+    products: tuple[fmpq_mat, ...]
+
+    @property
+    def dimension(self) -> int:
+        """e."""
+        return self.basis.nrows()
+
+    def times(self, coordinates: fmpq_mat) -> fmpq_mat:
+        """The matrix of "then c" on coordinates."""
+        total = fmpq_mat(self.dimension, self.dimension)
+        for j, product in enumerate(self.products):
+            total = total + product * coordinates[0, j]
+        return total
+
+    @property
+    def center(self) -> fmpq_mat:
+        """Coordinates, a row each, of a basis of the maps that commute with all."""
+        e = self.dimension
+        sides = [
+            [
+                entry
+                for i in range(e)
+                for entry in (linear.rows_of(self.products[i], [j]) - linear.rows_of(self.products[j], [i])).entries()
+            ]
+            for j in range(e)
+        ]
+        return linear.left_kernel(linear.matrix(sides, e * e))
+
+
+def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commutant | ZeroDivisor | None:
+    """What kind of algebra C is; None if it is neither a field nor quaternions that are Hamilton's at all real roots.
+
+    Args:
+        algebra: C.
+        one: the coordinates of the identity, a row.
+        hints: coordinates of maps worth trying as generators of its center.
+    """
+    center = algebra.center
+    field = _field(algebra, one, center, hints)
+    if isinstance(field, ZeroDivisor) or field is None:
+        return field
+    polynomial, generator = field
+    found = Commutant(polynomial, generator * algebra.basis)
+    if center.nrows() == algebra.dimension:
+        return found
+    return _quaternions(algebra, one, center, found, generator) if algebra.dimension == 4 * found.degree else None
+
+
+def _field(
+    algebra: Algebra, one: fmpq_mat, center: fmpq_mat, hints: list[fmpq_mat]
+) -> tuple[Polynomial, fmpq_mat] | ZeroDivisor | None:
+    """A generator of the center with an integral polynomial, the smallest of some."""
+    degree = center.nrows()
+    best: tuple[tuple[bool, int], Polynomial, fmpq_mat] | None = None
+    within = linear.row_space(center)
+    for tried, candidate in enumerate(_candidates(center, hints)):
+        if tried >= _TRIED and (best is not None or tried >= 20 * _TRIED):
+            break
+        if linear.rank(linear.stack([within, candidate], algebra.dimension)) > degree:
+            continue  # a hint that is not central
+        minimal = algebra.times(candidate).minpoly()
+        if (part := _reducible(minimal)) is not None:
+            return ZeroDivisor(_evaluate(algebra, one, candidate, part) * algebra.basis)
+        if minimal.degree() < degree:
+            continue
+        polynomial, generator = _centred(*_integral(minimal, candidate), one)
+        score = (why_irreducible(polynomial) is None, max(map(abs, polynomial[:-1])))
+        if best is None or score < best[0]:
+            best = score, polynomial, generator
+            if score <= (False, 1):
+                break
+    return None if best is None else best[1:]
+
+
+def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
+    rows = [linear.rows_of(center, [i]) for i in range(center.nrows())]
+    yield from hints
+    yield from rows
+    for x, y in combinations(rows, 2):
+        yield x + y
+        yield x - y
+    for step in range(1, 400):  # combinations with growing coefficients, in no pattern
+        total = fmpq_mat(1, center.ncols())
+        for i, row in enumerate(rows):
+            total = total + row * (((i + 1) * step * step + 3 * i * step) % (3 + step // 10) - 1)
+        yield total
+
+
+def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
+    """A proper factor of a reducible polynomial."""
+    factors = minimal.factor()[1]
+    return factors[0][0] if sum(exponent for _, exponent in factors) > 1 else None
+
+
+def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: fmpq_poly) -> fmpq_mat:
+    """The coordinates of polynomial(c)."""
+    total, power, times = one * 0, one, algebra.times(candidate)
+    for coefficient in polynomial.coeffs():
+        total = total + power * coefficient
+        power = power * times
+    return total
+
+
+def _integral(minimal: fmpq_poly, candidate: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
+    """A multiple of the candidate whose monic polynomial has integer coefficients."""
+    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(minimal.degree() + 1)]
+    degree, scale = minimal.degree(), 1
+    while True:
+        scaled = [coefficients[i] * fmpq(scale) ** (degree - i) for i in range(degree + 1)]
+        if all(c.q == 1 for c in scaled):
+            return tuple(int(c.p) for c in scaled), candidate * scale
+        scale += 1
+
+
+def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
+    """The generator less the integer nearest to the mean of its conjugates; a cyclotomic one is left as it is."""
+    degree = len(polynomial) - 1
+    poly = fmpz_poly(list(polynomial))
+    if degree > 1 and poly.is_cyclotomic():
+        return polynomial, candidate
+    shift = round(-polynomial[-2] / degree)
+    moved = poly(fmpz_poly([shift, 1]))
+    return tuple(int(c) for c in moved.coeffs()) + (0,) * (degree + 1 - len(moved.coeffs())), candidate - one * shift
+
+
+def _quaternions(
+    algebra: Algebra, one: fmpq_mat, center: fmpq_mat, found: Commutant, generator: fmpq_mat
+) -> Commutant | ZeroDivisor | None:
+    """i and j with i², j² in the center and ij = −ji, if the algebra is Hamilton's at every real root of the center."""
+    powers = [one]
+    for _ in range(found.degree - 1):
+        powers.append(powers[-1] * algebra.times(generator))
+    basis = linear.stack(powers, algebra.dimension)
+    for k in range(algebra.dimension):
+        x = fmpq_mat(1, algebra.dimension, [int(j == k) for j in range(algebra.dimension)])
+        if linear.rank(linear.stack([center, x], algebra.dimension)) == found.degree:
+            continue
+        first = _pure(algebra, x, basis)
+        if first is None:
+            return None
+        for m in range(algebra.dimension):
+            y = fmpq_mat(1, algebra.dimension, [int(j == m) for j in range(algebra.dimension)])
+            second = first * algebra.times(y) - y * algebra.times(first)
+            if linear.rank(second) == 0:
+                continue
+            squares = []
+            for pure in (first, second):
+                square = pure * algebra.times(pure)
+                if linear.rank(square) == 0:
+                    return ZeroDivisor(pure * algebra.basis)
+                squares.append(tuple(_coordinates(square, basis)))
+            quaternions = Commutant(
+                found.polynomial, found.generator, (first * algebra.basis, second * algebra.basis), (squares[0], squares[1])
+            )
+            return quaternions if quaternions.is_definite else None
+    return None
+
+
+def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
+    """x less half its trace: x² = t x − n with t and n in the center, so that (x − t/2)² is central."""
+    k = basis.nrows()
+    times = algebra.times(x)
+    system = linear.stack([basis * times, basis, x * times], algebra.dimension)
+    relation = linear.left_kernel(system)
+    for i in range(relation.nrows()):
+        last = relation[i, 2 * k]
+        if last != 0:
+            trace = fmpq_mat(1, k, [-relation[i, j] / last for j in range(k)]) * basis
+            return x - trace * fmpq(1, 2)
+    return None
+
+
+def _coordinates(row: fmpq_mat, basis: fmpq_mat) -> list[fmpq]:
+    """The coefficients of a row in a basis of a space that holds it."""
+    k = basis.nrows()
+    relation = linear.left_kernel(linear.stack([basis, row], basis.ncols()))
+    return [-relation[0, j] / relation[0, k] for j in range(k)]

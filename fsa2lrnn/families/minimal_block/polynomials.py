@@ -1,0 +1,93 @@
+"""Integer polynomials that define number fields: why one is irreducible, how many real roots it has, and their signs.
+
+A polynomial is the tuple of its coefficients, constant first, monic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from flint import fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+Polynomial = tuple[int, ...]
+
+LARGEST_PRIME = 3_317_044_064_679_887_385_961_981  # the test of `recheck` is exact below it
+_ARGUMENTS = 400  # at which a prime value is looked for
+
+
+class Irreducible(NamedTuple):
+    """Why a monic polynomial is irreducible over the rationals.
+
+    Args:
+        reason: "degree" (at most 3, without an integer root), "cyclotomic" (the m-th) or "prime" (its value at m is a
+            prime up to sign, and m exceeds 1 + the size of every root, so that each factor is beyond 1 there).
+        m: as above; 0 for "degree".
+    """
+
+    reason: str
+    m: int
+
+
+def why_irreducible(polynomial: Polynomial) -> Irreducible | None:
+    """A short proof that `recheck` can follow; None if the polynomial is reducible, or has none of these kinds.
+
+    >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
+    (Irreducible(reason='degree', m=0), Irreducible(reason='cyclotomic', m=5), None)
+    """
+    poly = fmpz_poly(list(polynomial))
+    if sum(exponent for _, exponent in poly.factor()[1]) != 1:
+        return None
+    if poly.degree() <= 3:
+        return Irreducible("degree", 0)
+    if order := poly.is_cyclotomic():
+        return Irreducible("cyclotomic", int(order))
+    first = 3 + max(abs(c) for c in polynomial[:-1])  # Cauchy: every root is at most 1 + that in size
+    for m in range(first, first + _ARGUMENTS):
+        value = abs(poly(fmpz(m)))
+        if value > LARGEST_PRIME:
+            return None
+        if value.is_prime():
+            return Irreducible("prime", m)
+    return None
+
+
+def real_roots(polynomial: Polynomial) -> int:
+    """How many real roots a polynomial without multiple roots has, by Sturm's theorem.
+
+    >>> real_roots((-5, 0, 1)), real_roots((1, 1, 1, 1, 1))
+    (2, 0)
+    """
+    chain = [fmpq_poly(list(polynomial))]
+    chain.append(chain[0].derivative())
+    while chain[-1].degree() > 0:
+        chain.append(-(chain[-2] % chain[-1]))
+    ends = []
+    for sign in (-1, 1):
+        values = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
+        ends.append(sum(a * b < 0 for a, b in zip(values, values[1:], strict=False)))
+    return ends[0] - ends[1]
+
+
+def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> int:
+    """At how many of the real roots of an irreducible polynomial that of the field element `value` is negative.
+
+    >>> negative_at_real_roots((fmpq(0), fmpq(1)), (-5, 0, 1))
+    1
+    """
+    modulus = fmpq_poly(list(polynomial))
+    # −v is a square nowhere negative at a root iff v < 0 there: count the roots where v' = v is below zero by Tarski's
+    # query, the Sturm sequence of h and h'·v.
+    query = _query(modulus, fmpq_poly(list(value)) % modulus)
+    return (real_roots(polynomial) - query) // 2
+
+
+def _query(modulus: fmpq_poly, value: fmpq_poly) -> int:
+    """Σ sign(value) over the real roots of the modulus, none of which is a root of the value."""
+    chain = [modulus, modulus.derivative() * value % modulus]
+    while chain[-1].degree() > 0:
+        chain.append(-(chain[-2] % chain[-1]))
+    ends = []
+    for sign in (-1, 1):
+        values = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
+        ends.append(sum(a * b < 0 for a, b in zip(values, values[1:], strict=False)))
+    return ends[0] - ends[1]
