@@ -13,16 +13,23 @@ it relies on is docs/theory.md §4:
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
     their factors I − k kᵀ, integers, applied in order to unit vectors.
 
+*blocks*   A layer of blocks of bounded size over the rational, real or complex numbers. Representable: the functions of
+    each block, closed under letters, in a number field where need be. Impossible: the functions of the state modulo
+    constants in copies of irreducible modules, each proved to be one, and a count of all further copies (T28 to T30).
+
 Both speak of a minimal machine with all states reachable (§4): this file looks itself. Words are lists of [letter
 number, repetitions]; a certificate has the fields that are read here, and no others.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
+import random
+import re
 import sys
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -45,6 +52,9 @@ FAMILIES: dict[str, tuple[str, int | str | None, int | None, bool]] = {
 # Families that have witnesses, and no certificates of impossibility of their own.
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 HOUSEHOLDER = "householder"
+BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
+PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
 
 _HEADER = ("format", "version", "family", "verdict", "machine")
 
@@ -79,8 +89,12 @@ def _recheck(certificate: dict[str, Any]) -> str:
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     _require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
-    _require(family in (*FAMILIES, *LIQUID, HOUSEHOLDER), f"family {str(family)[:80]!r} is not known")
+    block = BLOCK.fullmatch(family) if type(family) is str else None
+    is_known = block is not None or family in (*FAMILIES, *LIQUID, HOUSEHOLDER)
+    _require(is_known, f"family {str(family)[:80]!r} is not known")
     machine = _machine(certificate["machine"])
+    if block is not None:
+        return _recheck_block(certificate, machine, int(block[1]))
     if verdict == "impossible":
         forced = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
         _require(forced in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
@@ -379,6 +393,460 @@ def _list(value: Any) -> list[Any]:
 def _require(condition: bool, fault: str) -> None:
     if not condition:
         raise Rejected(fault)
+
+
+# Blocks of bounded size. A module is a list of letters, a letter the list of its rows, a row {column: number}; letters
+# act on rows from the right. V has the functions of the state modulo constants: row i is that which is 1 at state i + 1.
+
+Row = dict[int, Any]
+Letter = list[Row]
+
+
+class Kind(NamedTuple):
+    """An irreducible module, and where each basis vector but the first comes from: (earlier one, letter)."""
+
+    letters: list[Letter]
+    path: list[tuple[int, int]]
+    commutant: int  # dimension of the maps that commute with the letters
+    weight: int  # the least dimension of a constituent over the field
+
+
+def _recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> str:
+    field, verdict = certificate["field"], certificate["verdict"]
+    _require(field in FIELDS, f"{str(field)[:80]!r} is no field: rational, real and complex are Q, R and C")
+    name = f"layer of {FIELDS[field]} blocks of size {size}"
+    if verdict == "representable":
+        sizes = _check_block_functions(certificate, machine, field)
+        _require(max(sizes, default=0) <= size, f"a block has size {max(sizes, default=0)}, more than {size}")
+        return f"representable: one {name} represents this machine, by blocks of sizes {', '.join(map(str, sizes))}"
+    _require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
+    if "function" in certificate:
+        element, f, u = _fields(certificate, *_HEADER, "field", "element", "function", "covector")[6:]
+        letters, d = _functions(machine), machine.n - 1
+        _require(size < d, f"blocks of size {size} could hold all {d} functions")
+        _check_norton(letters, _element(element, machine), _numbers(f, d), _numbers(u, d), 1)
+        return f"impossible: no {name} represents this machine, all functions of the state form a simple module"
+    p, q = _check_chain(certificate, machine, field, size)
+    return f"impossible: no {name} represents this machine, states {p} and {q} would share one vector"
+
+
+def _functions(machine: Machine) -> list[Letter]:
+    """V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
+    letters = []
+    for step in machine.delta:
+        rows: Letter = [{} for _ in range(machine.n)]
+        for q in range(1, machine.n):
+            for state, sign in ((step[q], 1), (step[0], -1)):
+                rows[state][q - 1] = rows[state].get(q - 1, 0) + sign
+        letters.append(rows[1:])
+    return letters
+
+
+def _check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: list[Any], nullity: int) -> None:
+    """The element kills the row v and the column u, no more than `nullity` dimensions, and both span all.
+
+    Then any submodule meets its kernel or lies in its image, over every field that holds the rationals (T29).
+    """
+    d = len(v)
+    transposed = [_transposed(letter) for letter in letters]
+    backwards = [(c, word[::-1]) for c, word in element]
+    _require(not any(_applied(element, v, letters)), "the element does not kill the vector")
+    _require(not any(_applied(backwards, u, transposed)), "the element does not kill the covector")
+    small = [[{j: _residue(x) for j, x in row.items()} for row in letter] for letter in letters]
+    images = (_applied(element, [int(i == j) for j in range(d)], small) for i in range(d))
+    _require(_rank(images, d - nullity) >= d - nullity, "the element kills more than it should")
+    _require(_spun(v, small) == d, "the vector does not span the module")
+    _require(_spun(u, [_transposed(letter) for letter in small]) == d, "the covector does not span the dual")
+
+
+def _check_kind(value: Any, machine: Machine, field: str) -> Kind:
+    names = ("letters", "path", "element", "covector", "commutant")
+    tables, steps, element, covector, commutant = _fields(value, *names)
+    d, n_letters = len(_list(steps)) + 1, len(machine.delta)
+    _require(len(_list(tables)) == n_letters, "a kind has letters that are not the machine's")
+    letters: list[Letter] = []
+    for table in tables:
+        _require(len(_list(table)) == d, f"a letter of a kind has not {d} rows")
+        letters.append([{j: x for j, x in enumerate(_numbers(row, d)) if x} for row in table])
+    path = [(parent, a) for parent, a in map(_list, steps)]
+    for i, (parent, a) in enumerate(path, 1):
+        is_step = type(parent) is type(a) is int and 0 <= parent < i and 0 <= a < n_letters
+        _require(is_step and letters[a][parent] == {i: 1}, f"row {i} of a kind is not the image it should be")
+    kind = Kind(letters, path, 0, 0)
+    first = [int(j == 0) for j in range(d)]
+    dimension, ideal = _check_commutant(commutant, kind, field)
+    _require(d % dimension == 0, f"{d} dimensions are no space over what commutes")
+    _check_norton(letters, _element(element, machine), first, _numbers(covector, d), dimension)
+    return kind._replace(commutant=dimension, weight=d // dimension * ideal)
+
+
+def _check_commutant(value: Any, kind: Kind, field: str) -> tuple[int, int]:
+    """(dimension of the maps that commute, dimension over the field of a least one-sided ideal of them)."""
+    d = len(kind.path) + 1
+    names = ("polynomial", "irreducible", "generator", "pair", "squares")
+    polynomial, reason, generator, pair, squares = _fields(value, *names)
+    _require(all(type(c) is int for c in _list(polynomial)), "a polynomial has a coefficient that is no integer")
+    k, one = len(polynomial) - 1, [int(j == 0) for j in range(d)]
+    _require(k >= 1 and polynomial[-1] == 1, "a polynomial is not monic")
+    _check_irreducible(polynomial, reason)
+    t = _endomorphism(generator, kind)
+    powers = [one]
+    for _ in range(k):
+        powers.append(_times(powers[-1], t))
+    _require(not any(_combination(polynomial, powers)), "what commutes does not satisfy its polynomial")
+    query = _signs(polynomial, [1]) if field == "R" or _list(pair) else 0
+    if not _list(pair):
+        _require(not _list(squares), "there are squares of no quaternions")
+        return k, {"Q": k, "R": 1 if query else 2, "C": 1}[field]
+    _require(query == k, "the center of the quaternions has a root that is not real")
+    i, j = (_endomorphism(row, kind) for row in pair)
+    v_i, v_j = _times(one, i), _times(one, j)
+    for (unit, image), square in zip(((i, v_i), (j, v_j)), squares, strict=True):
+        value = _numbers(square, k)
+        _require(_times(image, unit) == _combination(value, powers), "a square of a quaternion is wrong")
+        _require(_times(image, t) == _times(powers[1], unit), "the quaternions don't commute with their center")
+        _require(_signs(polynomial, value) == -k, "the quaternions are not Hamilton's over every real root")
+    _require(not any(map(sum, zip(_times(v_i, j), _times(v_j, i), strict=True))), "i and j don't anticommute")
+    return 4 * k, {"Q": 4 * k, "R": 4, "C": 2}[field]
+
+
+def _endomorphism(row: Any, kind: Kind) -> Letter:
+    """The map that takes the first basis vector to the row, and commutes with the letters."""
+    d = len(kind.path) + 1
+    images = [_numbers(row, d)]
+    for parent, a in kind.path:
+        images.append(_times(images[parent], kind.letters[a]))
+    rows = [{j: x for j, x in enumerate(image) if x} for image in images]
+    for letter in kind.letters:
+        for i, relation in enumerate(letter):
+            expected = _times([relation.get(j, 0) for j in range(d)], rows)
+            _require(_times(images[i], letter) == expected, "a map does not commute with the letters")
+    return rows
+
+
+def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> tuple[int, int]:
+    """That no submodule of dimension `size` or less tells two states apart (T28); returns them."""
+    names = ("field", "states", "kinds", "copies", "inverse")
+    states, kinds, copies, inverse = _fields(certificate, *_HEADER, *names)[6:]
+    p, q = _states(states, machine)
+    _require(p != q and size < machine.n, "the two states are one, or the size is beyond them all")
+    kinds, d = [_check_kind(kind, machine, field) for kind in _list(kinds)], machine.n - 1
+    columns = list(zip(*(_whole(row, d) for row in _list(inverse)), strict=True))
+    copies = [_fields(copy, "kind", "base", "level", "rows") for copy in _list(copies)]
+    rows, ends, levels = list[list[int]](), [0], [0]
+    for i, base, level, functions in copies:
+        _require(type(i) is type(base) is type(level) is int and 0 <= i < len(kinds), "a copy is of no kind")
+        _require(base in ends and level >= levels[-1], "a copy stands on no submodule, or out of order")
+        rows += [_whole(row, d) for row in _list(functions)]
+        _require(len(rows) - ends[-1] == len(kinds[i].path) + 1, "a copy has other rows than its kind")
+        ends.append(len(rows))
+        levels.append(level)
+    _require(len(rows) == len(columns) == d, f"the copies have not {d} rows together")
+    for i, row in enumerate(rows):
+        for j, column in enumerate(columns):
+            product = sum(map(int.__mul__, row, column))
+            _require((product != 0) == (i == j), "the inverse is none")
+    module = _functions(machine)
+    for (i, base, _, _), end in zip(copies, ends, strict=False):
+        own = rows[end : end + len(kinds[i].path) + 1]
+        for letter, table in zip(module, kinds[i].letters, strict=True):
+            for function, relation in zip(own, table, strict=True):
+                rest = _times(function, letter)
+                for j, x in relation.items():
+                    rest = [y - x * z for y, z in zip(rest, own[j], strict=True)]
+                is_below = not any(rest) or not any(sum(map(_product, rest, column)) for column in columns[base:])
+                _require(is_below, "a copy does not move as its kind does")
+    below = [max(end for end, level in zip(ends, levels, strict=True) if level <= c) for c in range(size + 1)]
+    for i, kind in enumerate(kinds):
+        for j in range(size - kind.weight + 1):
+            if j and below[j] == below[j - 1]:
+                continue
+            known = sum(
+                copy[0] == i and copy[1] <= below[j] <= end and copy[2] <= j + kind.weight
+                for copy, end in zip(copies, ends, strict=False)
+            )
+            found = _homs(kind, machine, columns[below[j] :], kind.commutant * known)
+            _require(found <= kind.commutant * known, f"kind {i} has more copies above level {j} than are listed")
+    values = [[0, *row] for row in rows[: below[size]]]
+    _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
+    return p, q
+
+
+def _homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
+    """At most how many dimensions of maps there are from the kind to V modulo what the columns vanish on.
+
+    A map is known by a function f, the image of the first basis vector; the relations of the others, applied to f, must
+    vanish on the columns. Relations modulo the prime are counted until `wanted` dimensions are left.
+    """
+    maps = [list(range(machine.n))]
+    for parent, a in kind.path:
+        maps.append([maps[parent][s] for s in machine.delta[a]])
+    small = [[[(j, _residue(x)) for j, x in row.items()] for row in letter] for letter in kind.letters]
+    rng, span, tree = random.Random(0), _Span(), set(kind.path)
+    for _ in range(len(columns)):
+        y = [0] * (machine.n - 1)
+        for column in columns:
+            c = rng.randrange(PRIME)
+            y = [(x + c * z) % PRIME for x, z in zip(y, column, strict=True)]
+        y = [-sum(y), *y]
+        pushed = [_pushed(image, y) for image in maps]
+        for a, step in enumerate(machine.delta):
+            for i, image in enumerate(maps):
+                if (i, a) in tree:
+                    continue
+                vector = _pushed([image[s] for s in step], y)
+                for j, x in small[a][i]:
+                    vector = [v - x * z for v, z in zip(vector, pushed[j], strict=True)]
+                span.add([v % PRIME for v in vector])
+                if len(columns) - len(span.rows) <= wanted:
+                    return len(columns) - len(span.rows)
+    return len(columns) - len(span.rows)
+
+
+def _pushed(image: list[int], y: list[int]) -> list[int]:
+    """The column that a function f pairs with as f ∘ image does with y, less its entry at state 0."""
+    total = [0] * len(image)
+    for target, x in zip(image, y, strict=True):
+        total[target] += x
+    return total[1:]
+
+
+def _check_block_functions(certificate: dict[str, Any], machine: Machine, field: str) -> list[int]:
+    """The sizes of blocks whose functions move as their matrices say, and tell all states apart together."""
+    blocks = _list(_fields(certificate, *_HEADER, "field", "blocks")[-1])
+    codes: list[tuple[Any, ...]] = [()] * machine.n
+    sizes = []
+    for block in blocks:
+        names = ("polynomial", "irreducible", "functions", "matrices", "shifts")
+        h, reason, functions, matrices, shifts = _fields(block, *names)
+        _require(all(type(c) is int for c in _list(h)), "a polynomial has a coefficient that is no integer")
+        k, b = len(h) - 1, len(_list(functions))
+        _require(k >= 1 and h[-1] == 1, "a polynomial is not monic")
+        _check_irreducible(h, reason)
+        _require(field != "Q" or k == 1, "a block has numbers that are not rational")
+        _require(field != "R" or _signs(h, [1]) > 0, "a block has numbers that are not real")
+        f = [[_numbers(x, k) for x in _list(row)] for row in functions]
+        _require(all(len(row) == machine.n for row in f), "a function has values at other states")
+        _require(len(_list(matrices)) == len(_list(shifts)) == len(machine.delta), "a block has other letters")
+        for a, step in enumerate(machine.delta):
+            A = [[_numbers(x, k) for x in _list(row)] for row in _list(matrices[a])]
+            v = [_numbers(x, k) for x in _list(shifts[a])]
+            _require(len(A) == len(v) == b and all(len(row) == b for row in A), f"a matrix is not {b} by {b}")
+            for i, row in enumerate(A):
+                used = [(x, f[j]) for j, x in enumerate(row) if any(x)]
+                for q, target in enumerate(step):
+                    moved = _modulo([*v[i]] + [0] * (k - 1), [(x, g[q]) for x, g in used], h)
+                    _require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
+        codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
+        sizes.append(b)
+    _require(len(set(codes)) == machine.n, "two states have the same vector")
+    return sizes
+
+
+def _modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: list[int]) -> list[Any]:
+    """A polynomial plus products of two, all of degree less than that of h, modulo h."""
+    k = len(h) - 1
+    for x, y in products:
+        for i, c in enumerate(x):
+            if c:
+                for j, z in enumerate(y):
+                    total[i + j] += c * z
+    for i in range(len(total) - 1, k - 1, -1):
+        if total[i]:
+            top = total[i]
+            for j, c in enumerate(h):
+                total[i - k + j] -= top * c
+    return total[:k]
+
+
+def _check_irreducible(polynomial: list[int], reason: Any) -> None:
+    """Over the rationals: of degree at most 3 without an integer root, cyclotomic, or prime at a large number."""
+    kind, m = _list(reason)
+    largest = max(map(abs, polynomial[:-1]))
+    k = len(polynomial) - 1
+    _require(type(m) is int and m >= 0, "a reason has no number")
+    if kind == "degree":
+        _require(k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
+        roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
+        _require(not roots, "a polynomial has a root")
+    elif kind == "cyclotomic":
+        _require(1 <= m <= MAX_ORDER, f"{m} is no order of a root of unity, or beyond {MAX_ORDER}")
+        _require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
+    else:
+        _require(kind == "prime" and m >= largest + 3, "a value at a small number proves nothing")
+        _require(_is_prime(abs(_value(polynomial, m))), f"the value at {m} is no prime, or too large to tell")
+
+
+def _value(polynomial: list[Any], x: Any) -> Any:
+    total = 0
+    for c in reversed(polynomial):
+        total = total * x + c
+    return total
+
+
+def _cyclotomic(m: int) -> list[int]:
+    """∏ (x^d − 1)^μ(m/d) over the divisors d of m, as a power series: up to sign, and of degree φ(m)."""
+    primes = [p for p in range(2, m + 1) if m % p == 0 and all(p % r for r in range(2, p))]
+    degree = m * math.prod(p - 1 for p in primes) // math.prod(primes)
+    series = [1] + [0] * degree
+    for chosen in range(2 ** len(primes)):
+        used = [p for i, p in enumerate(primes) if chosen >> i & 1]
+        d = m // math.prod(used)
+        for i in range(d, degree + 1) if len(used) % 2 else range(degree, d - 1, -1):
+            series[i] += series[i - d] if len(used) % 2 else -series[i - d]
+    return [c * series[-1] for c in series]
+
+
+def _is_prime(number: int) -> bool:
+    """By Miller and Rabin's test for the first 13 primes, which is exact below 3.3 · 10²⁴ (Sorenson and Webster)."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
+    if number in bases:
+        return True
+    if number < 2 or number >= 3_317_044_064_679_887_385_961_981 or not all(number % b for b in bases):
+        return False
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for b in bases:
+        x = pow(b, odd, number)
+        if x not in (1, number - 1) and all((x := x * x % number) != number - 1 for _ in range(twos - 1)):
+            return False
+    return True
+
+
+def _signs(polynomial: list[int], value: list[Any]) -> int:
+    """Σ sign(value) over the real roots of an irreducible polynomial, by the sequence of Sturm and Tarski."""
+    derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
+    chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
+    while len(chain[-1]) > 1:
+        chain.append([-c for c in _remainder(chain[-2], chain[-1])])
+    ends = []
+    for sign in (-1, 1):
+        leading = [c[-1] * sign ** (len(c) - 1) for c in chain if c]
+        ends.append(sum(x * y < 0 for x, y in itertools.pairwise(leading)))
+    return ends[0] - ends[1]
+
+
+def _polynomial_product(x: list[Any], y: list[Any]) -> list[Any]:
+    total = [Fraction(0)] * (len(x) + len(y))
+    for i, c in enumerate(x):
+        for j, z in enumerate(y):
+            total[i + j] += c * z
+    return total
+
+
+def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:
+    """Without leading zeros: [] for zero."""
+    rest = list(dividend)
+    while rest and (not rest[-1] or len(rest) >= len(divisor)):
+        if rest[-1]:
+            factor = rest[-1] / divisor[-1]
+            for j, c in enumerate(divisor):
+                rest[len(rest) - len(divisor) + j] -= factor * c
+        rest.pop()
+    return rest
+
+
+class _Span:
+    """Independent vectors modulo the prime, reduced, with the place of the first entry of each."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, list[int]]] = []
+
+    def add(self, vector: list[int]) -> bool:
+        """Whether a vector of residues is independent of those before; it is kept."""
+        for place, row in self.rows:
+            if c := vector[place]:
+                vector = [(x - c * y) % PRIME for x, y in zip(vector, row, strict=True)]
+        place = next((i for i, x in enumerate(vector) if x), None)
+        if place is None:
+            return False
+        inverse = pow(vector[place], -1, PRIME)
+        self.rows.append((place, [x * inverse % PRIME for x in vector]))
+        return True
+
+
+def _rank(vectors: Iterable[list[Any]], enough: int) -> int:
+    span = _Span()
+    for vector in vectors:
+        if len(span.rows) >= enough:
+            break
+        span.add([_residue(x) for x in vector])
+    return len(span.rows)
+
+
+def _spun(start: list[Any], letters: list[Letter]) -> int:
+    """The dimension modulo the prime of what a row generates."""
+    span, queue = _Span(), [[_residue(x) for x in start]]
+    for vector in queue:
+        if span.add(vector):
+            queue += [[x % PRIME for x in _times(vector, letter)] for letter in letters]
+        if len(span.rows) == len(start):
+            break
+    return len(span.rows)
+
+
+def _times(row: list[Any], letter: Letter) -> list[Any]:
+    total = [0] * len(row)
+    for x, line in zip(row, letter, strict=True):
+        if x:
+            for j, y in line.items():
+                total[j] += x * y
+    return total
+
+
+def _transposed(letter: Letter) -> Letter:
+    rows: Letter = [{} for _ in letter]
+    for i, line in enumerate(letter):
+        for j, x in line.items():
+            rows[j][i] = x
+    return rows
+
+
+def _applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[Any]:
+    """Σ coefficient × word, the letters of a word acting one after the other."""
+    total = [0] * len(row)
+    for c, word in element:
+        image = row
+        for a in word:
+            image = _times(image, letters[a])
+        total = [x + c * y for x, y in zip(total, image, strict=True)]
+    return total
+
+
+def _element(value: Any, machine: Machine) -> list[tuple[int, list[int]]]:
+    found = [(c, _list(word)) for c, word in map(_list, _list(value))]
+    letters = range(len(machine.delta))
+    is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in found)
+    _require(is_element, "an element is no combination of words")
+    return found
+
+
+def _combination(coefficients: list[Any], rows: list[list[Any]]) -> list[Any]:
+    total = [0] * len(rows[0])
+    for c, row in zip(coefficients, rows, strict=False):
+        total = [x + c * y for x, y in zip(total, row, strict=True)]
+    return total
+
+
+def _numbers(value: Any, length: int) -> list[Any]:
+    """Rationals, integers as such."""
+    _require(len(_list(value)) == length, f"a row has not {length} numbers")
+    scale, numbers = _integers(value)
+    return numbers if scale == 1 else [Fraction(x, scale) for x in numbers]
+
+
+def _whole(value: Any, length: int) -> list[int]:
+    _require(len(_list(value)) == length and all(type(x) is int for x in value), f"a row has not {length} integers")
+    return value
+
+
+def _product(x: Any, y: Any) -> Any:
+    return x * y
+
+
+def _residue(x: Any) -> int:
+    return x % PRIME if type(x) is int else x.numerator * pow(x.denominator, -1, PRIME) % PRIME
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

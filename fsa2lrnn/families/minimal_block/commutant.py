@@ -236,7 +236,10 @@ def _quaternions(
                     return ZeroDivisor(pure * algebra.basis)
                 squares.append(tuple(_coordinates(square, basis)))
             quaternions = Commutant(
-                found.polynomial, found.generator, (first * algebra.basis, second * algebra.basis), (squares[0], squares[1])
+                found.polynomial,
+                found.generator,
+                (first * algebra.basis, second * algebra.basis),
+                (squares[0], squares[1]),
             )
             return quaternions if quaternions.is_definite else None
     return None

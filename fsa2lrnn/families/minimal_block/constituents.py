@@ -9,8 +9,8 @@ kernels are small for a reason: maps of states agree on many states.
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from collections.abc import Callable
+from dataclasses import replace
 
 from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 

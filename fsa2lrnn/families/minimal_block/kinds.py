@@ -128,7 +128,11 @@ def _relations(kind: Standard, module: Module, images: list[fmpq_mat], width: in
 
 def _probe(m: int, width: int) -> fmpq_mat:
     """Fixed columns with entries of no pattern, between −8 and 8."""
-    return fmpq_mat(m, width, [(i * 2_654_435_761 + j * 40_503 + i * j * 97) % 65_537 % 17 - 8 for i in range(m) for j in range(width)])
+    return fmpq_mat(
+        m,
+        width,
+        [(i * 2_654_435_761 + j * 40_503 + i * j * 97) % 65_537 % 17 - 8 for i in range(m) for j in range(width)],
+    )
 
 
 def _single_rows(rows: fmpq_mat) -> Iterator[fmpq_mat]:

@@ -19,7 +19,9 @@ from fsa2lrnn.families.minimal_block import linear
 
 Word = tuple[int, ...]  # letters in the order in which they act on a row
 Element = tuple[tuple[int, Word], ...]  # Σ coefficient × word, an element of the algebra
-Path = tuple[tuple[int, int], ...]  # for each vector of a basis (number of an earlier one, letter), (−1, i) for a given one
+Path = tuple[
+    tuple[int, int], ...
+]  # for each vector of a basis (number of an earlier one, letter), (−1, i) for a given one
 
 
 @dataclass(frozen=True)

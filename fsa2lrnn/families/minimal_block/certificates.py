@@ -1,0 +1,102 @@
+"""Lower bounds as certificates that `recheck` accepts: what no smaller block can tell apart, and why (T28 to T30)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.minimal_block import linear
+from fsa2lrnn.families.minimal_block.chain import Chain
+from fsa2lrnn.families.minimal_block.commutant import Commutant
+from fsa2lrnn.families.minimal_block.kinds import Kind
+from fsa2lrnn.families.minimal_block.modules import Element
+from fsa2lrnn.families.minimal_block.polynomials import Polynomial, why_irreducible
+from fsa2lrnn.families.verdicts import certificate_header
+
+
+def chain_certificate(
+    machine: MooreMachine, field: str, size: int, kinds: Sequence[Kind], found: Chain
+) -> dict[str, Any] | None:
+    """That no layer of blocks of the size or less represents the machine; None if U_size does tell all states apart.
+
+    None too where the polynomial of a field is too large for the proofs of irreducibility that `recheck` reads.
+    """
+    states = found.merged(size) if size < len(found.sizes) else None
+    if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
+        return None
+    rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
+    return {
+        **certificate_header(machine, f"block({size})", "impossible"),
+        "field": field,
+        "states": list(states),
+        "kinds": [kind_to_json(kind) for kind in kinds],
+        "copies": [
+            {"kind": copy.kind, "base": copy.base, "level": copy.level, "rows": _integers(copy.rows)}
+            for copy in found.copies
+        ],
+        "inverse": _integers(linear.together_primitive(rows.inv())),
+    }
+
+
+def simple_certificate(
+    machine: MooreMachine, element: Element, function: fmpq_mat, covector: fmpq_mat
+) -> dict[str, Any]:
+    """That only all n − 1 dimensions will do, over every field, for a machine of at least three states."""
+    return {
+        **certificate_header(machine, f"block({machine.n_states - 2})", "impossible"),
+        "field": "C",
+        "element": _words(element),
+        "function": _texts(function)[0],
+        "covector": _texts(covector)[0],
+    }
+
+
+def kind_to_json(kind: Kind) -> dict[str, Any]:
+    """A kind with what proves it irreducible and tells its constituents."""
+    return {
+        "letters": [_texts(letter) for letter in kind.standard.module.letters],
+        "path": [list(step) for step in kind.standard.path[1:]],
+        "element": _words(kind.standard.element),
+        "covector": _texts(kind.covector)[0],
+        "commutant": _commutant(kind.commutant),
+    }
+
+
+def irreducible_to_json(polynomial: Polynomial) -> list[Any]:
+    """The reason that `recheck` wants."""
+    reason = why_irreducible(polynomial)
+    if reason is None:
+        raise ValueError(f"no short proof that {polynomial} is irreducible: take another generator of the field")
+    return list(reason)
+
+
+def _commutant(commutant: Commutant) -> dict[str, Any]:
+    squares = () if commutant.squares is None else commutant.squares
+    return {
+        "polynomial": list(commutant.polynomial),
+        "irreducible": irreducible_to_json(commutant.polynomial),
+        "generator": _texts(commutant.generator)[0],
+        "pair": [_texts(row)[0] for row in commutant.pair or ()],
+        "squares": [[_text(c) for c in square] for square in squares],
+    }
+
+
+def _words(element: Element) -> list[list[Any]]:
+    return [[coefficient, list(word)] for coefficient, word in element]
+
+
+def _text(number: object) -> int | str:
+    """An integer as such, another rational as text."""
+    text = str(number)
+    return text if "/" in text else int(text)
+
+
+def _texts(matrix: fmpq_mat) -> list[list[int | str]]:
+    return [[_text(entry) for entry in row] for row in matrix.tolist()]
+
+
+def _integers(matrix: fmpq_mat) -> list[list[int]]:
+    return [[int(entry) for entry in row] for row in matrix.numer_denom()[0].tolist()]
