@@ -396,7 +396,7 @@ def _require(condition: bool, fault: str) -> None:
 
 
 # Blocks of bounded size. A module is a list of letters, a letter the list of its rows, a row {column: number}; letters
-# act on rows from the right. V has the functions of the state modulo constants: row i is that which is 1 at state i + 1.
+# act on rows from the right. V has the functions of the state modulo constants; row i is 1 at state i + 1 alone.
 
 Row = dict[int, Any]
 Letter = list[Row]

@@ -80,7 +80,7 @@ def _commutant(commutant: Commutant) -> dict[str, Any]:
         "irreducible": irreducible_to_json(commutant.polynomial),
         "generator": _texts(commutant.generator)[0],
         "pair": [_texts(row)[0] for row in commutant.pair or ()],
-        "squares": [[_text(c) for c in square] for square in squares],
+        "squares": [[text(c) for c in square] for square in squares],
     }
 
 
@@ -88,14 +88,14 @@ def _words(element: Element) -> list[list[Any]]:
     return [[coefficient, list(word)] for coefficient, word in element]
 
 
-def _text(number: object) -> int | str:
+def text(number: object) -> int | str:
     """An integer as such, another rational as text."""
     text = str(number)
     return text if "/" in text else int(text)
 
 
 def _texts(matrix: fmpq_mat) -> list[list[int | str]]:
-    return [[_text(entry) for entry in row] for row in matrix.tolist()]
+    return [[text(entry) for entry in row] for row in matrix.tolist()]
 
 
 def _integers(matrix: fmpq_mat) -> list[list[int]]:

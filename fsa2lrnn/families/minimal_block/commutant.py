@@ -149,7 +149,8 @@ def _field(
             return ZeroDivisor(_evaluate(algebra, one, candidate, part) * algebra.basis)
         if minimal.degree() < degree:
             continue
-        polynomial, generator = _centred(*_integral(minimal, candidate), one)
+        polynomial, scale = integral(minimal)
+        polynomial, generator = _centred(polynomial, candidate * scale, one)
         score = (why_irreducible(polynomial) is None, max(map(abs, polynomial[:-1])))
         if best is None or score < best[0]:
             best = score, polynomial, generator
@@ -187,15 +188,22 @@ def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: 
     return total
 
 
-def _integral(minimal: fmpq_poly, candidate: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
-    """A multiple of the candidate whose monic polynomial has integer coefficients."""
-    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(minimal.degree() + 1)]
-    degree, scale = minimal.degree(), 1
-    while True:
-        scaled = [coefficients[i] * fmpq(scale) ** (degree - i) for i in range(degree + 1)]
-        if all(c.q == 1 for c in scaled):
-            return tuple(int(c.p) for c in scaled), candidate * scale
-        scale += 1
+def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
+    """The monic polynomial with integer coefficients of a multiple of a root, and the least such factor.
+
+    >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
+    ((1, 0, 1), 2)
+    """
+    degree = minimal.degree()
+    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(degree + 1)]
+    scale = 1
+    for i, coefficient in enumerate(coefficients[:-1]):
+        # scale^(degree − i) must be a multiple of the denominator
+        for prime, exponent in coefficient.q.factor():
+            needed = -(-exponent // (degree - i))
+            while scale % prime**needed:
+                scale *= int(prime)
+    return tuple(int(c * fmpq(scale) ** (degree - i)) for i, c in enumerate(coefficients)), scale
 
 
 def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:

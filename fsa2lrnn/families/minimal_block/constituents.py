@@ -2,8 +2,8 @@
 
 Rows that some element θ of the algebra kills generate submodules, columns that it kills submodules of the dual. Where
 both generate everything and the kernel of θ is v·C, C what commutes with the letters, the module is irreducible as far
-as C has no zero divisors (Norton's criterion, T29 of docs/theory.md). θ is drawn from short combinations of words, whose
-kernels are small for a reason: maps of states agree on many states.
+as C has no zero divisors (Norton's criterion, T29 of docs/theory.md). θ is drawn from short combinations of words,
+whose kernels are not zero for a reason: maps of states agree on many states.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.commutant import Algebra, Commutant, ZeroDivisor, commutant
-from fsa2lrnn.families.minimal_block.kinds import Kind, Standard, homs, standard
+from fsa2lrnn.families.minimal_block.kinds import Kind, Standard, endomorphism, homs, standard
 from fsa2lrnn.families.minimal_block.modules import Element, Module, Word, quotient, restricted, spin, words_of
 
 DRAWN = 400  # elements before a module is given up
@@ -115,8 +115,8 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Ki
 def _annihilating(form: Standard, nullity: int) -> Standard:
     """The same basis with an element that kills v and as little else as is found, made of the relations of v.
 
-    Row l of the basis is v·w; w·a − Σ (letter a)[l, l'] w' kills v. In an irreducible module most sums of such relations,
-    followed by words, kill nothing but v·C.
+    Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
+    relations, followed by words, kill nothing but v·C.
     """
     rng, d, letters = random.Random(1), form.dimension, form.module.modular
     relations = _relations(form)
@@ -141,18 +141,18 @@ def _relations(form: Standard) -> list[tuple[Element, nmod_mat]]:
     found: list[tuple[int, int, list[int]]] = []
     for a, letter in enumerate(form.module.letters):
         numerators, scale = letter.numer_denom()
-        for l, row in enumerate(numerators.tolist()):
-            if (l, a) not in tree:
-                found.append((l, a, [int(scale), *map(int, row)]))
+        for i, row in enumerate(numerators.tolist()):
+            if (i, a) not in tree:
+                found.append((i, a, [int(scale), *map(int, row)]))
     found.sort(key=lambda relation: sum(map(bool, relation[2])))
     products = [linear.one(form.dimension)]
     for parent, a in form.path[1:]:
         products.append(products[parent] * form.module.modular[a])
     relations = []
-    for l, a, (scale, *row) in found[:_SHORT]:
+    for i, a, (scale, *row) in found[:_SHORT]:
         terms = [(j, c) for j, c in enumerate(row) if c]
-        element = ((scale, (*words[l], a)), *((-c, words[j]) for j, c in terms))
-        product = products[l] * form.module.modular[a] * (scale % linear.PRIME)
+        element = ((scale, (*words[i], a)), *((-c, words[j]) for j, c in terms))
+        product = products[i] * form.module.modular[a] * (scale % linear.PRIME)
         for j, c in terms:
             product = product - products[j] * (c % linear.PRIME)
         relations.append((element, product))
@@ -181,16 +181,8 @@ def structure(form: Standard, maps: fmpq_mat) -> Algebra:
     return Algebra(maps, tuple(products))
 
 
-def endomorphism(form: Standard, row: fmpq_mat) -> fmpq_mat:
-    """The matrix of the map v ↦ row."""
-    images: list[fmpq_mat] = []
-    for parent, letter in form.path:
-        images.append(row if parent < 0 else images[parent] * form.module.letters[letter])
-    return linear.stack(images, form.dimension)
-
-
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
-    """Of some elements drawn the one with the smallest kernel, and the kernel; zero itself for small commuting letters."""
+    """Of some elements drawn the one with the smallest kernel that is not zero, and the kernel."""
     best: tuple[int, Element] | None = None
     for _ in range(_SHORTLIST):
         element = _draw(len(module.letters), rng)
@@ -200,7 +192,7 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
         if nullity == 1:
             break
     if best is None:
-        return (), fmpq_mat(0, d)
+        return (), fmpq_mat(0, module.dimension)
     return best[1], linear.left_kernel(module.element(best[1]))
 
 
@@ -219,6 +211,3 @@ def _draw(n_letters: int, rng: random.Random) -> Element:
         return ((1, word()), (-1, word()), (rng.choice((-1, 1)), word()), (rng.choice((-2, -1, 1, 2)), word()))
     u, v, x, y = word(), word(), word(), word()
     return ((1, u + x), (-1, v + x), (1, word() + y), (-1, word() + y))
-
-
-__all__ = ["constituents", "endomorphism", "split", "structure"]

@@ -7,6 +7,7 @@ rows under the letters, a column u with θ u = 0 all columns. Then C tells over 
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -98,6 +99,11 @@ def is_hom(kind: Standard, module: Module, row: fmpq_mat) -> bool:
     return all(a * rows == rows * b for a, b in zip(kind.module.letters, module.letters, strict=True))
 
 
+def endomorphism(kind: Standard, row: fmpq_mat) -> fmpq_mat:
+    """The matrix of the map v ↦ row of a kind to itself."""
+    return follow(kind.module, row, kind.path)
+
+
 def _along(kernel: fmpq_mat, module: Module, path: Path) -> list[fmpq_mat]:
     images: list[fmpq_mat] = []
     for parent, letter in path:
@@ -116,23 +122,20 @@ def _relations(kind: Standard, module: Module, images: list[fmpq_mat], width: in
     for a, letter in enumerate(module.letters):
         expected = (kind.module.letters[a] * seen).tolist()
         moved = letter * probe
-        for l in range(d):
-            if (l, a) in tree:
+        for row in range(d):
+            if (row, a) in tree:
                 continue
-            found = (images[l] * moved).entries()
+            found = (images[row] * moved).entries()
             for i in range(k):
                 for j in range(i * width, (i + 1) * width):
-                    columns[i].append(found[j] - expected[l][j])
+                    columns[i].append(found[j] - expected[row][j])
     return linear.matrix(columns, len(columns[0]))
 
 
 def _probe(m: int, width: int) -> fmpq_mat:
     """Fixed columns with entries of no pattern, between −8 and 8."""
-    return fmpq_mat(
-        m,
-        width,
-        [(i * 2_654_435_761 + j * 40_503 + i * j * 97) % 65_537 % 17 - 8 for i in range(m) for j in range(width)],
-    )
+    rng = random.Random(m)
+    return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
 
 
 def _single_rows(rows: fmpq_mat) -> Iterator[fmpq_mat]:

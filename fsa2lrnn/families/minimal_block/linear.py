@@ -75,7 +75,7 @@ def left_kernel(matrix: fmpq_mat) -> fmpq_mat:
     """Integer rows x, a basis of those with x · matrix = 0.
 
     >>> left_kernel(fmpq_mat(2, 1, [1, fmpq(1, 2)])).tolist()
-    [[-1, 2]]
+    [[1, -2]]
     """
     d = matrix.nrows()
     if not matrix.ncols():

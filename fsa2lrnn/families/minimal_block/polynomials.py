@@ -5,6 +5,7 @@ A polynomial is the tuple of its coefficients, constant first, monic.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 from flint import fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
@@ -57,15 +58,7 @@ def real_roots(polynomial: Polynomial) -> int:
     >>> real_roots((-5, 0, 1)), real_roots((1, 1, 1, 1, 1))
     (2, 0)
     """
-    chain = [fmpq_poly(list(polynomial))]
-    chain.append(chain[0].derivative())
-    while chain[-1].degree() > 0:
-        chain.append(-(chain[-2] % chain[-1]))
-    ends = []
-    for sign in (-1, 1):
-        values = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
-        ends.append(sum(a * b < 0 for a, b in zip(values, values[1:], strict=False)))
-    return ends[0] - ends[1]
+    return _query(fmpq_poly(list(polynomial)), fmpq_poly([1]))
 
 
 def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> int:
@@ -74,20 +67,17 @@ def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> i
     >>> negative_at_real_roots((fmpq(0), fmpq(1)), (-5, 0, 1))
     1
     """
-    modulus = fmpq_poly(list(polynomial))
-    # −v is a square nowhere negative at a root iff v < 0 there: count the roots where v' = v is below zero by Tarski's
-    # query, the Sturm sequence of h and h'·v.
-    query = _query(modulus, fmpq_poly(list(value)) % modulus)
-    return (real_roots(polynomial) - query) // 2
+    signs = _query(fmpq_poly(list(polynomial)), fmpq_poly(list(value)))
+    return (real_roots(polynomial) - signs) // 2
 
 
 def _query(modulus: fmpq_poly, value: fmpq_poly) -> int:
-    """Σ sign(value) over the real roots of the modulus, none of which is a root of the value."""
+    """Σ sign(value) over the real roots of the modulus, which has none in common with it (Sturm; Tarski)."""
     chain = [modulus, modulus.derivative() * value % modulus]
     while chain[-1].degree() > 0:
         chain.append(-(chain[-2] % chain[-1]))
     ends = []
     for sign in (-1, 1):
-        values = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
-        ends.append(sum(a * b < 0 for a, b in zip(values, values[1:], strict=False)))
+        leading = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
+        ends.append(sum(a * b < 0 for a, b in pairwise(leading)))
     return ends[0] - ends[1]
