@@ -102,6 +102,11 @@ class Echelon:
         self._prime, self._rows = prime, np.zeros((0, n), np.int64)
         self._pivots = np.zeros(0, np.int64)
 
+    def is_new(self, vectors: np.ndarray) -> bool:
+        """Whether some vector is independent of those kept."""
+        rest = vectors % self._prime
+        return bool(((rest - rest[:, self._pivots] @ self._rows) % self._prime).any())
+
     def independent(self, vectors: np.ndarray) -> list[int]:
         """Indices of the vectors that are independent of those kept and of each other; they are kept."""
         prime, found = self._prime, list[int]()

@@ -408,7 +408,31 @@ class Kind(NamedTuple):
     letters: list[Letter]
     path: list[tuple[int, int]]
     commutant: int  # dimension of the maps that commute with the letters
+    is_field: bool  # whether these maps commute with each other
     weight: int  # the least dimension of a constituent over the field
+
+
+class Copy(NamedTuple):
+    """Functions that move as the rows of a kind do, modulo the first `base` rows of all; they begin at row `start`."""
+
+    kind: int
+    base: int
+    level: int
+    rows: list[list[int]]
+    late: Any
+    start: int
+
+
+class Chain(NamedTuple):
+    """A basis of V in copies of kinds; the part of a function in row i is its product with column i, up to a factor."""
+
+    kinds: list[Kind]
+    copies: list[Copy]
+    columns: list[Any]
+
+    def count(self, i: int, u: int) -> int:
+        """The copies of kind i among the first u rows."""
+        return sum(copy.kind == i and copy.start < u for copy in self.copies)
 
 
 def _recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> str:
@@ -455,8 +479,8 @@ def _check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: li
     small = [[{j: _residue(x) for j, x in row.items()} for row in letter] for letter in letters]
     images = (_applied(element, [int(i == j) for j in range(d)], small) for i in range(d))
     _require(_rank(images, d - nullity) >= d - nullity, "the element kills more than it should")
-    _require(_spun(v, small) == d, "the vector does not span the module")
-    _require(_spun(u, [_transposed(letter) for letter in small]) == d, "the covector does not span the dual")
+    _require(_spun([v], small) == d, "the vector does not span the module")
+    _require(_spun([u], [_transposed(letter) for letter in small]) == d, "the covector does not span the dual")
 
 
 def _check_kind(value: Any, machine: Machine, field: str) -> Kind:
@@ -472,12 +496,13 @@ def _check_kind(value: Any, machine: Machine, field: str) -> Kind:
     for i, (parent, a) in enumerate(path, 1):
         is_step = type(parent) is type(a) is int and 0 <= parent < i and 0 <= a < n_letters
         _require(is_step and letters[a][parent] == {i: 1}, f"row {i} of a kind is not the image it should be")
-    kind = Kind(letters, path, 0, 0)
+    kind = Kind(letters, path, 0, True, 0)
     first = [int(j == 0) for j in range(d)]
     dimension, ideal = _check_commutant(commutant, kind, field)
     _require(d % dimension == 0, f"{d} dimensions are no space over what commutes")
     _check_norton(letters, _element(element, machine), first, _numbers(covector, d), dimension)
-    return kind._replace(commutant=dimension, weight=d // dimension * ideal)
+    is_field = not commutant["pair"]
+    return kind._replace(commutant=dimension, is_field=is_field, weight=d // dimension * ideal)
 
 
 def _check_commutant(value: Any, kind: Kind, field: str) -> tuple[int, int]:
@@ -526,50 +551,111 @@ def _endomorphism(row: Any, kind: Kind) -> Letter:
 
 def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> tuple[int, int]:
     """That no submodule of dimension `size` or less tells two states apart (T28); returns them."""
-    names = ("field", "states", "kinds", "copies", "inverse")
-    states, kinds, copies, inverse = _fields(certificate, *_HEADER, *names)[6:]
+    states = certificate["states"]
+    _fields(certificate, *_HEADER, "field", "states", "kinds", "copies", "inverse")
     p, q = _states(states, machine)
     _require(p != q and size < machine.n, "the two states are one, or the size is beyond them all")
-    kinds, d = [_check_kind(kind, machine, field) for kind in _list(kinds)], machine.n - 1
-    columns = list(zip(*(_whole(row, d) for row in _list(inverse)), strict=True))
-    copies = [_fields(copy, "kind", "base", "level", "rows") for copy in _list(copies)]
-    rows, ends, levels = list[list[int]](), [0], [0]
-    for i, base, level, functions in copies:
+    chain = _chain(certificate, machine, field)
+    below = [sum(len(copy.rows) for copy in chain.copies if copy.level <= c) for c in range(size + 1)]
+    counted: dict[tuple[int, int], int] = {}
+    for i, kind in enumerate(chain.kinds):
+        for c in range(kind.weight, size + 1):
+            u = below[c - kind.weight]
+            above = [copy for copy in chain.copies if copy.kind == i and copy.base <= u <= copy.start]
+            if (i, u) not in counted:
+                counted[i, u] = _homs(kind, machine, chain.columns[u:], kind.commutant * len(above))
+            fault = f"kind {i} has more copies above level {c - kind.weight} than are listed"
+            _require(counted[i, u] <= kind.commutant * len(above), fault)
+            for copy in above:
+                if copy.level > c:
+                    is_alone = len(above) == 1 and chain.count(i, u) == chain.count(i, copy.base)
+                    _require(is_alone, "a copy comes late though it is not the only one")
+                    least = _least_above(chain, copy, machine, field)
+                    _require(least > c, f"a copy comes after level {c}, where it may be needed")
+    values = [[0, *row] for copy in chain.copies if copy.level <= size for row in copy.rows]
+    _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
+    return p, q
+
+
+def _chain(certificate: dict[str, Any], machine: Machine, field: str) -> Chain:
+    """Kinds that are irreducible, and copies of them that are a basis of V and move as they should."""
+    d, module = machine.n - 1, _functions(machine)
+    kinds = [_check_kind(kind, machine, field) for kind in _list(certificate["kinds"])]
+    columns = list(zip(*(_whole(row, d) for row in _list(certificate["inverse"])), strict=True))
+    copies, rows = list[Copy](), list[list[int]]()
+    for value in _list(certificate["copies"]):
+        i, base, level, functions, late = _fields(value, "kind", "base", "level", "rows", "late")
         _require(type(i) is type(base) is type(level) is int and 0 <= i < len(kinds), "a copy is of no kind")
-        _require(base in ends and level >= levels[-1], "a copy stands on no submodule, or out of order")
-        rows += [_whole(row, d) for row in _list(functions)]
-        _require(len(rows) - ends[-1] == len(kinds[i].path) + 1, "a copy has other rows than its kind")
-        ends.append(len(rows))
-        levels.append(level)
+        _require(len(_list(functions)) == len(kinds[i].path) + 1, "a copy has other rows than its kind")
+        copies.append(Copy(i, base, level, [_whole(row, d) for row in functions], late, len(rows)))
+        is_based = any(base == copy.start for copy in copies)
+        _require(is_based and level >= copies[-2:][0].level >= 0, "a copy stands on no submodule, or out of order")
+        rows += functions
     _require(len(rows) == len(columns) == d, f"the copies have not {d} rows together")
     for i, row in enumerate(rows):
         for j, column in enumerate(columns):
-            product = sum(map(int.__mul__, row, column))
-            _require((product != 0) == (i == j), "the inverse is none")
-    module = _functions(machine)
-    for (i, base, _, _), end in zip(copies, ends, strict=False):
-        own = rows[end : end + len(kinds[i].path) + 1]
-        for letter, table in zip(module, kinds[i].letters, strict=True):
-            for function, relation in zip(own, table, strict=True):
+            _require((_dot(row, column) != 0) == (i == j), "the inverse is none")
+    for copy in copies:
+        for letter, table in zip(module, kinds[copy.kind].letters, strict=True):
+            for function, relation in zip(copy.rows, table, strict=True):
                 rest = _times(function, letter)
                 for j, x in relation.items():
-                    rest = [y - x * z for y, z in zip(rest, own[j], strict=True)]
-                is_below = not any(rest) or not any(sum(map(_product, rest, column)) for column in columns[base:])
+                    rest = [y - x * z for y, z in zip(rest, copy.rows[j], strict=True)]
+                is_below = not any(rest) or not any(_dot(rest, column) for column in columns[copy.base :])
                 _require(is_below, "a copy does not move as its kind does")
-    below = [max(end for end, level in zip(ends, levels, strict=True) if level <= c) for c in range(size + 1)]
-    for i, kind in enumerate(kinds):
-        for j in range(size - kind.weight + 1):
-            if j and below[j] == below[j - 1]:
-                continue
-            known = sum(
-                copy[0] == i and copy[1] <= below[j] <= end and copy[2] <= j + kind.weight
-                for copy, end in zip(copies, ends, strict=False)
-            )
-            found = _homs(kind, machine, columns[below[j] :], kind.commutant * known)
-            _require(found <= kind.commutant * known, f"kind {i} has more copies above level {j} than are listed")
-    values = [[0, *row] for row in rows[: below[size]]]
-    _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
-    return p, q
+    return Chain(kinds, copies, columns)
+
+
+def _least_above(chain: Chain, copy: Copy, machine: Machine, field: str) -> int:
+    """At least which dimension over the field a submodule has that has one copy as its head.
+
+    An element finds a function f of each such submodule, up to parameters: other functions, in U_base. Without those
+    all that f generates is in it; else what moves take f to that take the parameters to zero (T28).
+    """
+    element, function, parameters, moves = _fields(copy.late, "element", "function", "parameters", "moves")
+    element, kind, module = _element(element, machine), chain.kinds[copy.kind], _functions(machine)
+    d, own = len(kind.path) + 1, range(copy.start, copy.start + len(copy.rows))
+    f, rest = _whole(function, machine.n - 1), [_whole(row, machine.n - 1) for row in _list(parameters)]
+    parts = [_dot(f, column) for column in chain.columns]
+    is_part = any(parts[i] for i in own) and not any(parts[i] for i in range(copy.base, len(parts)) if i not in own)
+    _require(is_part, "a function is not in the submodule with its copy, or below it")
+    for i, other in enumerate(chain.kinds):
+        if i != copy.kind:
+            _require(_rank_on(other, element, 1) == len(other.path) + 1, f"an element kills something in kind {i}")
+    _require(chain.count(copy.kind, copy.base) == len(rest), "there are other parameters than copies of the kind below")
+    if not rest:
+        _require(not any(_applied(element, f, module)), "the element does not kill the function")
+        _require(field != "C" or kind.is_field, "the submodules above quaternions are not all alike")
+        return -(-_spun([f], module) * kind.weight // d)
+    _require(
+        kind.commutant == 1 and _rank_on(kind, element, 2) == d - 1, "the element kills more than a line of its kind"
+    )
+    for row in (f, *rest):
+        for _ in range(machine.n):
+            row = _applied(element, row, module)
+        _require(not any(row), "no power of the element kills the function and the parameters")
+    _require(_rank(rest, len(rest)) == len(rest), "the parameters are dependent")
+    _require(
+        not any(_dot(row, column) for row in rest for column in chain.columns[copy.base :]), "a parameter is not below"
+    )
+    found = []
+    for value in _list(moves):
+        move = _element(value, machine)
+        _require(not any(any(_applied(move, row, module)) for row in rest), "a move does not kill the parameters")
+        found.append(_applied(move, f, module))
+        is_below = not any(_dot(found[-1], column) for column in chain.columns[copy.base :])
+        _require(is_below, "a move leads out of what is below")
+    return _spun(found, module) + d
+
+
+def _rank_on(kind: Kind, element: list[Any], times: int) -> int:
+    """The rank modulo the prime of a power of an element on a kind."""
+    d = len(kind.path) + 1
+    letters = [[{j: _residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]
+    images = [[int(i == j) for j in range(d)] for i in range(d)]
+    for _ in range(times):
+        images = [[x % PRIME for x in _applied(element, row, letters)] for row in images]
+    return _rank(images, d)
 
 
 def _homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
@@ -775,13 +861,13 @@ def _rank(vectors: Iterable[list[Any]], enough: int) -> int:
     return len(span.rows)
 
 
-def _spun(start: list[Any], letters: list[Letter]) -> int:
-    """The dimension modulo the prime of what a row generates."""
-    span, queue = _Span(), [[_residue(x) for x in start]]
+def _spun(start: list[list[Any]], letters: list[Letter]) -> int:
+    """The dimension modulo the prime of what rows generate."""
+    span, queue = _Span(), [[_residue(x) for x in row] for row in start]
     for vector in queue:
         if span.add(vector):
             queue += [[x % PRIME for x in _times(vector, letter)] for letter in letters]
-        if len(span.rows) == len(start):
+        if len(span.rows) == len(vector):
             break
     return len(span.rows)
 
@@ -841,8 +927,8 @@ def _whole(value: Any, length: int) -> list[int]:
     return value
 
 
-def _product(x: Any, y: Any) -> Any:
-    return x * y
+def _dot(row: list[Any], column: Any) -> Any:
+    return sum(x * y for x, y in zip(row, column, strict=True) if x)
 
 
 def _residue(x: Any) -> int:

@@ -117,3 +117,15 @@ def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
         if wider == lattice.hnf():
             return fmpq_mat(lattice.lll())
         lattice = wider
+
+
+def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
+    """All n − 1 functions: the indicators of the states but the first, less their values there."""
+    n = len(delta[0])
+    functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
+    matrices = tuple(
+        tuple(tuple((int(step[q] == i) - int(step[0] == i),) for q in range(1, n)) for i in range(1, n))
+        for step in delta
+    )
+    shifts = tuple(tuple((int(step[0] == i),) for i in range(1, n)) for step in delta)
+    return StateBlock(RATIONAL, functions, matrices, shifts)

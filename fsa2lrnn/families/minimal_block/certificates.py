@@ -12,6 +12,7 @@ from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.chain import Chain
 from fsa2lrnn.families.minimal_block.commutant import Commutant
 from fsa2lrnn.families.minimal_block.kinds import Kind
+from fsa2lrnn.families.minimal_block.late import Late
 from fsa2lrnn.families.minimal_block.modules import Element
 from fsa2lrnn.families.minimal_block.polynomials import Polynomial, why_irreducible
 from fsa2lrnn.families.verdicts import certificate_header
@@ -34,7 +35,13 @@ def chain_certificate(
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
         "copies": [
-            {"kind": copy.kind, "base": copy.base, "level": copy.level, "rows": _integers(copy.rows)}
+            {
+                "kind": copy.kind,
+                "base": copy.base,
+                "level": copy.level,
+                "rows": _integers(copy.rows),
+                "late": _late(copy.late),
+            }
             for copy in found.copies
         ],
         "inverse": _integers(linear.together_primitive(rows.inv())),
@@ -51,6 +58,17 @@ def simple_certificate(
         "element": _words(element),
         "function": _texts(function)[0],
         "covector": _texts(covector)[0],
+    }
+
+
+def _late(late: Late | None) -> dict[str, Any] | None:
+    if late is None:
+        return None
+    return {
+        "element": _words(late.element),
+        "function": _integers(late.function)[0],
+        "parameters": _integers(late.parameters),
+        "moves": [_words(move) for move in late.moves],
     }
 
 

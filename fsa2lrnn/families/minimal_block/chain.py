@@ -8,14 +8,16 @@ rational, whatever K is: only the weights depend on K.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.kinds import Kind, homs, image
-from fsa2lrnn.families.minimal_block.modules import Module, classes, quotient
+from fsa2lrnn.families.minimal_block.late import Late, late_copy, least
+from fsa2lrnn.families.minimal_block.modules import Module, classes, quotient, spin
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,14 @@ class Copy:
         base: how many rows, from the first, span U_base.
         level: c, the first with the copy in U_c.
         rows: functions whose classes modulo U_base are the rows of the kind.
+        late: why it is not in U_c for c = the level of the base plus its weight, if it is not.
     """
 
     kind: int
     base: int
     level: int
     rows: fmpq_mat
+    late: Late | None = None
 
 
 @dataclass(frozen=True)
@@ -72,32 +76,51 @@ def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[],
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)
     copies, sizes = list[Copy](), [0]
-    found: dict[tuple[int, int], list[fmpq_mat]] = {}
+    generators: dict[tuple[int, int], list[fmpq_mat]] = {}
+    delayed: dict[int, tuple[Copy, int]] = {}  # by kind: not yet in the chain; and how many of the kind are below it
     while sizes[-1] < d:
         c = len(sizes)
         for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
             if weight > c:
                 continue
             base = sizes[c - weight]
-            if (i, base) not in found:
+            below = [copy for copy, start in zip(copies, _starts(copies), strict=True) if start < base]
+            if (i, base) not in generators:
                 check()
-                found[i, base] = _generators(module, copies, base, kind)
-            for generator in found[i, base]:
-                if echelon.independent(linear.residues(generator)):
-                    rows = linear.together_primitive(image(kind.standard, module, generator))
-                    echelon.independent(linear.residues(rows))
-                    copies.append(Copy(i, base, c, rows))
+                generators[i, base] = _generators(module, below, kind)
+            rows = generators[i, base]
+            is_alone = len(rows) == kind.commutant.dimension
+            if is_alone and i not in delayed and echelon.is_new(linear.residues(rows[0])):
+                found = linear.together_primitive(image(kind.standard, module, rows[0]))
+                under = linear.stack((copy.rows for copy in below), d)
+                count = sum(copy.kind == i for copy in below)
+                late = None
+                if len(spin(module, rows[0]).path) * weight > c * kind.dimension:
+                    late = late_copy(module, kinds, i, under, found, count)
+                delayed[i] = Copy(i, base, c, found, late), count
+            if i in delayed:
+                copy, count = delayed[i]
+                is_same = is_alone and count == sum(other.kind == i for other in below)
+                if not (is_same and least(copy.late, kind, field) > c):
+                    del delayed[i]
+                    copies.append(replace(copy, level=c))
+                    echelon.independent(linear.residues(copy.rows))
+            for row in rows if not is_alone else ():
+                if echelon.is_new(linear.residues(row)):
+                    found = linear.together_primitive(image(kind.standard, module, row))
+                    echelon.independent(linear.residues(found))
+                    copies.append(Copy(i, base, c, found))
         sizes.append(sum(copy.rows.nrows() for copy in copies))
     return Chain(tuple(copies), tuple(sizes))
 
 
-def _generators(module: Module, copies: list[Copy], base: int, kind: Kind) -> list[fmpq_mat]:
-    """Functions whose classes modulo the first `base` rows are the images of v under a basis of the homomorphisms."""
-    rows, taken = list[fmpq_mat](), 0
-    for copy in copies:
-        if taken < base:
-            rows.append(copy.rows)
-            taken += copy.rows.nrows()
-    below = quotient(module, linear.row_space(linear.stack(rows, module.dimension)))
-    lifted = homs(kind.standard, below.module) * below.lift
+def _starts(copies: list[Copy]) -> list[int]:
+    return [0, *accumulate(copy.rows.nrows() for copy in copies)][: len(copies)]
+
+
+def _generators(module: Module, below: list[Copy], kind: Kind) -> list[fmpq_mat]:
+    """Functions whose classes modulo what is below are the images of v under a basis of the homomorphisms."""
+    rows = linear.stack((copy.rows for copy in below), module.dimension)
+    modulo = quotient(module, linear.row_space(rows))
+    lifted = homs(kind.standard, modulo.module) * modulo.lift
     return [linear.rows_of(lifted, [i]) for i in range(lifted.nrows())]

@@ -24,7 +24,7 @@ DRAWN = 400  # elements before a module is given up
 _SHORTLIST = 6  # singular elements among which the one with the smallest kernel is taken
 _RELATIONS = 60  # elements made of relations
 _SHORT = 60  # of the relations, those with the fewest terms
-_LONGEST = 10  # letters of a word
+_LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
 
 
 def constituents(module: Module, check: Callable[[], None]) -> list[Kind] | None:
@@ -68,13 +68,13 @@ def _known_part(module: Module, kinds: list[Kind]) -> fmpq_mat:
 
 def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tuple[Module, Module] | None:
     """The module as a kind, proved irreducible, or a quotient and the submodule; None if nothing was found."""
-    rng = random.Random(seed)
+    rng, n_maps = random.Random(seed), 0
     for _ in range(DRAWN // _SHORTLIST):
         check()
         element, kernel = _singular(module, rng)
         if not kernel.nrows():
             continue
-        result = _norton(module, element, kernel)
+        result, n_maps = _norton(module, element, kernel, n_maps)
         if isinstance(result, Kind):
             return result
         if result is not None:
@@ -86,33 +86,38 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tu
     return None
 
 
-def _norton(module: Module, element: Element, kernel: fmpq_mat) -> fmpq_mat | Kind | None:
-    """Rows that span a proper submodule, or the module as a kind; None if this element decides nothing."""
+def _norton(module: Module, element: Element, kernel: fmpq_mat, n_maps: int) -> tuple[fmpq_mat | Kind | None, int]:
+    """Rows that span a proper submodule, or the module as a kind; None if this element decides nothing.
+
+    With it comes the dimension of all maps that commute with the letters, 0 for not known yet, as it is given.
+    """
     d = module.dimension
     vector = linear.rows_of(kernel, [0])
     spun = spin(module, vector)
     if len(spun.path) < d:
-        return spun.rows
+        return spun.rows, n_maps
     covectors = linear.left_kernel(module.element(element).transpose())
     cospun = spin(module.dual, linear.rows_of(covectors, [0]))
     if len(cospun.path) < d:
-        return linear.left_kernel(cospun.rows.transpose())
-    form = _annihilating(standard(module, vector, spun.path, element), kernel.nrows())
+        return linear.left_kernel(cospun.rows.transpose()), n_maps
+    form = _annihilating(standard(module, vector, spun.path, element), kernel.nrows(), max(n_maps, 1))
     kernel = linear.left_kernel(form.module.element(form.element))
+    if n_maps and kernel.nrows() > n_maps:
+        return None, n_maps
     maps = homs(form, form.module)
     if maps.nrows() < kernel.nrows():
-        return None
+        return None, maps.nrows()
     covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
     cospun = spin(form.module.dual, covector)
     if len(cospun.path) < d:
-        return linear.left_kernel(cospun.rows.transpose()) * spun.rows
+        return linear.left_kernel(cospun.rows.transpose()) * spun.rows, maps.nrows()
     found = _commutant(form, maps)
     if isinstance(found, ZeroDivisor):
-        return spin(form.module, found.row).rows * spun.rows
-    return None if found is None else Kind(form, covector, found)
+        return spin(form.module, found.row).rows * spun.rows, maps.nrows()
+    return None if found is None else Kind(form, covector, found), maps.nrows()
 
 
-def _annihilating(form: Standard, nullity: int) -> Standard:
+def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
     """The same basis with an element that kills v and as little else as is found, made of the relations of v.
 
     Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
@@ -130,7 +135,7 @@ def _annihilating(form: Standard, nullity: int) -> Standard:
             total = total + product
         if (found := d - total.rank()) < nullity:
             form, nullity = replace(form, element=tuple(terms)), found
-        if nullity == 1:
+        if nullity <= enough:
             break
     return form
 
@@ -185,7 +190,7 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
     """Of some elements drawn the one with the smallest kernel that is not zero, and the kernel."""
     best: tuple[int, Element] | None = None
     for _ in range(_SHORTLIST):
-        element = _draw(len(module.letters), rng)
+        element = draw(len(module.letters), rng)
         nullity = module.nullity(element)
         if nullity and (best is None or nullity < best[0]):
             best = nullity, element
@@ -196,11 +201,11 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
     return best[1], linear.left_kernel(module.element(best[1]))
 
 
-def _draw(n_letters: int, rng: random.Random) -> Element:
+def draw(n_letters: int, rng: random.Random) -> Element:
     """A short combination of words: nothing, differences, sums, or sums of products of differences with words."""
 
     def word() -> Word:
-        return tuple(rng.randrange(n_letters) for _ in range(rng.randrange(_LONGEST)))
+        return tuple(rng.randrange(n_letters) for _ in range(rng.choice(_LENGTHS)))
 
     pattern = rng.random()
     if pattern < 0.1:
