@@ -15,7 +15,7 @@ it relies on is docs/theory.md §4:
 
 *blocks*   A layer of blocks of bounded size over the rational, real or complex numbers. Representable: the functions of
     each block, closed under letters, in a number field where need be. Impossible: the functions of the state modulo
-    constants in copies of irreducible modules, each proved to be one, and a count of all further copies (T28 to T30).
+    constants in copies of irreducible modules, each proved to be one, and a count of all further copies (T31 to T33).
 
 Both speak of a minimal machine with all states reachable (§4): this file looks itself. Words are lists of [letter
 number, repetitions]; a certificate has the fields that are read here, and no others.
@@ -469,7 +469,7 @@ def _functions(machine: Machine) -> list[Letter]:
 def _check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: list[Any], nullity: int) -> None:
     """The element kills the row v and the column u, no more than `nullity` dimensions, and both span all.
 
-    Then any submodule meets its kernel or lies in its image, over every field that holds the rationals (T29).
+    Then any submodule meets its kernel or lies in its image, over every field that holds the rationals (T32).
     """
     d = len(v)
     transposed = [_transposed(letter) for letter in letters]
@@ -550,7 +550,7 @@ def _endomorphism(row: Any, kind: Kind) -> Letter:
 
 
 def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> tuple[int, int]:
-    """That no submodule of dimension `size` or less tells two states apart (T28); returns them."""
+    """That no submodule of dimension `size` or less tells two states apart (T31); returns them."""
     states = certificate["states"]
     _fields(certificate, *_HEADER, "field", "states", "kinds", "copies", "inverse")
     p, q = _states(states, machine)
@@ -610,7 +610,7 @@ def _least_above(chain: Chain, copy: Copy, machine: Machine, field: str) -> int:
     """At least which dimension over the field a submodule has that has one copy as its head.
 
     An element finds a function f of each such submodule, up to parameters: other functions, in U_base. Without those
-    all that f generates is in it; else what moves take f to that take the parameters to zero (T28).
+    all that f generates is in it; else what moves take f to that take the parameters to zero (T31).
     """
     element, function, parameters, moves = _fields(copy.late, "element", "function", "parameters", "moves")
     element, kind, module = _element(element, machine), chain.kinds[copy.kind], _functions(machine)

@@ -1,8 +1,8 @@
 """Which block size a machine needs: the least b for which one layer of blocks of size at most b represents it.
 
-A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T27 of
+A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
 docs/theory.md). So the question is which submodules of the module of all functions tell the states apart. The lower
-bound comes from a chain of submodules that holds all small ones (T28), the upper one from submodules that were found;
+bound comes from a chain of submodules that holds all small ones (T31), the upper one from submodules that were found;
 both are certificates that `families.recheck` reads. Where they don't meet the answer is the interval.
 
 >>> from fsa2lrnn.automata import zoo

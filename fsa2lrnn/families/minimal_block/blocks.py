@@ -1,4 +1,4 @@
-"""Blocks as functions of the state that letters move affinely, over the rationals or a number field (T27)."""
+"""Blocks as functions of the state that letters move affinely, over the rationals or a number field (T30)."""
 
 from __future__ import annotations
 

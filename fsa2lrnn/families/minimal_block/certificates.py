@@ -1,4 +1,4 @@
-"""Lower bounds as certificates that `recheck` accepts: what no smaller block can tell apart, and why (T28 to T30)."""
+"""Lower bounds as certificates that `recheck` accepts: what no smaller block can tell apart, and why (T31 to T33)."""
 
 from __future__ import annotations
 

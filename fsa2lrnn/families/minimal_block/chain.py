@@ -1,4 +1,4 @@
-"""The chain of submodules that holds all blocks of bounded size (T28 of docs/theory.md).
+"""The chain of submodules that holds all blocks of bounded size (T31 of docs/theory.md).
 
 U_c holds every submodule over K of dimension at most c: it is the sum, over the kinds, of the copies of each in V/U_j,
 j = c less the kind's weight over K. Where U_c does not tell two states apart, no block of size c does. All U_c are

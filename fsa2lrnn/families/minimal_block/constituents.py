@@ -2,7 +2,7 @@
 
 Rows that some element θ of the algebra kills generate submodules, columns that it kills submodules of the dual. Where
 both generate everything and the kernel of θ is v·C, C what commutes with the letters, the module is irreducible as far
-as C has no zero divisors (Norton's criterion, T29 of docs/theory.md). θ is drawn from short combinations of words,
+as C has no zero divisors (Norton's criterion, T32 of docs/theory.md). θ is drawn from short combinations of words,
 whose kernels are not zero for a reason: maps of states agree on many states.
 """
 

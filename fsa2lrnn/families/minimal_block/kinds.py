@@ -1,4 +1,4 @@
-"""Irreducible modules over the rationals, with the data that prove them so (T29 of docs/theory.md).
+"""Irreducible modules over the rationals, with the data that prove them so (T32 of docs/theory.md).
 
 A `Kind` is given in the standard basis of one vector v: the first row, and its images along a path of words. An element
 θ of the algebra kills v, and its kernel is v·C, C the algebra of all maps that commute with the letters; v spans all

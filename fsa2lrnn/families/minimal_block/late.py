@@ -1,4 +1,4 @@
-"""Copies that come late in the chain: what they need below them is more than their weight says (T28).
+"""Copies that come late in the chain: what they need below them is more than their weight says (T31).
 
 Let one copy of a kind F stand on U. A submodule W with it as its head holds a function f outside of U that an element
 of the algebra finds: it is nilpotent on one line of F and invertible on all other kinds. If U has no F in it, W holds

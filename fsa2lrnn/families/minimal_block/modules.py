@@ -1,4 +1,4 @@
-"""Functions of the state as a module over the algebra of the letters, exactly over the rationals (T27).
+"""Functions of the state as a module over the algebra of the letters, exactly over the rationals (T30).
 
 V is the space of the functions of the state modulo constants, a letter a acting as f ↦ f ∘ δ_a. In coordinates f is the
 row of its values f(q) − f(0), q = 1 … n−1, and letters are matrices to its right. Submodules and quotients of V, and

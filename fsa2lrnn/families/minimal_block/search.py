@@ -1,6 +1,6 @@
-"""Small submodules that tell states apart: upper bounds on the block size (T27).
+"""Small submodules that tell states apart: upper bounds on the block size (T30).
 
-A submodule W that tells p from q and is as small as can be has one maximal submodule X (T27), and W/X is a kind F. Over
+A submodule W that tells p from q and is as small as can be has one maximal submodule X (T30), and W/X is a kind F. Over
 the reals or the complex numbers F may split, and then X with one constituent of F tells as much as W: functions over
 a number field. So the size of W is dim X plus the weight of F.
 """

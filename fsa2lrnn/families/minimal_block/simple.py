@@ -1,4 +1,4 @@
-"""Machines whose functions form a simple module: only all n − 1 dimensions will do, over every field (T29)."""
+"""Machines whose functions form a simple module: only all n − 1 dimensions will do, over every field (T32)."""
 
 from __future__ import annotations
 
