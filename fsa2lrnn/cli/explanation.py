@@ -120,7 +120,7 @@ def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
 def _kind(verdict: Verdict | BudgetExceeded) -> str:
     if isinstance(verdict, BudgetExceeded):
         return "undecided"
-    return "no" if isinstance(verdict, Impossibility) else "unknown" if isinstance(verdict, Unknown) else "yes"
+    return verdict.answer
 
 
 def _evidence(verdict: Verdict | BudgetExceeded) -> str:

@@ -23,7 +23,7 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockWitness, one_hot_blocks
+from fsa2lrnn.families.blocks import BlockImpossibility, BlockWitness, RealBlockWitness, blocks_of_size
 from fsa2lrnn.families.closure import Obstruction, obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
@@ -34,14 +34,23 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.recheck import Rejected, recheck
 from fsa2lrnn.families.verdicts import Impossibility, Term, Unknown, Witness
 
-Verdict = Witness | LiquidWitness | HouseholderWitness | BlockWitness | Impossibility | Unknown
+Verdict = (
+    Witness
+    | LiquidWitness
+    | HouseholderWitness
+    | BlockWitness
+    | RealBlockWitness
+    | Impossibility
+    | BlockImpossibility
+    | Unknown
+)
 
 FAMILIES: dict[str, str] = {
     **{name: family.description for name, family in FORCED.items()},
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
     "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct",
-    "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer, one-hot",
+    "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer",
 }
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 
@@ -54,7 +63,8 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
     Args:
         machine: any machine; its minimal machine is what gets represented, one vector a state.
         family: a name in `FAMILIES`. The input-independent and diagonal ones are decided by T3; Liquid-S4, Householder
-            products and one-hot blocks have sufficient conditions, and `Unknown` where these do not hold.
+            products have sufficient conditions, and `Unknown` where these do not hold. Blocks of bounded size are
+            decided as far as the bounds of `minimal_block` meet.
         short_words: whether to look for a four-word certificate beside an impossibility.
 
     Raises:
@@ -62,7 +72,7 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
         BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
     """
     if block := _BLOCK.fullmatch(family):
-        return one_hot_blocks(minimise(machine), int(block[1]))
+        return blocks_of_size(minimise(machine), int(block[1]))
     description_of(family)
     minimal = minimise(machine)
     if family == "householder":
@@ -134,10 +144,12 @@ def _pivot_columns(basis: np.ndarray) -> list[int]:
 
 __all__ = [
     "FAMILIES",
+    "BlockImpossibility",
     "BlockWitness",
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",
+    "RealBlockWitness",
     "Rejected",
     "Term",
     "Unknown",
