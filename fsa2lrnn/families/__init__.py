@@ -26,7 +26,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockImpossibility, BlockWitness, RealBlockWitness, blocks_of_size
 from fsa2lrnn.families.closure import Obstruction, obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.householder import HouseholderWitness, householder
+from fsa2lrnn.families.householder import FactorImpossibility, HeadsWitness, HouseholderWitness, householder
 from fsa2lrnn.families.identities import DENSE_LIQUID, FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
@@ -38,10 +38,12 @@ Verdict = (
     Witness
     | LiquidWitness
     | HouseholderWitness
+    | HeadsWitness
     | BlockWitness
     | RealBlockWitness
     | Impossibility
     | BlockImpossibility
+    | FactorImpossibility
     | Unknown
 )
 
@@ -49,10 +51,11 @@ FAMILIES: dict[str, str] = {
     **{name: family.description for name, family in FORCED.items()},
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
-    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct",
+    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
     "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer",
 }
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+_FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
@@ -73,6 +76,8 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
     """
     if block := _BLOCK.fullmatch(family):
         return blocks_of_size(minimise(machine), int(block[1]))
+    if factors := _FACTORS.fullmatch(family):
+        return householder(minimise(machine), int(factors[1]))
     description_of(family)
     minimal = minimise(machine)
     if family == "householder":
@@ -114,9 +119,13 @@ def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibi
 
 def description_of(family: str) -> str:
     """What a family is. Raises `UnsupportedFormat` for an unknown name."""
-    if family not in FAMILIES and not _BLOCK.fullmatch(family):
-        raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
-    return FAMILIES.get(family, FAMILIES["block(8)"])
+    if family in FAMILIES:
+        return FAMILIES[family]
+    if _BLOCK.fullmatch(family):
+        return FAMILIES["block(8)"]
+    if _FACTORS.fullmatch(family):
+        return FAMILIES["householder"]
+    raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
 
 
 def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
@@ -146,6 +155,8 @@ __all__ = [
     "FAMILIES",
     "BlockImpossibility",
     "BlockWitness",
+    "FactorImpossibility",
+    "HeadsWitness",
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",

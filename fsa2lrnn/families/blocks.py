@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.minimal_block import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.families.recheck import Rejected, recheck
 from fsa2lrnn.families.verdicts import Unknown, certificate_header
@@ -53,7 +56,7 @@ class BlockWitness:
 
 
 @dataclass(frozen=True)
-class RealBlockWitness:
+class RealBlockWitness(AffineWitness):
     """Blocks whose entries are not one-hot: functions of the state that letters move affinely, exact.
 
     Args:
@@ -76,6 +79,18 @@ class RealBlockWitness:
     def is_exact(self) -> bool:
         """Whether all entries are integers, so that a running module never rounds as long as floats hold them."""
         return all(block.is_rational for block in self.blocks)
+
+    def tables(self) -> AffineTables:
+        """The blocks side by side; numbers of a field are rounded."""
+        n_letters, n = len(self.machine.alphabet), self.machine.n_states
+        sizes = tuple(block.size for block in self.blocks)
+        b = max(sizes)
+        A, v = np.zeros((n_letters, len(sizes), b, b)), np.zeros((n_letters, len(sizes), b))
+        x = np.zeros((n, len(sizes), b))
+        for h, (k, block) in enumerate(zip(sizes, self.blocks, strict=True)):
+            functions, A[:, h, :k, :k], v[:, h, :k] = block.rounded()
+            x[:, h, :k] = functions.T
+        return AffineTables(A, v, x, sizes)
 
     def check(self) -> str:
         """Replay δ exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""

@@ -102,6 +102,11 @@ class Echelon:
         self._prime, self._rows = prime, np.zeros((0, n), np.int64)
         self._pivots = np.zeros(0, np.int64)
 
+    @property
+    def rank(self) -> int:
+        """How many vectors are kept."""
+        return len(self._rows)
+
     def is_new(self, vectors: np.ndarray) -> bool:
         """Whether some vector is independent of those kept."""
         rest = vectors % self._prime

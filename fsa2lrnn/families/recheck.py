@@ -53,6 +53,7 @@ FAMILIES: dict[str, tuple[str, int | str | None, int | None, bool]] = {
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 HOUSEHOLDER = "householder"
 BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
 PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
 
@@ -89,12 +90,14 @@ def _recheck(certificate: dict[str, Any]) -> str:
     names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
     _require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
-    block = BLOCK.fullmatch(family) if type(family) is str else None
-    is_known = block is not None or family in (*FAMILIES, *LIQUID, HOUSEHOLDER)
-    _require(is_known, f"family {str(family)[:80]!r} is not known")
+    block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
+    is_known = block or factors or family in (*FAMILIES, *LIQUID, HOUSEHOLDER)
+    _require(bool(is_known), f"family {str(family)[:80]!r} is not known")
     machine = _machine(certificate["machine"])
-    if block is not None:
+    if block:
         return _recheck_block(certificate, machine, int(block[1]))
+    if factors or (family == HOUSEHOLDER and verdict == "impossible"):
+        return _recheck_factors(certificate, machine, int(factors[1]) if factors else None)
     if verdict == "impossible":
         forced = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
         _require(forced in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
@@ -303,7 +306,11 @@ def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) ->
 
 
 def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
-    (*_, keys, shifts), n = _fields(certificate, *_HEADER, "keys", "shifts"), machine.n
+    sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors
+    names = ("keys", "shifts") if sink is None else ("keys", "shifts", "sink")
+    keys, shifts = _fields(certificate, *_HEADER, *names)[len(_HEADER) :][:2]
+    n = machine.n
+    _require(sink is None or (type(sink) is int and 0 <= sink < n), "the sink is no state")
     _require(len(_list(keys)) == len(_list(shifts)) == len(machine.delta), "there are keys and shifts of other letters")
     for a, row in enumerate(machine.delta):
         rows = [*_list(keys[a]), shifts[a]]
@@ -313,13 +320,13 @@ def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
         longest = max((sum(k * k for _, k in key) for key in factors), default=0)
         _require(longest <= 2, "a key is longer than √2: its factor would expand")
         for q, target in enumerate(row):
-            x = {q: 1}
+            x = {} if q == sink else {q: 1}
             for key in factors:
                 along = sum(k * x.get(i, 0) for i, k in key)
                 x |= {i: x.get(i, 0) - along * k for i, k in key}
             reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]
             fault = f"the factors of letter {a} do not lead from state {q} to state {target}"
-            _require(reached == [int(i == target) for i in range(n)], fault)
+            _require(reached == [int(i == target != sink) for i in range(n)], fault)
     return n
 
 
@@ -444,14 +451,142 @@ def _recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> 
         _require(max(sizes, default=0) <= size, f"a block has size {max(sizes, default=0)}, more than {size}")
         return f"representable: one {name} represents this machine, by blocks of sizes {', '.join(map(str, sizes))}"
     _require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
+    return f"impossible: no {name} represents this machine, {_check_smaller(certificate, machine, field, size)}"
+
+
+def _check_smaller(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> str:
+    """That blocks of a size leave two states with one vector; which, in words."""
     if "function" in certificate:
         element, f, u = _fields(certificate, *_HEADER, "field", "element", "function", "covector")[6:]
         letters, d = _functions(machine), machine.n - 1
         _require(size < d, f"blocks of size {size} could hold all {d} functions")
         _check_norton(letters, _element(element, machine), _numbers(f, d), _numbers(u, d), 1)
-        return f"impossible: no {name} represents this machine, all functions of the state form a simple module"
+        return "all functions of the state form a simple module"
     p, q = _check_chain(certificate, machine, field, size)
+    return f"states {p} and {q} would share one vector"
+
+
+def _recheck_factors(certificate: dict[str, Any], machine: Machine, m: int | None) -> str:
+    """Householder products of m factors a letter and head, or of any number (T36)."""
+    name = f"layer of products of {'Householder' if m is None else f'{m} Householder'} factors a letter"
+    if certificate["verdict"] == "representable":
+        n, m = machine.n, m or 0
+        is_free = all(len(set(row)) in (1, n) for row in machine.delta)
+        _require(is_free, "a letter is neither a permutation nor a constant")
+        sizes = _check_block_functions(certificate, machine, "R")
+        for block in certificate["blocks"]:
+            for row, matrix in zip(machine.delta, block["matrices"], strict=True):
+                needed = len(matrix) if len(set(row)) < n else _exact_rank_moved(matrix, block["polynomial"])
+                _require(needed <= m, f"a letter needs {needed} factors in a head, more than {m}")
+        return f"representable: one {name} represents this machine, by heads of sizes {', '.join(map(str, sizes))}"
+    _require(certificate["verdict"] == "impossible", "the verdict is not known")
+    if "words" not in certificate:  # no smaller block than V does, so the head is all of V
+        d, fewest = machine.n - 1, max(_rank_moved(letter) for letter in _functions(machine))
+        _require(m is not None and fewest > m, f"the letters need {fewest} factors, no more than {m}")
+        _check_smaller(certificate, machine, "R", machine.n - 2)
+        return f"impossible: no {name} represents this machine, a head needs all {d} functions"
+    states = certificate["states"]
+    names = (*_HEADER, "states", "kinds", "words", "copies", "inverse")
+    words = _fields(certificate, *names)[names.index("words")]
+    p, q = _states(states, machine)
+    chain = _chain(certificate, machine, "R")
+    _require(p != q and len(_list(words)) == len(chain.kinds), "the two states are one, or kinds lack their words")
+    columns = chain.columns[sum(len(copy.rows) for copy in chain.copies if copy.level == 0) :]
+    for i, kind in enumerate(chain.kinds):
+        d, fewest = len(kind.path) + 1, 0
+        if _list(words[i]):
+            _require(_has_no_inner_product(kind, words[i], machine), f"kind {i} may have an inner product")
+            continue
+        for letter in kind.letters:
+            fewest = max(fewest, -(-_rank_moved(letter) * kind.weight // d))
+        if m is None or fewest <= m:
+            _require(not _homs(kind, machine, columns, 0), f"kind {i} has more copies than are listed")
+    values = [[0, *row] for copy in chain.copies if copy.level == 0 for row in copy.rows]
+    _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
     return f"impossible: no {name} represents this machine, states {p} and {q} would share one vector"
+
+
+def _rank_moved(letter: Letter) -> int:
+    """The rank modulo the prime of a letter less the identity."""
+    d = len(letter)
+    return _rank(([row.get(j, 0) - (i == j) for j in range(d)] for i, row in enumerate(letter)), d)
+
+
+def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
+    """The rank of A − 1 over Q[t]/(h): that of the rational matrix with t·x for each entry x, divided by the degree."""
+    k, b = len(polynomial) - 1, len(matrix)
+    entries = [[_numbers(x, k) for x in row] for row in matrix]
+    rows = []
+    for i in range(b):
+        line = [[x - (i == j and not m) for m, x in enumerate(number)] for j, number in enumerate(entries[i])]
+        for _ in range(k):
+            rows.append([x for number in line for x in number])
+            line = [_modulo([0, *number], [], polynomial) for number in line]
+    rank = 0
+    while rows:
+        row = rows.pop()
+        place = next((j for j, x in enumerate(row) if x), None)
+        if place is not None:
+            rank += 1
+            rows = [
+                [x - y * Fraction(other[place]) / row[place] for x, y in zip(other, row, strict=True)] for other in rows
+            ]
+    return rank // k
+
+
+def _has_no_inner_product(kind: Kind, words: list[Any], machine: Machine) -> bool:
+    """Whether 0 is the only symmetric G, modulo the prime, with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω and M = w P."""
+    d = len(kind.path) + 1
+    small = [[{j: _residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]
+    place = {pair: k for k, pair in enumerate((i, j) for i in range(d) for j in range(i, d))}
+    span = _Span()
+    for _, word in _element([[1, word] for word in words], machine):
+        step = list(range(machine.n))
+        for a in word:
+            step = [step[s] for s in machine.delta[a]]
+        w = [[x % PRIME for x in _applied([(1, word)], [int(i == j) for j in range(d)], small)] for i in range(d)]
+        power = _power(w, _period(step) * machine.n)  # so many repetitions are idempotent, on the states and here
+        both = _matrix_product(w, power)
+        for i in range(d):
+            for j in range(d):
+                first, second = [0] * len(place), [0] * len(place)
+                for k in range(d):
+                    first[place[min(k, j), max(k, j)]] += power[i][k]
+                    first[place[min(i, k), max(i, k)]] -= power[j][k]
+                    for r in range(d):
+                        second[place[min(k, r), max(k, r)]] += both[i][k] * both[j][r] - power[i][k] * power[j][r]
+                span.add([x % PRIME for x in first])
+                span.add([x % PRIME for x in second])
+        if len(span.rows) == len(place):
+            return True
+    return False
+
+
+def _period(step: list[int]) -> int:
+    """The least common multiple of the cycle lengths of a map."""
+    period = 1
+    for q in range(len(step)):
+        for _ in step:
+            q = step[q]
+        p, length = step[q], 1
+        while p != q:
+            p, length = step[p], length + 1
+        period = math.lcm(period, length)
+    return period
+
+
+def _power(matrix: list[list[int]], exponent: int) -> list[list[int]]:
+    total = [[int(i == j) for j in range(len(matrix))] for i in range(len(matrix))]
+    while exponent:
+        if exponent & 1:
+            total = _matrix_product(total, matrix)
+        matrix, exponent = _matrix_product(matrix, matrix), exponent >> 1
+    return total
+
+
+def _matrix_product(x: list[list[int]], y: list[list[int]]) -> list[list[int]]:
+    columns = list(zip(*y, strict=True))
+    return [[_dot(row, column) % PRIME for column in columns] for row in x]
 
 
 def _functions(machine: Machine) -> list[Letter]:

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
@@ -68,10 +70,10 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
     n, lower, impossible = minimal.n_states, 1, None
     try:
-        module, whole, kinds = _analysed(minimal, check)
-        if whole is not None:
+        if (whole := _whole(minimal)) is not None:
             certificate = {**simple_certificate(minimal, *whole), "field": field}
             return MinimalBlock(minimal, field, n - 1, n - 1, certificate, None, "")
+        module, kinds = analysed(minimal, check)
         if kinds is None:
             note = "some constituent of the functions of the state was neither split nor proved irreducible"
             return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
@@ -88,20 +90,45 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         return MinimalBlock(minimal, field, lower, n - 1, impossible, None, str(fault))
 
 
-_KEPT: dict[MooreMachine, tuple[Module, Simple | None, list[Kind] | None]] = {}  # the last few machines
+@dataclass
+class Analysis:
+    """What is found out about a minimal machine, once for all fields.
+
+    Args:
+        module: V.
+        whole: why it is simple, None if it is not known to be; unset until it was looked for.
+        kinds: of its constituents, None if some were not found; unset likewise.
+    """
+
+    module: Module
+    whole: Simple | Literal["unset"] | None = "unset"
+    kinds: list[Kind] | Literal["unset"] | None = "unset"
 
 
-def _analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, Simple | None, list[Kind] | None]:
-    """V, why it is simple if it is, and else the kinds of its constituents: the same for every field."""
+_KEPT: dict[MooreMachine, Analysis] = {}  # of the last few machines
+
+
+def _analysis(minimal: MooreMachine) -> Analysis:
     if minimal not in _KEPT:
-        module = functions_module(minimal.delta)
-        check()
-        whole = simple(module)
-        kinds = None if whole is not None else constituents(module, check)
         while len(_KEPT) >= 8:
             del _KEPT[next(iter(_KEPT))]
-        _KEPT[minimal] = module, whole, kinds
+        _KEPT[minimal] = Analysis(functions_module(minimal.delta))
     return _KEPT[minimal]
 
 
-__all__ = ["FIELDS", "MinimalBlock", "StateBlock", "minimal_block"]
+def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[Kind] | None]:
+    """V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
+    known = _analysis(minimal)
+    if known.kinds == "unset":
+        known.kinds = constituents(known.module, check)
+    return known.module, known.kinds
+
+
+def _whole(minimal: MooreMachine) -> Simple | None:
+    known = _analysis(minimal)
+    if known.whole == "unset":
+        known.whole = simple(known.module)
+    return known.whole
+
+
+__all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block"]

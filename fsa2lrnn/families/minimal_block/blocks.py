@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+import numpy as np
+from flint import fmpq_mat, fmpz_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.certificates import irreducible_to_json, text
 from fsa2lrnn.families.minimal_block.modules import Module
@@ -42,6 +44,22 @@ class StateBlock:
     def is_rational(self) -> bool:
         """Whether all numbers are."""
         return len(self.polynomial) == 2
+
+    def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, t the largest real root of h; exact for integers.
+
+        Raises `NotExpressible` where h has no real root.
+        """
+        roots = [root.real for root, _ in fmpz_poly(list(self.polynomial)).complex_roots() if root.imag == 0]
+        if not roots:
+            raise NotExpressible(f"{self.polynomial} has no real root: these blocks are complex, take real ones")
+        powers = np.array([float(max(roots, key=float) ** m) for m in range(len(self.polynomial) - 1)])
+
+        def value(numbers: object) -> np.ndarray:
+            parts = np.array(numbers, dtype=object)
+            return np.vectorize(float, otypes=[float])(parts).reshape(parts.shape) @ powers
+
+        return value(self.functions), value(self.matrices), value(self.shifts)
 
     def to_json(self) -> dict[str, Any]:
         """As `recheck` reads it."""

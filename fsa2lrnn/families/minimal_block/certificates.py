@@ -13,7 +13,7 @@ from fsa2lrnn.families.minimal_block.chain import Chain
 from fsa2lrnn.families.minimal_block.commutant import Commutant
 from fsa2lrnn.families.minimal_block.kinds import Kind
 from fsa2lrnn.families.minimal_block.late import Late
-from fsa2lrnn.families.minimal_block.modules import Element
+from fsa2lrnn.families.minimal_block.modules import Element, Word
 from fsa2lrnn.families.minimal_block.polynomials import Polynomial, why_irreducible
 from fsa2lrnn.families.verdicts import certificate_header
 
@@ -28,23 +28,12 @@ def chain_certificate(
     states = found.merged(size) if size < len(found.sizes) else None
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
         return None
-    rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
     return {
         **certificate_header(machine, f"block({size})", "impossible"),
         "field": field,
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
-        "copies": [
-            {
-                "kind": copy.kind,
-                "base": copy.base,
-                "level": copy.level,
-                "rows": _integers(copy.rows),
-                "late": _late(copy.late),
-            }
-            for copy in found.copies
-        ],
-        "inverse": _integers(linear.together_primitive(rows.inv())),
+        **_copies(machine, found),
     }
 
 
@@ -69,6 +58,47 @@ def _late(late: Late | None) -> dict[str, Any] | None:
         "function": _integers(late.function)[0],
         "parameters": _integers(late.parameters),
         "moves": [_words(move) for move in late.moves],
+    }
+
+
+def factor_certificate(
+    machine: MooreMachine, m: int | None, kinds: Sequence[Kind], forbidden: Sequence[Sequence[Word]], found: Chain
+) -> dict[str, Any] | None:
+    """That m Householder factors do not suffice, or that no number does; None if level 0 tells all states apart.
+
+    Args:
+        machine: the minimal machine.
+        m: the number, None for any.
+        kinds: of all constituents.
+        forbidden: for each kind words with which no inner product agrees; none for a kind that has not so many.
+        found: copies of the kinds, at level 0 those that qualify.
+    """
+    states = found.merged(0)
+    if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
+        return None
+    return {
+        **certificate_header(machine, "householder" if m is None else f"householder({m})", "impossible"),
+        "states": list(states),
+        "kinds": [kind_to_json(kind) for kind in kinds],
+        "words": [[list(word) for word in words] for words in forbidden],
+        **_copies(machine, found),
+    }
+
+
+def _copies(machine: MooreMachine, found: Chain) -> dict[str, Any]:
+    rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
+    return {
+        "copies": [
+            {
+                "kind": copy.kind,
+                "base": copy.base,
+                "level": copy.level,
+                "rows": _integers(copy.rows),
+                "late": _late(copy.late),
+            }
+            for copy in found.copies
+        ],
+        "inverse": _integers(linear.together_primitive(rows.inv())),
     }
 
 

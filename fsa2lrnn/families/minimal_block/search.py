@@ -100,6 +100,21 @@ class Search:
                 chosen = rest
         return [self._block(candidate) for candidate in chosen]
 
+    def of_copies(self, found: Chain) -> list[StateBlock]:
+        """Blocks of the copies at level 0 that stand on nothing, none superfluous, if they tell all states apart."""
+        n = len(self._delta[0])
+        chosen = [
+            candidate
+            for copy in found.copies
+            if copy.level == copy.base == 0
+            for candidate in self._candidate(copy.rows, again=True)
+        ]
+        for candidate in sorted(chosen, key=lambda c: -c.size):
+            rest = [c for c in chosen if c is not candidate]
+            if max(_joined(rest, n)) == n - 1:
+                chosen = rest
+        return [self._block(candidate) for candidate in chosen]
+
     def _candidates(self, found: Chain) -> Iterator[Candidate]:
         """Submodules that are known or easily found: copies in the chain, those of indicator functions."""
         for copy in found.copies:
