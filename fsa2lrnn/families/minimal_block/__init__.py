@@ -81,7 +81,7 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         if found.bound > 1:
             impossible = chain_certificate(minimal, field, found.bound - 1, kinds, found)
         lower = found.bound if impossible is not None else 1
-        search = Search(module, minimal.delta, kinds, field, found, check)
+        search = Search(module, minimal, kinds, field, found, check)
         for size in range(lower, n - 1):
             if (blocks := search.blocks(size)) is not None:
                 return MinimalBlock(minimal, field, lower, size, impossible, tuple(blocks), _OPEN * (size > lower))

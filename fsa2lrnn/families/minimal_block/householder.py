@@ -99,7 +99,7 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
         heads: tuple[StateBlock, ...] = ()
         if lower is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
             chosen = reach(module, found, lower, check)
-            heads = tuple(Search(module, minimal.delta, kinds, "R", chosen, check).of_copies(chosen))
+            heads = tuple(Search(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
             upper = lower
         note = "" if upper is not None or lower is None else "no construction is known for such letters"
         return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)

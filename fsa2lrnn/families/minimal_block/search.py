@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import numpy as np
 from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
+from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.blocks import StateBlock, field_block, rational_block
@@ -23,6 +23,7 @@ from fsa2lrnn.families.minimal_block.kinds import Kind, Standard, homs, image, s
 from fsa2lrnn.families.minimal_block.modules import Module, classes, quotient, restricted, reverse, spin
 from fsa2lrnn.families.minimal_block.polynomials import Polynomial
 
+_MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
 _PAIRS = 200  # of states, for which submodules are looked for one by one
 
@@ -59,13 +60,14 @@ class Search:
     def __init__(
         self,
         module: Module,
-        delta: np.ndarray,
+        machine: MooreMachine,
         kinds: Sequence[Kind],
         field: str,
         found: Chain,
         check: Callable[[], None],
     ) -> None:
-        self._module, self._delta, self._kinds, self._check = module, delta.tolist(), kinds, check
+        self._module, self._kinds, self._check = module, kinds, check
+        self._delta, self._outputs = machine.delta.tolist(), machine.outputs
         self._duals = [_dual(kind) for kind in kinds]
         self._splits: dict[int, Split] = {}
         for i, kind in enumerate(kinds):
@@ -78,11 +80,11 @@ class Search:
     def blocks(self, size: int) -> list[StateBlock] | None:
         """Blocks of at most the size that together tell all states apart, none superfluous; None if none are found."""
         n = len(self._delta[0])
+        for _ in self._pool:
+            pass  # each is kept in _known
         chosen: list[Candidate] = []
         numbers: tuple[int, ...] = (0,) * n
-        for candidate in sorted(self._known.values(), key=lambda c: c.size):
-            chosen, numbers = _with(candidate, size, chosen, numbers)
-        while max(numbers) < n - 1 and (candidate := next(self._pool, None)) is not None:
+        for candidate in sorted(self._known.values(), key=lambda c: (-max(c.numbers), c.size)):
             chosen, numbers = _with(candidate, size, chosen, numbers)
         for _ in range(_PAIRS):
             if max(numbers) == n - 1:
@@ -116,15 +118,24 @@ class Search:
         return [self._block(candidate) for candidate in chosen]
 
     def _candidates(self, found: Chain) -> Iterator[Candidate]:
-        """Submodules that are known or easily found: copies in the chain, those of indicator functions."""
+        """Submodules that are known or easily found: copies in the chain, mixed ones of a kind first; of indicators."""
+        alike: dict[tuple[int, int, int], list[fmpq_mat]] = {}
+        for copy in found.copies:
+            alike.setdefault((copy.kind, copy.base, copy.level), []).append(linear.rows_of(copy.rows, [0]))
+        for rows in alike.values():
+            for step in range(1, _MIXED + 1 if len(rows) > 1 else 0):
+                self._check()
+                mixed = sum((row * ((j + 1) ** step + j) for j, row in enumerate(rows)), start=rows[0] * 0)
+                yield from self._candidate(spin(self._module, mixed).rows)
         for copy in found.copies:
             self._check()
             yield from self._candidate(spin(self._module, linear.rows_of(copy.rows, [0])).rows)
-        d = self._module.dimension
-        for q in range(d if d < _NATURAL else 0):
+        d, outputs = self._module.dimension, self._outputs
+        sets = [[output != outputs[0] for output in outputs[1:]]]  # all outputs but one, and single states
+        sets += [[i == q for i in range(d)] for q in range(d if d < _NATURAL else 0)]
+        for indicator in sets:
             self._check()
-            row = fmpq_mat(1, d, [int(i == q) for i in range(d)])
-            yield from self._candidate(spin(self._module, row).rows)
+            yield from self._candidate(spin(self._module, fmpq_mat(1, d, [int(i) for i in indicator])).rows)
 
     def _for_pair(self, pair: tuple[int, int]) -> list[Candidate]:
         """Submodules that tell two states apart and hold no smaller one that does, smallest first."""
