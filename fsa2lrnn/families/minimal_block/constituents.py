@@ -23,7 +23,7 @@ from fsa2lrnn.families.minimal_block.modules import Element, Module, Word, quoti
 DRAWN = 400  # elements before a module is given up
 _SHORTLIST = 6  # singular elements among which the one with the smallest kernel is taken
 _RELATIONS = 60  # elements made of relations
-_SHORT = 60  # of the relations, those with the fewest terms
+_SHORT = 60  # of the relations at once
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
 
 
@@ -106,7 +106,9 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat, n_maps: int) -> 
         return None, n_maps
     maps = homs(form, form.module)
     if maps.nrows() < kernel.nrows():
-        return None, maps.nrows()
+        found = _commutant(form, maps) if maps.nrows() > 1 else None
+        is_split = isinstance(found, ZeroDivisor)
+        return spin(form.module, found.row).rows * spun.rows if is_split else None, maps.nrows()
     covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
     cospun = spin(form.module.dual, covector)
     if len(cospun.path) < d:
@@ -124,15 +126,18 @@ def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
     relations, followed by words, kill nothing but v·C.
     """
     rng, d, letters = random.Random(1), form.dimension, form.module.modular
-    relations = _relations(form)
-    for tried in range(_RELATIONS):
-        total, terms = linear.zero(d), list[tuple[int, Word]]()
-        for relation, product in rng.sample(relations, min(len(relations), 1 + tried // 3)):
+    start, first, relations = form.element, form.module.residue(form.element), list[tuple[Element, nmod_mat]]()
+    for tried in range(_RELATIONS if nullity > enough else 0):
+        if tried % (_RELATIONS // 2) == 0:
+            relations = _relations(form, rng, tried > 0)
+        total, terms = first, list(start)
+        for relation, product in rng.sample(relations, min(len(relations), 1 + tried % (_RELATIONS // 2) // 6)):
             after = tuple(rng.randrange(len(letters)) for _ in range(rng.randrange(4)))
-            terms += [(coefficient, word + after) for coefficient, word in relation]
+            sign = rng.choice((-2, -1, 1, 2))
+            terms += [(sign * coefficient, word + after) for coefficient, word in relation]
             for a in after:
                 product = product * letters[a]
-            total = total + product
+            total = total + product * (sign % linear.PRIME)
         if (found := d - total.rank()) < nullity:
             form, nullity = replace(form, element=tuple(terms)), found
         if nullity <= enough:
@@ -140,8 +145,8 @@ def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
     return form
 
 
-def _relations(form: Standard) -> list[tuple[Element, nmod_mat]]:
-    """The shortest relations of v, with their matrices modulo the prime."""
+def _relations(form: Standard, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
+    """Some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
     words, tree = words_of(form.path), set(form.path[1:])
     found: list[tuple[int, int, list[int]]] = []
     for a, letter in enumerate(form.module.letters):
@@ -149,7 +154,10 @@ def _relations(form: Standard) -> list[tuple[Element, nmod_mat]]:
         for i, row in enumerate(numerators.tolist()):
             if (i, a) not in tree:
                 found.append((i, a, [int(scale), *map(int, row)]))
-    found.sort(key=lambda relation: sum(map(bool, relation[2])))
+    if are_long:
+        rng.shuffle(found)
+    else:
+        found.sort(key=lambda relation: sum(map(bool, relation[2])))
     products = [linear.one(form.dimension)]
     for parent, a in form.path[1:]:
         products.append(products[parent] * form.module.modular[a])

@@ -52,6 +52,10 @@ class Module:
 
     def nullity(self, element: Element) -> int:
         """The dimension of the rows that an element kills, modulo `linear.PRIME`; seldom more than the true one."""
+        return self.dimension - self.residue(element).rank()
+
+    def residue(self, element: Element) -> nmod_mat:
+        """An element modulo `linear.PRIME`."""
         d = self.dimension
         total = linear.zero(d)
         for coefficient, word in element:
@@ -59,7 +63,7 @@ class Module:
             for a in word:
                 product = product * self.modular[a]
             total = total + product * (coefficient % linear.PRIME)
-        return d - total.rank()
+        return total
 
     @cached_property
     def dual(self) -> Module:
