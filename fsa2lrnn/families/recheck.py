@@ -415,7 +415,7 @@ class Kind(NamedTuple):
     letters: list[Letter]
     path: list[tuple[int, int]]
     commutant: int  # dimension of the maps that commute with the letters
-    is_field: bool  # whether these maps commute with each other
+    splits: bool  # whether over the field it splits in one way: its constituents are finitely many conjugates
     weight: int  # the least dimension of a constituent over the field
 
 
@@ -636,15 +636,15 @@ def _check_kind(value: Any, machine: Machine, field: str) -> Kind:
     dimension, ideal = _check_commutant(commutant, kind, field)
     _require(d % dimension == 0, f"{d} dimensions are no space over what commutes")
     _check_norton(letters, _element(element, machine), first, _numbers(covector, d), dimension)
-    is_field = not commutant["pair"]
-    return kind._replace(commutant=dimension, is_field=is_field, weight=d // dimension * ideal)
+    splits = not commutant["pair"] or field == "Q" or (field == "R" and commutant["prime"] is None)
+    return kind._replace(commutant=dimension, splits=splits, weight=d // dimension * ideal)
 
 
 def _check_commutant(value: Any, kind: Kind, field: str) -> tuple[int, int]:
     """(dimension of the maps that commute, dimension over the field of a least one-sided ideal of them)."""
     d = len(kind.path) + 1
-    names = ("polynomial", "irreducible", "generator", "pair", "squares")
-    polynomial, reason, generator, pair, squares = _fields(value, *names)
+    names = ("polynomial", "irreducible", "generator", "pair", "squares", "prime")
+    polynomial, reason, generator, pair, squares, prime = _fields(value, *names)
     _require(all(type(c) is int for c in _list(polynomial)), "a polynomial has a coefficient that is no integer")
     k, one = len(polynomial) - 1, [int(j == 0) for j in range(d)]
     _require(k >= 1 and polynomial[-1] == 1, "a polynomial is not monic")
@@ -656,18 +656,42 @@ def _check_commutant(value: Any, kind: Kind, field: str) -> tuple[int, int]:
     _require(not any(_combination(polynomial, powers)), "what commutes does not satisfy its polynomial")
     query = _signs(polynomial, [1]) if field == "R" or _list(pair) else 0
     if not _list(pair):
-        _require(not _list(squares), "there are squares of no quaternions")
+        _require(not _list(squares) and prime is None, "there are squares of no quaternions")
         return k, {"Q": k, "R": 1 if query else 2, "C": 1}[field]
     _require(query == k, "the center of the quaternions has a root that is not real")
+    _require(len(_list(squares)) == len(pair) == 2, "there are not two quaternions and their squares")
     i, j = (_endomorphism(row, kind) for row in pair)
     v_i, v_j = _times(one, i), _times(one, j)
     for (unit, image), square in zip(((i, v_i), (j, v_j)), squares, strict=True):
         value = _numbers(square, k)
         _require(_times(image, unit) == _combination(value, powers), "a square of a quaternion is wrong")
         _require(_times(image, t) == _times(powers[1], unit), "the quaternions don't commute with their center")
-        _require(_signs(polynomial, value) == -k, "the quaternions are not Hamilton's over every real root")
+        is_negative = prime is not None or _signs(polynomial, value) == -k
+        _require(is_negative, "the quaternions are not Hamilton's over every real root")
     _require(not any(map(sum, zip(_times(v_i, j), _times(v_j, i), strict=True))), "i and j don't anticommute")
-    return 4 * k, {"Q": 4 * k, "R": 4, "C": 2}[field]
+    if prime is not None:
+        _require(
+            type(prime) is int and k == 1 and _is_prime(prime), "a prime for quaternions over the rationals is none"
+        )
+        (a,), (b,) = (_numbers(square, k) for square in squares)
+        _require(_hilbert_symbol(Fraction(a), Fraction(b), prime) == -1, "the quaternions may have zero divisors")
+    return 4 * k, {"Q": 4 * k, "R": 4 if prime is None else 2, "C": 2}[field]
+
+
+def _hilbert_symbol(a: Fraction, b: Fraction, p: int) -> int:
+    """1 if a x² + b y² = z² has a p-adic solution that is not zero, else −1 (Serre, A Course in Arithmetic, III)."""
+    parts = []
+    for x in (a.numerator * a.denominator, b.numerator * b.denominator):
+        _require(x != 0, "the square of a quaternion is zero")
+        exponent = 0
+        while x % p == 0:
+            x, exponent = x // p, exponent + 1
+        parts.append((exponent, x))
+    (i, u), (j, v) = parts
+    if p == 2:
+        return (-1) ** ((u - 1) // 2 * ((v - 1) // 2) + i * ((v * v - 1) // 8) + j * ((u * u - 1) // 8) & 1)
+    legendre = [1 if pow(x, (p - 1) // 2, p) == 1 else -1 for x in (u, v)]
+    return (-1) ** (i * j * (p - 1) // 2 & 1) * legendre[0] ** (j & 1) * legendre[1] ** (i & 1)
 
 
 def _endomorphism(row: Any, kind: Kind) -> Letter:
@@ -705,7 +729,7 @@ def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size
                 if copy.level > c:
                     is_alone = len(above) == 1 and chain.count(i, u) == chain.count(i, copy.base)
                     _require(is_alone, "a copy comes late though it is not the only one")
-                    least = _least_above(chain, copy, machine, field)
+                    least = _least_above(chain, copy, machine)
                     _require(least > c, f"a copy comes after level {c}, where it may be needed")
     values = [[0, *row] for copy in chain.copies if copy.level <= size for row in copy.rows]
     _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
@@ -741,7 +765,7 @@ def _chain(certificate: dict[str, Any], machine: Machine, field: str) -> Chain:
     return Chain(kinds, copies, columns)
 
 
-def _least_above(chain: Chain, copy: Copy, machine: Machine, field: str) -> int:
+def _least_above(chain: Chain, copy: Copy, machine: Machine) -> int:
     """At least which dimension over the field a submodule has that has one copy as its head.
 
     An element finds a function f of each such submodule, up to parameters: other functions, in U_base. Without those
@@ -760,7 +784,7 @@ def _least_above(chain: Chain, copy: Copy, machine: Machine, field: str) -> int:
     _require(chain.count(copy.kind, copy.base) == len(rest), "there are other parameters than copies of the kind below")
     if not rest:
         _require(not any(_applied(element, f, module)), "the element does not kill the function")
-        _require(field != "C" or kind.is_field, "the submodules above quaternions are not all alike")
+        _require(kind.splits, "the submodules above quaternions are not all alike")
         return -(-_spun([f], module) * kind.weight // d)
     _require(
         kind.commutant == 1 and _rank_on(kind, element, 2) == d - 1, "the element kills more than a line of its kind"

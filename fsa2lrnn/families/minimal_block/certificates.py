@@ -129,6 +129,7 @@ def _commutant(commutant: Commutant) -> dict[str, Any]:
         "generator": _texts(commutant.generator)[0],
         "pair": [_texts(row)[0] for row in commutant.pair or ()],
         "squares": [[text(c) for c in square] for square in squares],
+        "prime": commutant.prime,
     }
 
 

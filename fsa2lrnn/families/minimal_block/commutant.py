@@ -6,7 +6,7 @@ that generates the module, and lies in the span of a basis of such rows: its coo
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -25,19 +25,22 @@ _TRIED = 150  # generators of a field, among which the one with the smallest pol
 
 @dataclass(frozen=True)
 class Commutant:
-    """A field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji.
+    """A field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji and no zero divisors.
 
     Args:
         polynomial: h, monic with integer coefficients.
         generator: the row v·t.
         pair: the rows v·i and v·j; none for a field.
         squares: α and β, polynomials in t; none for a field.
+        prime: over E = Q, where α x² + β y² = z² has only the zero solution p-adically; none where E has only real
+            roots and α and β are negative at all of them, and for a field.
     """
 
     polynomial: Polynomial
     generator: fmpq_mat
     pair: tuple[fmpq_mat, fmpq_mat] | None = None
     squares: tuple[tuple[fmpq, ...], tuple[fmpq, ...]] | None = None
+    prime: int | None = None
 
     @property
     def degree(self) -> int:
@@ -49,26 +52,18 @@ class Commutant:
         """Of C over the rationals."""
         return self.degree * (1 if self.pair is None else 4)
 
-    @property
-    def is_definite(self) -> bool:
-        """Whether E has only real roots, and the quaternions are Hamilton's over each of them."""
-        return (
-            self.squares is not None
-            and real_roots(self.polynomial) == self.degree
-            and all(negative_at_real_roots(square, self.polynomial) == self.degree for square in self.squares)
-        )
+    def splits_in_one_way(self, field: str) -> bool:
+        """Whether the constituents over a field are finitely many, conjugate to each other."""
+        return self.pair is None or field == "Q" or (field == "R" and self.prime is None)
 
     def least_ideal(self, field: str) -> int:
-        """The dimension over a field K of a least one-sided ideal of C ⊗ K that is not zero.
-
-        Quaternions that are not Hamilton's over every real root are refused where they are found.
-        """
+        """The dimension over a field K of a least one-sided ideal of C ⊗ K that is not zero."""
         if field == "C":
             return 1 if self.pair is None else 2
         if field == "Q":
             return self.dimension
         if self.pair is not None:
-            return 4
+            return 4 if self.prime is None else 2
         return 1 if real_roots(self.polynomial) else 2
 
 
@@ -114,7 +109,7 @@ class Algebra:
 
 
 def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commutant | ZeroDivisor | None:
-    """What kind of algebra C is; None if it is neither a field nor quaternions that are Hamilton's at all real roots.
+    """What kind of algebra C is; None if it is neither a field nor quaternions that are known to have no zero divisors.
 
     Args:
         algebra: C.
@@ -220,7 +215,7 @@ def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tupl
 def _quaternions(
     algebra: Algebra, one: fmpq_mat, center: fmpq_mat, found: Commutant, generator: fmpq_mat
 ) -> Commutant | ZeroDivisor | None:
-    """i and j with i², j² in the center and ij = −ji, if the algebra is Hamilton's at every real root of the center."""
+    """i and j with i², j² in the center and ij = −ji, if the algebra is seen to have no zero divisors."""
     powers = [one]
     for _ in range(found.degree - 1):
         powers.append(powers[-1] * algebra.times(generator))
@@ -243,14 +238,53 @@ def _quaternions(
                 if linear.rank(square) == 0:
                     return ZeroDivisor(pure * algebra.basis)
                 squares.append(tuple(_coordinates(square, basis)))
-            quaternions = Commutant(
-                found.polynomial,
-                found.generator,
-                (first * algebra.basis, second * algebra.basis),
-                (squares[0], squares[1]),
-            )
-            return quaternions if quaternions.is_definite else None
+            pair = first * algebra.basis, second * algebra.basis
+            prime = None
+            if not _is_definite(found.polynomial, squares):
+                prime = _ramified(squares[0][0], squares[1][0]) if found.degree == 1 else None
+                if prime is None:
+                    return None
+            return Commutant(found.polynomial, found.generator, pair, (squares[0], squares[1]), prime)
     return None
+
+
+def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) -> bool:
+    """Whether E has only real roots, and the quaternions are Hamilton's over each of them."""
+    degree = len(polynomial) - 1
+    return real_roots(polynomial) == degree and all(
+        negative_at_real_roots(square, polynomial) == degree for square in squares
+    )
+
+
+def _ramified(a: fmpq, b: fmpq) -> int | None:
+    """A prime p at which a x² + b y² = z² has only the zero solution; None if there is none."""
+    candidates = {2} | {int(p) for number in (a, b) for part in (number.p, number.q) for p, _ in abs(part).factor()}
+    return next((p for p in sorted(candidates) if hilbert_symbol(a, b, p) == -1), None)
+
+
+def hilbert_symbol(a: fmpq, b: fmpq, p: int) -> int:
+    """1 if a x² + b y² = z² has a p-adic solution that is not zero, else −1 (Serre, A Course in Arithmetic, III).
+
+    >>> [hilbert_symbol(fmpq(-1), fmpq(-1), p) for p in (2, 3)], hilbert_symbol(fmpq(-1), fmpq(3), 3)
+    ([-1, 1], -1)
+    """
+    (i, u), (j, v) = (_valuation(int(x.p) * int(x.q), p) for x in (a, b))
+    if p > 2:
+        sign = -1 if i * j * (p - 1) // 2 % 2 else 1
+        return sign * _legendre(u, p) ** j * _legendre(v, p) ** i
+    exponent = (u - 1) // 2 * ((v - 1) // 2) + i * ((v * v - 1) // 8) + j * ((u * u - 1) // 8)
+    return -1 if exponent % 2 else 1
+
+
+def _valuation(x: int, p: int) -> tuple[int, int]:
+    exponent = 0
+    while x % p == 0:
+        x, exponent = x // p, exponent + 1
+    return exponent, x
+
+
+def _legendre(x: int, p: int) -> int:
+    return 1 if pow(x, (p - 1) // 2, p) == 1 else -1
 
 
 def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:

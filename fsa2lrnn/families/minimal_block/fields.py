@@ -25,6 +25,10 @@ def splitting_map(kind: Kind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
     if field == "Q" or kind.weight(field) == kind.dimension:
         return None
     t = endomorphism(kind.standard, commutant.generator)
+    if commutant.pair is not None and commutant.prime is not None and field == "R":
+        i, j = (endomorphism(kind.standard, row) for row in commutant.pair)
+        found = (_first(iter([unit]), 2) for unit in (i, j, i * j))
+        return next((one for one in found if one is not None and real_roots(one[0])), None)
     if commutant.pair is not None and field == "C":
         i = endomorphism(kind.standard, commutant.pair[0])
         candidates = (i + t * step for step in range(_TRIED))

@@ -53,7 +53,7 @@ class Late:
 
 def least(late: Late | None, kind: Kind, field: str) -> int:
     """At least which dimension over the field a submodule has with the copy as its head; 0 if nothing is known."""
-    if late is None or (field == "C" and kind.commutant.pair is not None):
+    if late is None or not kind.commutant.splits_in_one_way(field):
         return 0
     return -(-late.dimension * kind.weight(field) // kind.dimension)
 
