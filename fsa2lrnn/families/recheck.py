@@ -490,6 +490,8 @@ def _recheck_factors(certificate: dict[str, Any], machine: Machine, m: int | Non
     words = _fields(certificate, *names)[names.index("words")]
     p, q = _states(states, machine)
     chain = _chain(certificate, machine, "R")
+    is_plain = all(copy.late is None and copy.level in (0, 1) for copy in chain.copies)
+    _require(is_plain, "a copy is neither at level 0 nor at 1, or has a reason to be late")
     _require(p != q and len(_list(words)) == len(chain.kinds), "the two states are one, or kinds lack their words")
     columns = chain.columns[sum(len(copy.rows) for copy in chain.copies if copy.level == 0) :]
     for i, kind in enumerate(chain.kinds):
@@ -717,6 +719,7 @@ def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size
     chain = _chain(certificate, machine, field)
     below = [sum(len(copy.rows) for copy in chain.copies if copy.level <= c) for c in range(size + 1)]
     counted: dict[tuple[int, int], int] = {}
+    late: set[int] = set()
     for i, kind in enumerate(chain.kinds):
         for c in range(kind.weight, size + 1):
             u = below[c - kind.weight]
@@ -727,10 +730,14 @@ def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size
             _require(counted[i, u] <= kind.commutant * len(above), fault)
             for copy in above:
                 if copy.level > c:
+                    _require(copy.late is not None, f"a copy comes after level {c} without a reason")
                     is_alone = len(above) == 1 and chain.count(i, u) == chain.count(i, copy.base)
                     _require(is_alone, "a copy comes late though it is not the only one")
                     least = _least_above(chain, copy, machine)
                     _require(least > c, f"a copy comes after level {c}, where it may be needed")
+                    late.add(copy.start)
+    is_needed = all(copy.late is None or copy.start in late for copy in chain.copies)
+    _require(is_needed, "a copy that is not late has a reason to be")
     values = [[0, *row] for copy in chain.copies if copy.level <= size for row in copy.rows]
     _require(all(row[p] == row[q] for row in values), f"states {p} and {q} are told apart")
     return p, q
@@ -911,7 +918,7 @@ def _check_irreducible(polynomial: list[int], reason: Any) -> None:
     k = len(polynomial) - 1
     _require(type(m) is int and m >= 0, "a reason has no number")
     if kind == "degree":
-        _require(k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
+        _require(m == 0 and k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
         roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
         _require(not roots, "a polynomial has a root")
     elif kind == "cyclotomic":

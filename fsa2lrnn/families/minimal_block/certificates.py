@@ -33,8 +33,19 @@ def chain_certificate(
         "field": field,
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
-        **_copies(machine, found),
+        **_copies(machine, found, _late_copies(kinds, found, field, size)),
     }
+
+
+def _late_copies(kinds: Sequence[Kind], found: Chain, field: str, size: int) -> set[int]:
+    """The copies that some level c ≤ size lacks although they stand on U_j, j = c less the weight of their kind."""
+    late: set[int] = set()
+    for number, copy in enumerate(found.copies):
+        start = sum(other.rows.nrows() for other in found.copies[:number])
+        weight = kinds[copy.kind].weight(field)
+        if any(copy.base <= found.sizes[c - weight] <= start for c in range(weight, min(size + 1, copy.level))):
+            late.add(number)
+    return late
 
 
 def simple_certificate(
@@ -81,11 +92,11 @@ def factor_certificate(
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
         "words": [[list(word) for word in words] for words in forbidden],
-        **_copies(machine, found),
+        **_copies(machine, found, set()),
     }
 
 
-def _copies(machine: MooreMachine, found: Chain) -> dict[str, Any]:
+def _copies(machine: MooreMachine, found: Chain, late: set[int]) -> dict[str, Any]:
     rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
     return {
         "copies": [
@@ -94,9 +105,9 @@ def _copies(machine: MooreMachine, found: Chain) -> dict[str, Any]:
                 "base": copy.base,
                 "level": copy.level,
                 "rows": _integers(copy.rows),
-                "late": _late(copy.late),
+                "late": _late(copy.late) if number in late else None,
             }
-            for copy in found.copies
+            for number, copy in enumerate(found.copies)
         ],
         "inverse": _integers(linear.together_primitive(rows.inv())),
     }

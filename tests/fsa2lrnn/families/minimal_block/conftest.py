@@ -74,7 +74,10 @@ LARGE = {
 }
 
 # Both counterexamples to the roots of a pencil being those in one prime field: det x² + 1, and a cubic.
-PENCILS = ([["x", "1", 0], [0, "x", "1"], ["1", 0, "1"]], [[0, "1", "1", "1"], ["1", "1", 0, "x"], ["1", "x", "1", "1"], ["x", 0, "x", "1"]])  # fmt: skip
+PENCILS = (
+    [["x", "1", 0], [0, "x", "1"], ["1", 0, "1"]],
+    [[0, "1", "1", "1"], ["1", "1", 0, "x"], ["1", "x", "1", "1"], ["x", 0, "x", "1"]],
+)
 
 
 def machine_of(delta):

@@ -8,9 +8,9 @@ from fsa2lrnn.families.minimal_block.modules import functions_module
 from fsa2lrnn.families.minimal_block.simple import simple
 
 
-@pytest.mark.parametrize("machine", [zoo.cerny(7), zoo.tomita(4), zoo.dyck(2, 2), zoo.contains("abaab"), zoo.all_maps(4)])
-def test_the_element_kills_a_row_and_a_column_and_no_more(machine):
-    module = functions_module(machine.minimise().delta)
+@pytest.mark.parametrize("source", ["cerny(7)", "tomita(4)", "dyck(2, 2)", "contains(abaab)", "all_maps(4)"])
+def test_the_element_kills_a_row_and_a_column_and_no_more(source):
+    module = functions_module(zoo.from_task(source).minimise().delta)
     element, function, covector = simple(module)
     matrix = module.element(element)
     assert not any((function * matrix).entries())
