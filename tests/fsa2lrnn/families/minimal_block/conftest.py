@@ -41,7 +41,6 @@ KNOWN = {
     "group(S3)": (2, 2, 2, (2, 2)),
     "group(S4)": (3, 3, 3, (2, 2)),
     "group(A4)": (3, 3, 3, (2, 2)),
-    "group(A5)": (3, 3, 4, (2, 2)),
     "group(Q8)": (2, 4, 4, (4, 4)),
     "group(D4)": (2, 2, 2, (2, 2)),
     "group(D5)": (2, 2, 4, (2, 2)),
@@ -68,6 +67,7 @@ LARGE = {
     "dyck(2,3)": (15, 15, 15),
     "dyck(3,2)": (13, 13, 13),
     "shift_register(5)": (5, 5, 5),
+    "group(A5)": (3, 3, 4),
     "group(Z60)": (1, 2, 4),
     "group(Z2xZ3xS3)": (2, 2, 2),
     "group(S5)": (4, 4, 4),
@@ -146,6 +146,12 @@ def special_linear(q):
         return (a * e + b * g) % q, (a * f + b * h) % q, (c * e + d * g) % q, (c * f + d * h) % q
 
     return regular([(1, 1, 0, 1), (0, q - 1, 1, 0)], times, (1, 0, 0, 1))
+
+
+def projective_line(q):
+    """The letters x ↦ x + 1 and x ↦ −1/x of the q + 1 points over a prime field, the last one infinity: PSL(2, q)."""
+    inverted = [q, *(-pow(x, -1, q) % q for x in range(1, q)), 0]
+    return np.array([[*((x + 1) % q for x in range(q)), q], inverted])
 
 
 def metacyclic(p, m, u):

@@ -143,7 +143,7 @@ def residual(machine, b, p, q, starts):
 
 
 def test_the_prime_does_not_matter(monkeypatch):
-    machines = [rank_machine(PENCILS[0]), code_lock([1, 0, 1, 1], 2, 3), QUATERNIONIC["Dic3"]()]
+    machines = [rank_machine([["x", "1"], ["1", "x"]]), code_lock([1, 0, 1], 2, 3), QUATERNIONIC["Dic3"]()]
     assert_equal_at_primes(monkeypatch, machines)
 
 
