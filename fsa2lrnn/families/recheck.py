@@ -437,7 +437,7 @@ class Chain(NamedTuple):
     copies: list[Copy]
     columns: list[Any]
 
-    def count(self, i: int, u: int) -> int:
+    def below(self, i: int, u: int) -> int:
         """The copies of kind i among the first u rows."""
         return sum(copy.kind == i and copy.start < u for copy in self.copies)
 
@@ -731,7 +731,7 @@ def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size
             for copy in above:
                 if copy.level > c:
                     _require(copy.late is not None, f"a copy comes after level {c} without a reason")
-                    is_alone = len(above) == 1 and chain.count(i, u) == chain.count(i, copy.base)
+                    is_alone = len(above) == 1 and chain.below(i, u) == chain.copies_below(i, copy.base)
                     _require(is_alone, "a copy comes late though it is not the only one")
                     least = _least_above(chain, copy, machine)
                     _require(least > c, f"a copy comes after level {c}, where it may be needed")
@@ -788,7 +788,10 @@ def _least_above(chain: Chain, copy: Copy, machine: Machine) -> int:
     for i, other in enumerate(chain.kinds):
         if i != copy.kind:
             _require(_rank_on(other, element, 1) == len(other.path) + 1, f"an element kills something in kind {i}")
-    _require(chain.count(copy.kind, copy.base) == len(rest), "there are other parameters than copies of the kind below")
+    _require(
+        chain.below(copy.kind, copy.base) == len(rest),
+        "there are other parameters than copies of the kind below",
+    )
     if not rest:
         _require(not any(_applied(element, f, module)), "the element does not kill the function")
         _require(kind.splits, "the submodules above quaternions are not all alike")

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat, fmpz_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.certificates import irreducible_to_json, text
 from fsa2lrnn.families.minimal_block.modules import Module
-from fsa2lrnn.families.minimal_block.polynomials import Polynomial
+from fsa2lrnn.families.minimal_block.polynomials import Polynomial, complex_roots
 
 RATIONAL: Polynomial = (0, 1)
 Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
@@ -50,7 +50,7 @@ class StateBlock:
 
         Raises `NotExpressible` where h has no real root.
         """
-        roots = [root.real for root, _ in fmpz_poly(list(self.polynomial)).complex_roots() if root.imag == 0]
+        roots = [root.real for root in complex_roots(self.polynomial) if root.imag == 0]
         if not roots:
             raise NotExpressible(f"{self.polynomial} has no real root: these blocks are complex, take real ones")
         powers = np.array([float(max(roots, key=float) ** m) for m in range(len(self.polynomial) - 1)])

@@ -9,7 +9,7 @@ from flint import acb_mat, arb, ctx, fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyr
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.commutant import integral
 from fsa2lrnn.families.minimal_block.kinds import Kind, endomorphism
-from fsa2lrnn.families.minimal_block.polynomials import Polynomial, real_roots, why_irreducible
+from fsa2lrnn.families.minimal_block.polynomials import Polynomial, complex_roots, real_roots, why_irreducible
 
 _BITS = 4_000  # of the numbers by which complex conjugation is found
 _TRIED = 30
@@ -75,14 +75,15 @@ def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
     before = ctx.prec
     try:
         ctx.prec = _BITS
-        roots = [root for root, _ in h.complex_roots()]
+        roots = complex_roots(polynomial)
         powers = acb_mat([[root**i for i in range(k)] for root in roots])
         found = powers.solve(acb_mat([[root.conjugate()] for root in roots]))
         scale = h.discriminant()
-        rounded = [_nearest(found[i, 0].real * arb(scale)) for i in range(k)]
+        nearest = [_nearest(found[i, 0].real * arb(scale)) for i in range(k)]
     finally:
         ctx.prec = before
-    if any(x is None for x in rounded):
+    rounded = [x for x in nearest if x is not None]
+    if len(rounded) < k:
         return None
     conjugate = tuple(fmpq(x) / fmpq(scale) for x in rounded)
     modulus, c = fmpq_poly(list(polynomial)), fmpq_poly(list(conjugate))

@@ -39,20 +39,37 @@ class Group:
         """The subgroup that elements generate, as a mask (N,)."""
         inside = np.zeros(self.order, bool)
         inside[0] = True
-        queue = [0]
-        generators = np.flatnonzero(members)
-        for g in queue:
-            for h in self.table[g, generators]:
-                if not inside[h]:
-                    inside[h] = True
-                    queue.append(int(h))
+        generators: list[int] = []
+        for g in np.flatnonzero(members):
+            if inside[g]:
+                continue
+            generators.append(g)
+            new = np.flatnonzero(inside)
+            while len(new):
+                images = np.unique(self.table[np.ix_(new, generators)])
+                new = images[~inside[images]]
+                inside[new] = True
         return inside
+
+    def conjugates(self, g: int) -> np.ndarray:
+        """The conjugates of an element, as a mask."""
+        found = np.zeros(self.order, bool)
+        found[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
+        return found
+
+    @cached_property
+    def representatives(self) -> list[int]:
+        """An element of each class of conjugates."""
+        seen, found = np.zeros(self.order, bool), list[int]()
+        for g in range(self.order):
+            if not seen[g]:
+                found.append(g)
+                seen |= self.conjugates(g)
+        return found
 
     def normal_closure(self, g: int) -> np.ndarray:
         """The least normal subgroup that holds an element, as a mask."""
-        conjugates = np.zeros(self.order, bool)
-        conjugates[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
-        return self.closure(conjugates)
+        return self.closure(self.conjugates(g))
 
     def restricted(self, mask: np.ndarray) -> Group:
         """A subgroup as a group."""
@@ -73,7 +90,7 @@ class Group:
     @cached_property
     def normal_subgroups(self) -> list[np.ndarray]:
         """All of them as masks, small ones first: the joins of the normal closures of single elements."""
-        found = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in range(self.order))}
+        found = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in self.representatives)}
         queue = list(found.values())
         for mask in queue:
             for other in list(found.values()):
@@ -104,9 +121,15 @@ def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Group, n
     listed = elements(rows[generating_set(rows, limit)], limit)
     if listed is None:
         return None
-    number = {row.tobytes(): i for i, row in enumerate(listed)}
-    table = [[number[h[g].tobytes()] for h in listed] for g in listed]
+    codes = _codes(listed)
+    order = np.argsort(codes)
+    table = [order[np.searchsorted(codes[order], _codes(listed[:, g]))] for g in listed]
     return Group(np.array(table)), listed.astype(np.int64)
+
+
+def _codes(rows: np.ndarray) -> np.ndarray:
+    """Each row as one value that compares by its bytes."""
+    return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
 
 
 def composition_factors(group: Group) -> Counter[str]:
@@ -118,7 +141,7 @@ def composition_factors(group: Group) -> Counter[str]:
     """
     if group.order == 1:
         return Counter()
-    smallest = min((group.normal_closure(g) for g in range(1, group.order)), key=np.count_nonzero)
+    smallest = min((group.normal_closure(g) for g in group.representatives[1:]), key=np.count_nonzero)
     if smallest.all():
         return Counter([_name(group.order)])
     return composition_factors(group.restricted(smallest)) + composition_factors(group.quotient(smallest))

@@ -169,7 +169,7 @@ def _diagonal(blocks: Sequence[fmpq_mat]) -> fmpq_mat:
     d, start = sum(block.nrows() for block in blocks), 0
     entries: list[list[object]] = []
     for block in blocks:
-        entries += [[0] * start + row + [0] * (d - start - block.ncols()) for row in block.tolist()]
+        entries += [[0] * start + list[object](row) + [0] * (d - start - block.ncols()) for row in block.tolist()]
         start += block.ncols()
     return linear.matrix(entries, d)
 

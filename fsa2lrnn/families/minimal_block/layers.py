@@ -77,7 +77,8 @@ def layered(machine: MooreMachine, layers: int, field: Field = "R") -> Layered:
                 low, high = max(ends[i][0], low), max(ends[i][1], high)
                 orders = (*ends[i][2], int(large.sum()) // int(small.sum()))
                 best = longer[j]
-                longer[j] = (min(best[0], low), *(best[1:] if best[1] <= high else (high, orders)))
+                high, orders = (best[1], best[2]) if best[1] <= high else (high, orders)
+                longer[j] = min(best[0], low), high, orders
         ends = longer
     return Layered(layers, *ends[-1])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from flint import fmpq, fmpq_mat, fmpz, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -15,7 +16,8 @@ PRIME = 67_108_859  # below 2²⁶: sums of 2,000 products of residues stay insi
 
 def matrix(rows: Sequence[Sequence[object]], columns: int) -> fmpq_mat:
     """A rational matrix of the given rows, which may be none."""
-    return fmpq_mat(len(rows), columns, [entry for row in rows for entry in row])
+    entries: list[Any] = [entry for row in rows for entry in row]
+    return fmpq_mat(len(rows), columns, entries)
 
 
 def identity(d: int) -> fmpq_mat:

@@ -6,9 +6,9 @@ A polynomial is the tuple of its coefficients, constant first, monic.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from flint import fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+from flint import acb, fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 Polynomial = tuple[int, ...]
 
@@ -50,6 +50,12 @@ def why_irreducible(polynomial: Polynomial) -> Irreducible | None:
         if value.is_prime():
             return Irreducible("prime", m)
     return None
+
+
+def complex_roots(polynomial: Polynomial) -> list[acb]:
+    """All roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
+    found: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs don't know
+    return [root for root, _ in found]
 
 
 def real_roots(polynomial: Polynomial) -> int:

@@ -50,7 +50,6 @@ def test_projective_lines():
     assert (seven.value, seven.factors) == (6, ("PSL(2,7)",))
 
 
-@pytest.mark.slow
 def test_a_simple_group_that_the_table_lacks():
     eleven = any_depth(machine_of(projective_line(11)), "R")
     assert (eleven.lower, eleven.upper) == (3, 11)

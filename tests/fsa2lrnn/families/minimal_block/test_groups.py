@@ -66,7 +66,6 @@ def test_composition_factors(permutations, factors):
     assert composition_factors(found) == factors
 
 
-@pytest.mark.slow
 def test_larger_simple_groups():
     found, _ = group_of(np.array([[1, 2, 3, 4, 0, 5], [0, 1, 2, 4, 5, 3]]))
     assert composition_factors(found) == {"A6": 1}
