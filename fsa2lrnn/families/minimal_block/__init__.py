@@ -3,7 +3,8 @@
 A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
 docs/theory.md). So the question is which submodules of the module of all functions tell the states apart. The lower
 bound comes from a chain of submodules that holds all small ones (T31), the upper one from submodules that were found;
-both are certificates that `families.recheck` reads. Where they don't meet the answer is the interval.
+both are certificates, and neither is said before `families.recheck` has accepted it. Where they don't meet the answer
+is the interval.
 
 >>> from fsa2lrnn.automata import zoo
 >>> answer = minimal_block(zoo.sum_mod(5), "R")
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fsa2lrnn.automata.language import minimise
@@ -32,6 +33,7 @@ from fsa2lrnn.families.minimal_block.kinds import Kind
 from fsa2lrnn.families.minimal_block.modules import Module, functions_module
 from fsa2lrnn.families.minimal_block.search import Search
 from fsa2lrnn.families.minimal_block.simple import Simple, simple
+from fsa2lrnn.families.recheck import Rejected, recheck
 
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
@@ -54,7 +56,7 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
     minimal = minimise(machine)
     n = minimal.n_states
     if n <= 2:
-        return MinimalBlock(minimal, field, n - 1, n - 1, None, None, "")
+        return MinimalBlock(minimal, field, n - 1, n - 1, None, None, "")  # no functions, or those of one dimension
     if n > MAX_STATES:
         note = f"{n} states are more than the {MAX_STATES} for which submodules are looked for"
         return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
@@ -64,7 +66,23 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
         if time.monotonic() > deadline:
             raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
 
-    return _bounds(minimal, field, check)
+    return _accepted(_bounds(minimal, field, check))
+
+
+def _accepted(answer: MinimalBlock) -> MinimalBlock:
+    """The answer as far as the independent checker accepts its certificates."""
+    try:
+        recheck(answer.to_json())
+    except Rejected as fault:
+        note = f"the certificate of the upper bound was refused ({fault}): please report this machine"
+        answer = replace(answer, upper=answer.machine.n_states - 1, found=None, note=note)
+    if answer.impossible is not None:
+        try:
+            recheck(answer.impossible)
+        except Rejected as fault:
+            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+            answer = replace(answer, lower=1, impossible=None, note=note)
+    return answer
 
 
 def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from fsa2lrnn.families.minimal_block.products import (
     sink_of,
 )
 from fsa2lrnn.families.minimal_block.search import Search
+from fsa2lrnn.families.recheck import Rejected, recheck
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds
@@ -81,30 +83,53 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
             raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
 
     try:
-        module, kinds = analysed(minimal, check)
-        if n == 1 or kinds is None:
-            note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
-            return FactorBounds(minimal, 0, 0 if n == 1 else upper, None, (), sink, note)
-        found = factors(minimal.delta, kinds, check)
-        lower = least_factors(module, found, check)
-        impossible = None
-        if lower is None or lower > 1:
-            impossible = excluded(minimal, module, found, None if lower is None else lower - 1, check)
-            lower = lower if impossible is not None else 1
-        whole = largest_rank(module)
-        if lower is not None and lower < whole:
-            smaller = minimal_block(minimal, "R", budget)
-            if smaller.lower == n - 1 and smaller.impossible is not None:
-                lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
-        heads: tuple[StateBlock, ...] = ()
-        if lower is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
-            chosen = reach(module, found, lower, check)
-            heads = tuple(Search(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
-            upper = lower
-        note = "" if upper is not None or lower is None else "no construction is known for such letters"
-        return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
+        return _accepted(_bounds(minimal, sink, upper, budget, check))
     except (BudgetExceeded, NotExact) as fault:
         return FactorBounds(minimal, 0, upper, None, (), sink, str(fault))
+
+
+def _bounds(
+    minimal: MooreMachine, sink: int | None, upper: int | None, budget: float, check: Callable[[], None]
+) -> FactorBounds:
+    n = minimal.n_states
+    module, kinds = analysed(minimal, check)
+    if n == 1 or kinds is None:
+        note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
+        return FactorBounds(minimal, 0, 0 if n == 1 else upper, None, (), sink, note)
+    found = factors(minimal.delta, kinds, check)
+    lower = least = least_factors(module, found, check)
+    impossible = None
+    if least is None or least > 1:
+        impossible = excluded(minimal, module, found, None if least is None else least - 1, check)
+        lower = least if impossible is not None else 1
+    whole = largest_rank(module)
+    if lower is not None and lower < whole:
+        smaller = minimal_block(minimal, "R", budget)
+        if smaller.lower == n - 1 and smaller.impossible is not None:
+            lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
+    heads: tuple[StateBlock, ...] = ()
+    if least is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
+        chosen = reach(module, found, least, check)
+        heads = tuple(Search(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
+        upper = least
+    note = "" if upper is not None or lower is None else "no construction is known for such letters"
+    return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
+
+
+def _accepted(bounds: FactorBounds) -> FactorBounds:
+    """The bounds as far as the independent checker accepts their certificates."""
+    if bounds.heads:
+        try:
+            recheck(bounds.to_json())
+        except Rejected as fault:
+            bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
+    if bounds.impossible is not None:
+        try:
+            recheck(bounds.impossible)
+        except Rejected as fault:
+            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+            bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
+    return bounds
 
 
 def _of_letter(row: np.ndarray, sink: int) -> int:

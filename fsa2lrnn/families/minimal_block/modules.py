@@ -72,8 +72,10 @@ class Module:
 
     def word(self, word: Word) -> fmpq_mat:
         """The product of its letters."""
-        product = linear.identity(self.dimension)
-        for a in word:
+        if not word:
+            return linear.identity(self.dimension)
+        product = self.letters[word[0]]
+        for a in word[1:]:
             product = product * self.letters[a]
         return product
 
