@@ -73,7 +73,7 @@ class RealBlockWitness(AffineWitness):
     @property
     def dimension(self) -> int:
         """The sum of the block sizes."""
-        return sum(block.size for block in self.blocks)
+        return sum(block.real_size for block in self.blocks)
 
     @property
     def is_exact(self) -> bool:
@@ -83,7 +83,7 @@ class RealBlockWitness(AffineWitness):
     def tables(self) -> AffineTables:
         """The blocks side by side; numbers of a field are rounded."""
         n_letters, n = len(self.machine.alphabet), self.machine.n_states
-        sizes = tuple(block.size for block in self.blocks)
+        sizes = tuple(block.real_size for block in self.blocks)
         b = max(sizes)
         A, v = np.zeros((n_letters, len(sizes), b, b)), np.zeros((n_letters, len(sizes), b))
         x = np.zeros((n, len(sizes), b))
@@ -99,7 +99,7 @@ class RealBlockWitness(AffineWitness):
     def explain(self) -> str:
         """The sizes, in a sentence."""
         numbers = "integers" if self.is_exact else "real numbers, which floats round"
-        return f"One layer of blocks of sizes {', '.join(str(block.size) for block in self.blocks)}, of {numbers}."
+        return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
 
     def to_json(self) -> dict[str, Any]:
         """A certificate that `recheck` accepts."""

@@ -93,7 +93,7 @@ class HeadsWitness:
     @property
     def dimension(self) -> int:
         """The sum of the heads' sizes."""
-        return sum(head.size for head in self.bounds.heads)
+        return sum(head.real_size for head in self.bounds.heads)
 
     def check(self) -> str:
         """Replay δ and count ranks exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
@@ -101,7 +101,7 @@ class HeadsWitness:
 
     def explain(self) -> str:
         """The cost, in a sentence."""
-        sizes = ", ".join(str(head.size) for head in self.bounds.heads)
+        sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
         return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
 
     def to_json(self) -> dict[str, Any]:

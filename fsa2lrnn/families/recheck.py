@@ -475,8 +475,10 @@ def _recheck_factors(certificate: dict[str, Any], machine: Machine, m: int | Non
         _require(is_free, "a letter is neither a permutation nor a constant")
         sizes = _check_block_functions(certificate, machine, "R")
         for block in certificate["blocks"]:
+            parts = 1 if _signs(block["polynomial"], [1]) else 2  # a complex one has its conjugate beside it
             for row, matrix in zip(machine.delta, block["matrices"], strict=True):
                 needed = len(matrix) if len(set(row)) < n else _exact_rank_moved(matrix, block["polynomial"])
+                needed *= parts
                 _require(needed <= m, f"a letter needs {needed} factors in a head, more than {m}")
         return f"representable: one {name} represents this machine, by heads of sizes {', '.join(map(str, sizes))}"
     _require(certificate["verdict"] == "impossible", "the verdict is not known")
@@ -731,7 +733,7 @@ def _check_chain(certificate: dict[str, Any], machine: Machine, field: str, size
             for copy in above:
                 if copy.level > c:
                     _require(copy.late is not None, f"a copy comes after level {c} without a reason")
-                    is_alone = len(above) == 1 and chain.below(i, u) == chain.copies_below(i, copy.base)
+                    is_alone = len(above) == 1 and chain.below(i, u) == chain.below(i, copy.base)
                     _require(is_alone, "a copy comes late though it is not the only one")
                     least = _least_above(chain, copy, machine)
                     _require(least > c, f"a copy comes after level {c}, where it may be needed")
@@ -879,7 +881,6 @@ def _check_block_functions(certificate: dict[str, Any], machine: Machine, field:
         _require(k >= 1 and h[-1] == 1, "a polynomial is not monic")
         _check_irreducible(h, reason)
         _require(field != "Q" or k == 1, "a block has numbers that are not rational")
-        _require(field != "R" or _signs(h, [1]) > 0, "a block has numbers that are not real")
         f = [[_numbers(x, k) for x in _list(row)] for row in functions]
         _require(all(len(row) == machine.n for row in f), "a function has values at other states")
         _require(len(_list(matrices)) == len(_list(shifts)) == len(machine.delta), "a block has other letters")
@@ -893,7 +894,8 @@ def _check_block_functions(certificate: dict[str, Any], machine: Machine, field:
                     moved = _modulo([*v[i]] + [0] * (k - 1), [(x, g[q]) for x, g in used], h)
                     _require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
         codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
-        sizes.append(b)
+        parts = 2 if field == "R" and not _signs(h, [1]) else 1  # a complex function is a real and an imaginary one
+        sizes.append(sum(parts if any(any(x[1:]) for x in row) else 1 for row in f))
     _require(len(set(codes)) == machine.n, "two states have the same vector")
     return sizes
 

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
-from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.certificates import irreducible_to_json, text
 from fsa2lrnn.families.minimal_block.modules import Module
-from fsa2lrnn.families.minimal_block.polynomials import Polynomial, complex_roots
+from fsa2lrnn.families.minimal_block.polynomials import Polynomial, complex_roots, real_roots
 
 RATIONAL: Polynomial = (0, 1)
 Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
@@ -37,8 +36,21 @@ class StateBlock:
 
     @property
     def size(self) -> int:
-        """b."""
+        """b, over the field of its numbers."""
         return len(self.functions)
+
+    @property
+    def real_size(self) -> int:
+        """Over the real numbers: where h has no real root, functions that are not rational have two parts."""
+        return sum(len(parts) for parts in self._parts)
+
+    @property
+    def _parts(self) -> list[tuple[str, ...]]:
+        """For each function the parts that are not zero."""
+        if real_roots(self.polynomial):
+            return [("real",)] * self.size
+        are_rational = [not any(c != 0 for number in row for c in number[1:]) for row in self.functions]
+        return [("real",) if is_rational else ("real", "imag") for is_rational in are_rational]
 
     @property
     def is_rational(self) -> bool:
@@ -46,20 +58,25 @@ class StateBlock:
         return len(self.polynomial) == 2
 
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, t the largest real root of h; exact for integers.
+        """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
 
-        Raises `NotExpressible` where h has no real root.
+        t is the largest real root of h, or else any root, and then functions are given by their parts.
         """
-        roots = [root.real for root in complex_roots(self.polynomial) if root.imag == 0]
-        if not roots:
-            raise NotExpressible(f"{self.polynomial} has no real root: these blocks are complex, take real ones")
-        powers = np.array([float(max(roots, key=float) ** m) for m in range(len(self.polynomial) - 1)])
+        real = [root.real for root in complex_roots(self.polynomial) if root.imag == 0]
+        t = float(max(real, key=float)) if real else complex(complex_roots(self.polynomial)[0])
+        powers = np.array([t**m for m in range(len(self.polynomial) - 1)])
 
         def value(numbers: object) -> np.ndarray:
             parts = np.array(numbers, dtype=object)
             return np.vectorize(float, otypes=[float])(parts).reshape(parts.shape) @ powers
 
-        return value(self.functions), value(self.matrices), value(self.shifts)
+        kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
+        f, A, v = value(self.functions), value(self.matrices), value(self.shifts)
+        turned = np.stack([np.stack([A.real, -A.imag], -1), np.stack([A.imag, A.real], -1)], -3)  # (|Σ|, b, 2, b, 2)
+        rows = np.stack([f.real, f.imag], 1).reshape(2 * self.size, -1)
+        shifts = np.stack([v.real, v.imag], -1).reshape(len(v), -1)
+        matrices = turned.reshape(len(A), 2 * self.size, 2 * self.size)
+        return rows[kept], matrices[:, kept][:, :, kept], shifts[:, kept]
 
     def to_json(self) -> dict[str, Any]:
         """As `recheck` reads it."""

@@ -18,6 +18,7 @@ _TRIED = 30
 def splitting_map(kind: Kind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
     """A map that commutes with the letters, whose eigenspaces are constituents over "R" or "C"; its polynomial first.
 
+    Over "R" it has no real root where a real constituent is to be taken as the two parts of a complex one.
     None if the kind does not split, or into spaces that are rational, or if no polynomial with a short proof of
     irreducibility was found.
     """
@@ -37,11 +38,11 @@ def splitting_map(kind: Kind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
         return _first(iter([t]), commutant.degree)
     conjugate = complex_conjugation(commutant.polynomial)
     if conjugate is None:
-        return None
+        return _first(iter([t]), commutant.degree)
     other = value_at(conjugate, t)
     candidates = (t * other * step + (t + other) + (t + other) ** 2 * (step // 5) for step in range(_TRIED))
     found = _first(candidates, commutant.degree // 2)
-    return found if found is not None and real_roots(found[0]) else None
+    return found if found is not None and real_roots(found[0]) else _first(iter([t]), commutant.degree)
 
 
 def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmpq_mat] | None:

@@ -21,7 +21,7 @@ from fsa2lrnn.families.minimal_block.chain import Chain
 from fsa2lrnn.families.minimal_block.fields import splitting_map, value_at
 from fsa2lrnn.families.minimal_block.kinds import Kind, Standard, homs, image, standard
 from fsa2lrnn.families.minimal_block.modules import Module, classes, quotient, restricted, reverse, spin
-from fsa2lrnn.families.minimal_block.polynomials import Polynomial
+from fsa2lrnn.families.minimal_block.polynomials import Polynomial, real_roots
 
 _MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
@@ -30,11 +30,12 @@ _PAIRS = 200  # of states, for which submodules are looked for one by one
 
 @dataclass(frozen=True)
 class Split:
-    """How a kind splits over the field: a map that commutes with it and its polynomial."""
+    """How a kind splits over the field: a map that commutes with it, its polynomial, and the size of what it gives."""
 
     kind: Kind
     polynomial: Polynomial
     map: fmpq_mat
+    weight: int
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ class Search:
         self._splits: dict[int, Split] = {}
         for i, kind in enumerate(kinds):
             if (split := splitting_map(kind, field)) is not None:
-                self._splits[i] = Split(kind, *split)
+                parts = 2 if field == "R" and not real_roots(split[0]) else 1
+                self._splits[i] = Split(kind, *split, kind.dimension // (len(split[0]) - 1) * parts)
         self._known: dict[str, Candidate] = {}
         self._pool = self._candidates(found)
         self._pairs: dict[tuple[int, int], list[Candidate]] = {}
@@ -192,7 +194,7 @@ class Search:
         part = Module(letters)
         for i, split in self._splits.items():
             covectors = homs(self._duals[i], part.dual)
-            smaller = rows.nrows() - split.kind.dimension + split.kind.dimension // (len(split.polynomial) - 1)
+            smaller = rows.nrows() - split.kind.dimension + split.weight
             if covectors.nrows() and smaller < best.size:
                 onto = image(self._duals[i], part.dual, linear.rows_of(covectors, [0]))
                 best = Candidate(rows, smaller, numbers, (rows, split, onto))

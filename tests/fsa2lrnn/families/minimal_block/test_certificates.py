@@ -157,7 +157,7 @@ def test_another_field_is_refused_where_the_weights_are_less():
     rejected(
         {**CERTIFICATES["chain, quaternions"], "field": "C"}, "comes after level . without a reason|are told apart"
     )
-    rejected({**CERTIFICATES["blocks, a complex field"], "field": "R"}, "a block has numbers that are not real")
+    rejected({**CERTIFICATES["blocks, a complex field"], "field": "R"}, "a block has size 4, more than 2")
     rejected({**CERTIFICATES["blocks, a real field"], "field": "Q"}, "a block has numbers that are not rational")
     rejected({**CERTIFICATES["simple"], "field": "F"}, "is no field: rational, real and complex are Q, R and C")
 
