@@ -64,19 +64,20 @@ class StateBlock:
         """
         real = [root.real for root in complex_roots(self.polynomial) if root.imag == 0]
         t = float(max(real, key=float)) if real else complex(complex_roots(self.polynomial)[0])
-        powers = np.array([t**m for m in range(len(self.polynomial) - 1)])
+        powers = [complex(t) ** m for m in range(len(self.polynomial) - 1)]
+        real_powers, imag_powers = (np.array([getattr(power, part) for power in powers]) for part in ("real", "imag"))
 
-        def value(numbers: object) -> np.ndarray:
-            parts = np.array(numbers, dtype=object)
-            return np.vectorize(float, otypes=[float])(parts).reshape(parts.shape) @ powers
+        def value(numbers: object) -> tuple[np.ndarray, np.ndarray]:
+            coefficients = np.array(numbers, dtype=object)
+            floats = np.vectorize(float, otypes=[float])(coefficients).reshape(coefficients.shape)
+            return floats @ real_powers, floats @ imag_powers
 
         kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
-        f, A, v = value(self.functions), value(self.matrices), value(self.shifts)
-        turned = np.stack([np.stack([A.real, -A.imag], -1), np.stack([A.imag, A.real], -1)], -3)  # (|Σ|, b, 2, b, 2)
-        rows = np.stack([f.real, f.imag], 1).reshape(2 * self.size, -1)
-        shifts = np.stack([v.real, v.imag], -1).reshape(len(v), -1)
+        (A, A_i), v, f = value(self.matrices), value(self.shifts), value(self.functions)
+        turned = np.stack([np.stack([A, -A_i], -1), np.stack([A_i, A], -1)], -3)  # (|Σ|, b, 2, b, 2)
         matrices = turned.reshape(len(A), 2 * self.size, 2 * self.size)
-        return rows[kept], matrices[:, kept][:, :, kept], shifts[:, kept]
+        functions, shifts = np.stack(f, 1).reshape(2 * self.size, -1), np.stack(v, -1).reshape(len(A), -1)
+        return functions[kept], matrices[:, kept][:, :, kept], shifts[:, kept]
 
     def to_json(self) -> dict[str, Any]:
         """As `recheck` reads it."""

@@ -40,13 +40,13 @@ class Group:
         inside = np.zeros(self.order, bool)
         inside[0] = True
         generators: list[int] = []
-        for g in np.flatnonzero(members):
+        for g in np.flatnonzero(members).tolist():
             if inside[g]:
                 continue
             generators.append(g)
             new = np.flatnonzero(inside)
             while len(new):
-                images = np.unique(self.table[np.ix_(new, generators)])
+                images = np.unique(self.table[new][:, generators])
                 new = images[~inside[images]]
                 inside[new] = True
         return inside

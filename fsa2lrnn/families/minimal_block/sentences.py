@@ -80,7 +80,7 @@ class Needs:
 def needs(machine: MooreMachine, budget: float = BUDGET) -> Needs:
     """All questions at once, `budget` seconds for each."""
     minimal = minimise(machine)
-    blocks = {field: minimal_block(minimal, field, budget) for field in FIELDS}
+    blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
     return Needs(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))
 
 
