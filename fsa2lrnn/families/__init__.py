@@ -52,7 +52,7 @@ FAMILIES: dict[str, str] = {
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
     "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
-    "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer",
+    "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
 }
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 _FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
