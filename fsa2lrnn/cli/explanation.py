@@ -16,7 +16,9 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import cascades, console, sizes, words
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
+from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, recheck, represent
+from fsa2lrnn.families.minimal_block import MAX_STATES
+from fsa2lrnn.families.minimal_block.sentences import Needs, needs
 from fsa2lrnn.families.named import NAMED, Said, say
 from fsa2lrnn.files import write_atomically
 
@@ -26,13 +28,17 @@ _ANSWERS = {
     "yes": "[green]yes[/]",
     "undecided": "[yellow]undecided[/]",
 }
+_LONG = f"a machine of more than {MAX_STATES} states: `families.minimal_block` gives bounds"
 _LARGE = 40  # states from which the explanation names how many families are left to do
 
 
 def main(
     machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.Wanted, as_json: bool
 ) -> None:
-    """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all."""
+    """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all.
+
+    The least sizes of blocks are looked for unless families are named, to which the question is restricted then.
+    """
     layers = [name for name in families if name in NAMED] if families else list(NAMED)
     names = [name for name in families if name not in NAMED] if families else list(FAMILIES)
     for name in names:
@@ -43,6 +49,7 @@ def main(
     verdicts = {name: _answer(machine, name) for name in turns}
     said = {name: _said(machine, name, verdicts) for name in layers}
     costs = _costs(machine)
+    blocks = None if families else _needs(machine)
     small = cascades.look(machine, wanted)
     if folder is not None:
         _write_certificates(verdicts, folder)
@@ -55,6 +62,7 @@ def main(
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
                 "layers": {name: _said_json(name, answer) for name, answer in said.items()},
+                "blocks": blocks and blocks.to_json(),
                 "costs": costs,
                 "cascade": cascades.to_json(small),
             }
@@ -74,6 +82,9 @@ def main(
         table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
     if said:
         console.out.print(table)
+    if not families:
+        rows = [("not looked for", _LONG)] if blocks is None else blocks.sentences()
+        console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
     if wanted.dot is not None:
@@ -117,10 +128,22 @@ def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
     return verdict
 
 
+def _needs(machine: MooreMachine) -> Needs | None:
+    """The least sizes of blocks, their certificates re-checked; None for machines with too many states."""
+    if machine.minimise().n_states > MAX_STATES:
+        return None
+    found = needs(machine)
+    for answer in found.blocks.values():
+        answer.check()
+    if found.factors.impossible is not None:
+        recheck(found.factors.impossible)
+    return found
+
+
 def _kind(verdict: Verdict | BudgetExceeded) -> str:
     if isinstance(verdict, BudgetExceeded):
         return "undecided"
-    return "no" if isinstance(verdict, Impossibility) else "unknown" if isinstance(verdict, Unknown) else "yes"
+    return verdict.answer
 
 
 def _evidence(verdict: Verdict | BudgetExceeded) -> str:

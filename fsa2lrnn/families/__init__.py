@@ -23,10 +23,10 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockWitness, one_hot_blocks
+from fsa2lrnn.families.blocks import BlockImpossibility, BlockWitness, RealBlockWitness, blocks_of_size
 from fsa2lrnn.families.closure import Obstruction, obstruction
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.householder import HouseholderWitness, householder
+from fsa2lrnn.families.householder import FactorImpossibility, HeadsWitness, HouseholderWitness, householder
 from fsa2lrnn.families.identities import DENSE_LIQUID, FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
@@ -34,16 +34,28 @@ from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.recheck import Rejected, recheck
 from fsa2lrnn.families.verdicts import Impossibility, Term, Unknown, Witness
 
-Verdict = Witness | LiquidWitness | HouseholderWitness | BlockWitness | Impossibility | Unknown
+Verdict = (
+    Witness
+    | LiquidWitness
+    | HouseholderWitness
+    | HeadsWitness
+    | BlockWitness
+    | RealBlockWitness
+    | Impossibility
+    | BlockImpossibility
+    | FactorImpossibility
+    | Unknown
+)
 
 FAMILIES: dict[str, str] = {
     **{name: family.description for name, family in FORCED.items()},
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
-    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct",
-    "block(8)": "input-dependent blocks of size 8, any size in brackets: the paper's layer, one-hot",
+    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
+    "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
 }
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+_FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
@@ -54,7 +66,8 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
     Args:
         machine: any machine; its minimal machine is what gets represented, one vector a state.
         family: a name in `FAMILIES`. The input-independent and diagonal ones are decided by T3; Liquid-S4, Householder
-            products and one-hot blocks have sufficient conditions, and `Unknown` where these do not hold.
+            products have sufficient conditions, and `Unknown` where these do not hold. Blocks of bounded size are
+            decided as far as the bounds of `minimal_block` meet.
         short_words: whether to look for a four-word certificate beside an impossibility.
 
     Raises:
@@ -62,7 +75,9 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
         BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
     """
     if block := _BLOCK.fullmatch(family):
-        return one_hot_blocks(minimise(machine), int(block[1]))
+        return blocks_of_size(minimise(machine), int(block[1]))
+    if factors := _FACTORS.fullmatch(family):
+        return householder(minimise(machine), int(factors[1]))
     description_of(family)
     minimal = minimise(machine)
     if family == "householder":
@@ -104,9 +119,13 @@ def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibi
 
 def description_of(family: str) -> str:
     """What a family is. Raises `UnsupportedFormat` for an unknown name."""
-    if family not in FAMILIES and not _BLOCK.fullmatch(family):
-        raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
-    return FAMILIES.get(family, FAMILIES["block(8)"])
+    if family in FAMILIES:
+        return FAMILIES[family]
+    if _BLOCK.fullmatch(family):
+        return FAMILIES["block(8)"]
+    if _FACTORS.fullmatch(family):
+        return FAMILIES["householder"]
+    raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
 
 
 def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
@@ -134,10 +153,14 @@ def _pivot_columns(basis: np.ndarray) -> list[int]:
 
 __all__ = [
     "FAMILIES",
+    "BlockImpossibility",
     "BlockWitness",
+    "FactorImpossibility",
+    "HeadsWitness",
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",
+    "RealBlockWitness",
     "Rejected",
     "Term",
     "Unknown",

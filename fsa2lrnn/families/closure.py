@@ -65,7 +65,7 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
 def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
     """Generators, then images under letters, of which the independent ones modulo `prime` are kept."""
     n = delta.shape[1]
-    echelon = _Echelon(n, prime)
+    echelon = Echelon(n, prime)
     basis: list[np.ndarray] = []
     origins: list[Origin] = []
     for identity in forced:
@@ -95,12 +95,22 @@ def _forced_zero(identity: Identity, n: int) -> np.ndarray:
     return vectors
 
 
-class _Echelon:
+class Echelon:
     """Row-reduced vectors modulo a prime: which of new ones are independent of all before."""
 
     def __init__(self, n: int, prime: int) -> None:
         self._prime, self._rows = prime, np.zeros((0, n), np.int64)
         self._pivots = np.zeros(0, np.int64)
+
+    @property
+    def rank(self) -> int:
+        """How many vectors are kept."""
+        return len(self._rows)
+
+    def is_new(self, vectors: np.ndarray) -> bool:
+        """Whether some vector is independent of those kept."""
+        rest = vectors % self._prime
+        return bool(((rest - rest[:, self._pivots] @ self._rows) % self._prime).any())
 
     def independent(self, vectors: np.ndarray) -> list[int]:
         """Indices of the vectors that are independent of those kept and of each other; they are kept."""

@@ -8,13 +8,18 @@ All entries are integers, so the products are exact in every floating-point form
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.minimal_block.householder import FactorBounds, factor_bounds
+from fsa2lrnn.families.minimal_block.products import keys as sink_keys
+from fsa2lrnn.families.minimal_block.products import sink_of
 from fsa2lrnn.families.recheck import recheck
 from fsa2lrnn.families.verdicts import Unknown, certificate_header
+
+BUDGET = 20.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -26,17 +31,26 @@ class HouseholderWitness:
         family: "householder".
         keys: for each letter a list of integer vectors of length n.
         shifts: for each letter an integer vector: zero, or e_q for a reset to q.
+        sink: a state at zero instead, which no letter leaves.
     """
 
+    answer: ClassVar[str] = "yes"
     machine: MooreMachine
     family: str
     keys: tuple[tuple[tuple[int, ...], ...], ...]
     shifts: tuple[tuple[int, ...], ...]
+    sink: int | None = None
 
     @property
     def dimension(self) -> int:
         """n, one dimension a state."""
         return self.machine.n_states
+
+    @property
+    def vectors(self) -> tuple[tuple[int, ...], ...]:
+        """x_q for each state."""
+        n = self.machine.n_states
+        return tuple((0,) * n if q == self.sink else _unit(n, q) for q in range(n))
 
     @property
     def n_factors(self) -> int:
@@ -57,18 +71,106 @@ class HouseholderWitness:
             **certificate_header(self.machine, self.family, "representable"),
             "keys": [[list(key) for key in keys] for keys in self.keys],
             "shifts": [list(shift) for shift in self.shifts],
+            **({} if self.sink is None else {"sink": self.sink}),
         }
 
 
-def householder(machine: MooreMachine) -> HouseholderWitness | Unknown:
-    """Factors for a machine whose letters are permutations and resets.
+@dataclass(frozen=True)
+class HeadsWitness:
+    """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
 
-    For any other letter the linear part would have two equal columns without being zero, which a product with a full
-    reset is not; other coordinates than one-hot might do it, so the answer is unknown.
+    Args:
+        machine: the minimal machine.
+        family: "householder(m)".
+        bounds: with the functions of the heads.
     """
+
+    answer: ClassVar[str] = "yes"
+    machine: MooreMachine
+    family: str
+    bounds: FactorBounds
+
+    @property
+    def dimension(self) -> int:
+        """The sum of the heads' sizes."""
+        return sum(head.real_size for head in self.bounds.heads)
+
+    def check(self) -> str:
+        """Replay δ and count ranks exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
+        return recheck(self.to_json())
+
+    def explain(self) -> str:
+        """The cost, in a sentence."""
+        sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
+        return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts."""
+        return {**self.bounds.to_json(), "family": self.family}
+
+
+@dataclass(frozen=True)
+class FactorImpossibility:
+    """So few factors do not represent the machine, or no number of them does.
+
+    Args:
+        machine: the minimal machine.
+        family: "householder" or "householder(m)".
+        bounds: what is known of the least number.
+    """
+
+    answer: ClassVar[str] = "no"
+    machine: MooreMachine
+    family: str
+    bounds: FactorBounds
+
+    def check(self) -> str:
+        """Re-verify the lower bound by `recheck`. Raises `recheck.Rejected` if it does not hold."""
+        return recheck(self.to_json())
+
+    def explain(self) -> str:
+        """Why, in a sentence."""
+        if self.bounds.lower is None:
+            return "No number of factors does: the letters agree with no inner product in which none of them expands."
+        return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts, of the largest number that does not do."""
+        assert self.bounds.impossible is not None
+        return self.bounds.impossible
+
+
+HouseholderVerdict = HouseholderWitness | HeadsWitness | FactorImpossibility | Unknown
+
+
+def householder(machine: MooreMachine, most: int | None = None) -> HouseholderVerdict:
+    """Factors for a minimal machine: any number, or at most so many a letter.
+
+    One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
+    one to one but for it. Other coordinates may take fewer factors, or do where these don't (T36): decided for
+    permutations and resets, else as far as the bounds go.
+    """
+    family = "householder" if most is None else f"householder({most})"
+    simplest = _one_hot(machine)
+    if isinstance(simplest, HouseholderWitness) and (most is None or simplest.n_factors <= most):
+        return simplest
+    bounds = factor_bounds(machine, BUDGET)
+    if bounds.lower is None or (most is not None and most < bounds.lower):
+        return FactorImpossibility(machine, family, bounds)
+    if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
+        return HeadsWitness(machine, family, bounds)
+    reason = simplest.reason if isinstance(simplest, Unknown) else "its one-hot coordinates take more"
+    return Unknown(machine, family, f"{reason}; at least {max(bounds.lower, 1)} factors, and a cascade may do it")
+
+
+def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
+    """States at unit vectors, or one of them, a sink, at zero."""
     n = machine.n_states
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []
+    if n > 1 and (sink := sink_of(machine.delta)) is not None:
+        found = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
+        return HouseholderWitness(machine, "householder", found, ((0,) * n,) * len(machine.delta), sink)
     for letter, row in zip(machine.alphabet, machine.delta, strict=True):
         if len(np.unique(row)) == n:
             keys.append(tuple(_difference(n, x, y) for x, y in transpositions(row)))
@@ -77,8 +179,7 @@ def householder(machine: MooreMachine) -> HouseholderWitness | Unknown:
             keys.append(tuple(_unit(n, q) for q in range(n)))
             shifts.append(_unit(n, int(row[0])))
         else:
-            reason = f"letter {letter!r} is neither a permutation nor a reset; a cascade may still do it"
-            return Unknown(machine, "householder", reason)
+            return Unknown(machine, "householder", f"letter {letter!r} is neither a permutation nor a reset")
     return HouseholderWitness(machine, "householder", tuple(keys), tuple(shifts))
 
 

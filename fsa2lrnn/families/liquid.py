@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -37,6 +37,7 @@ class LiquidWitness(AffineWitness):
         vectors: for each state d numbers; the start state's is x₀.
     """
 
+    answer: ClassVar[str] = "yes"
     machine: MooreMachine
     family: str
     A: tuple[Vector, ...]

@@ -17,7 +17,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import Impossibility, Unknown, Verdict, represent
+from fsa2lrnn.families import Verdict, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import FORCED
 
@@ -55,7 +55,7 @@ NAMED: dict[str, Named] = {
     "liquid_s4:kb": Named(None, "released code: not that recurrence, and not causal"),
     "vanilla": Named("lti", "one matrix for all letters", is_all=True),
     "vanilla:diagonal": Named("lti-diagonalisable", "one real diagonal for all letters"),
-    "block": Named("block(8)", "the paper's layer: input-dependent blocks of size 8", is_all=True),
+    "block": Named("block(8)", "the paper's layer, its columns not bounded: blocks of size 8", is_all=True),
 }
 
 
@@ -100,11 +100,11 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Sai
     if named.is_shifted:
         return _shifted(machine, name, named.family)
     verdict = represent(machine, named.family, short_words=False) if verdict is None else verdict
-    if isinstance(verdict, Impossibility):
+    if verdict.answer == "no":
         return Said(name, NO, f"no layer of the family {named.family} can", verdict)
-    if named.is_all and not isinstance(verdict, Unknown):
+    if named.is_all and verdict.answer == "yes":
         return Said(name, YES, f"it is all of the family {named.family}, which can", verdict)
-    known = "its family is not decided" if isinstance(verdict, Unknown) else f"the family {named.family} can"
+    known = "its family is not decided" if verdict.answer == "unknown" else f"the family {named.family} can"
     return Said(name, NOT_EXCLUDED, f"{known}; the layer is narrower" if not named.is_all else known, verdict)
 
 

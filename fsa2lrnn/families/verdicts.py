@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
@@ -51,6 +51,7 @@ class Impossibility:
         obstruction: dimension of W, and of the space of all differences.
     """
 
+    answer: ClassVar[str] = "no"
     machine: MooreMachine
     family: str
     states: tuple[int, int]
@@ -160,6 +161,7 @@ class Witness:
         obstruction: dimension of W, and of the space of all differences.
     """
 
+    answer: ClassVar[str] = "yes"
     machine: MooreMachine
     family: str
     form: tuple[Lane, ...] | Affine
@@ -215,6 +217,7 @@ class Witness:
 class Unknown:
     """Neither a witness nor a certificate: what was tried, and what would settle it."""
 
+    answer: ClassVar[str] = "unknown"
     machine: MooreMachine
     family: str
     reason: str

@@ -64,8 +64,12 @@ def _(witness: BlockWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: AffineWitness) -> LRNN:
+    """Exact where all numbers are integers; the read-out is where the vectors are."""
     tables = witness.tables()
-    return lower_affine(tables, witness.machine, is_integer=not (tables.x % 1).any())
+    is_integer = not (tables.x % 1).any()
+    if is_integer and not (tables.A % 1).any():
+        _check_exact(tables, witness.machine.n_states)
+    return lower_affine(tables, witness.machine, is_integer)
 
 
 @lower_witness.register
@@ -79,7 +83,14 @@ def _(witness: HouseholderWitness) -> LRNN:
         rates[a, : len(factors)] = 1
     layer = HouseholderLayerConfig(n, n_factors, transition_hidden=n_letters, value_hidden=n_letters)
     gates = {"transition": look_up(torch.tensor(keys)), "rate": look_up(torch.tensor(rates))}
-    return _model(layer, gates, np.array(witness.shifts, dtype=float), np.eye(n), machine, is_integer=True)
+    return _model(
+        layer,
+        gates,
+        np.array(witness.shifts, dtype=float),
+        np.array(witness.vectors, dtype=float),
+        machine,
+        is_integer=True,
+    )
 
 
 def safe_length(witness: Witness) -> int | None:

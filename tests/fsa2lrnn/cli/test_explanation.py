@@ -26,6 +26,8 @@ def test_the_families_of_ab_star(capsys):
     assert answers["liquid-s4"] == "unknown"
     assert facts["monoid"]["kind"] == "aperiodic"
     assert facts["costs"]["block_sizes"] == [3]
+    assert facts["blocks"]["real"] == {"lower": 2, "upper": 2, "note": ""}
+    assert facts["blocks"]["any_depth"]["upper"] == 1
 
 
 def test_subtraction_gives_four_words_no_longer_than_the_papers(capsys):
@@ -64,10 +66,18 @@ def test_the_table_for_people(capsys, monkeypatch):
         "locally testable",
         "which layer can represent it",
         '"bab" and "bba" must agree',
+        "least size of blocks, with one vector a state",
+        "real blocks                       2 (proved), since no fewer functions",
         "one-hot layer",
         "cascade",
     ):
         assert piece in out
+
+
+def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
+    monkeypatch.setattr(explanation, "MAX_STATES", 4)
+    assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
+    assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 
 
 def test_an_unknown_family_is_named():

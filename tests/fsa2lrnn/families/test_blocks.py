@@ -1,10 +1,17 @@
-"""One-hot blocks of a bounded size as a family."""
+"""Blocks of a bounded size as a family: one-hot, of integers, of real numbers, or none."""
 
 import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
+from fsa2lrnn.families import (
+    BlockImpossibility,
+    BlockWitness,
+    RealBlockWitness,
+    Rejected,
+    Unknown,
+    represent,
+)
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness
 
@@ -19,11 +26,33 @@ def test_small_machines_and_visible_products_fit():
         assert isinstance(prove_equivalent(lower_witness(witness), machine), Proved)
 
 
-def test_larger_ones_are_unknown_since_layers_of_blocks_may_do_it():
-    verdict = represent(zoo.mod_arith(5), "block(8)")
-    assert isinstance(verdict, Unknown)
-    assert "blocks of sizes [51], more than max_block = 8" in verdict.explain()
+def test_real_blocks_do_where_one_hot_ones_are_too_large():
+    witness = represent(zoo.sum_mod(5), "block(4)")
+    assert isinstance(witness, RealBlockWitness)
+    assert (witness.dimension, witness.is_exact) == (4, True)
+    assert witness.explain() == "One layer of blocks of sizes 4, of integers."
+    witness.check()
+    rounded = represent(zoo.sum_mod(5), "block(2)")
+    assert (rounded.dimension, rounded.is_exact) == (2, False)
+    assert rounded.explain() == "One layer of blocks of sizes 2, of real numbers, which floats round."
+    rounded.check()
+
+
+def test_smaller_ones_than_real_blocks_are_impossible_with_a_certificate():
+    verdict = represent(zoo.mod_arith(3), "block(8)")
+    assert isinstance(verdict, BlockImpossibility)
+    assert verdict.check().startswith("impossible: no layer of real blocks of size 11 represents this machine")
+    assert verdict.explain() == "Real blocks must have size 12: smaller ones leave two states with one vector."
+    assert isinstance(represent(zoo.mod_arith(3), "block(12)"), RealBlockWitness)
     assert isinstance(represent(zoo.mod_arith(5), "block(51)"), BlockWitness)
+
+
+def test_between_the_bounds_it_is_unknown():
+    machine = zoo.random_dfa(300, 2, seed=0, minimal=True)
+    verdict = represent(machine, "block(8)")
+    assert isinstance(verdict, Unknown)
+    assert verdict.explain().endswith("several layers of smaller blocks may do it")
+    assert "300 states are more than the 200 for which submodules are looked for" in verdict.explain()
 
 
 def test_a_witness_for_another_machine_is_refused():

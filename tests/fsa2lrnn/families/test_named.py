@@ -25,7 +25,7 @@ def test_the_papers_tasks_are_out_of_reach_of_what_does_not_depend_on_its_input(
     answers = {name: say(task, name).answer for name in NAMED}
     assert {answers[name] for name in ("s4", "s4d", "s5", "lru", "vanilla", "vanilla:diagonal")} == {NO}
     assert answers["rwkv4"] == of_rwkv4
-    assert answers["block"] == (YES if task.n_states <= 8 else NOT_EXCLUDED)
+    assert answers["block"] == YES
     assert answers["liquid_s4:polyb"] == answers["liquid_s4:kb"] == NO_RECURRENCE
 
 
@@ -34,6 +34,14 @@ def test_an_impossibility_is_the_familys_own():
     assert said.answer == NO
     said.verdict.check()
     assert said.to_json()["family"] == "lti-diagonalisable"
+
+
+@pytest.mark.parametrize(("states", "answer"), [(8, YES), (9, YES), (10, NO)])
+def test_blocks_hold_one_function_less_than_a_dense_machine_has_states(states, answer):
+    """One-hot, with real entries, or not at all."""
+    said = say(zoo.cerny(states), "block")
+    assert said.answer == answer
+    said.verdict.check()
 
 
 def test_what_its_family_can_is_not_said_of_a_narrower_layer():

@@ -1,0 +1,172 @@
+"""Small groups by their multiplication tables: normal subgroups, quotients, composition factors, all subgroups."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from math import isqrt
+
+import numpy as np
+
+from fsa2lrnn.automata.monoid.permutations import elements, generating_set
+
+MAX_ORDER = 2_000
+SIMPLE = {60: "A5", 168: "PSL(2,7)", 360: "A6"}  # the only simple groups of their orders
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """A group whose elements are numbers, 0 the identity.
+
+    Args:
+        table: `table[g, h]` is the number of g followed by h, int, shape (N, N).
+    """
+
+    table: np.ndarray
+
+    @property
+    def order(self) -> int:
+        """N."""
+        return len(self.table)
+
+    @cached_property
+    def inverse(self) -> np.ndarray:
+        """The number of each inverse."""
+        return np.argmax(self.table == 0, axis=1)
+
+    def closure(self, members: np.ndarray) -> np.ndarray:
+        """The subgroup that elements generate, as a mask (N,)."""
+        inside = np.zeros(self.order, bool)
+        inside[0] = True
+        generators: list[int] = []
+        for g in np.flatnonzero(members).tolist():
+            if inside[g]:
+                continue
+            generators.append(g)
+            new = np.flatnonzero(inside)
+            while len(new):
+                images = np.unique(self.table[new][:, generators])
+                new = images[~inside[images]]
+                inside[new] = True
+        return inside
+
+    def conjugates(self, g: int) -> np.ndarray:
+        """The conjugates of an element, as a mask."""
+        found = np.zeros(self.order, bool)
+        found[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
+        return found
+
+    @cached_property
+    def representatives(self) -> list[int]:
+        """An element of each class of conjugates."""
+        seen, found = np.zeros(self.order, bool), list[int]()
+        for g in range(self.order):
+            if not seen[g]:
+                found.append(g)
+                seen |= self.conjugates(g)
+        return found
+
+    def normal_closure(self, g: int) -> np.ndarray:
+        """The least normal subgroup that holds an element, as a mask."""
+        return self.closure(self.conjugates(g))
+
+    def restricted(self, mask: np.ndarray) -> Group:
+        """A subgroup as a group."""
+        members = np.flatnonzero(mask)
+        number = np.full(self.order, -1)
+        number[members] = np.arange(len(members))
+        return Group(number[self.table[np.ix_(members, members)]])
+
+    def quotient(self, mask: np.ndarray) -> Group:
+        """The group by a normal subgroup."""
+        members = np.flatnonzero(mask)
+        first = self.table[:, members].min(axis=1)  # the least element of each coset names it
+        representatives = np.unique(first)
+        number = np.full(self.order, -1)
+        number[representatives] = np.arange(len(representatives))
+        return Group(number[first[self.table[np.ix_(representatives, representatives)]]])
+
+    @cached_property
+    def normal_subgroups(self) -> list[np.ndarray]:
+        """All of them as masks, small ones first: the joins of the normal closures of single elements."""
+        found = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in self.representatives)}
+        queue = list(found.values())
+        for mask in queue:
+            for other in list(found.values()):
+                joined = self.closure(mask | other)
+                if joined.tobytes() not in found:
+                    found[joined.tobytes()] = joined
+                    queue.append(joined)
+        return sorted(found.values(), key=lambda mask: int(mask.sum()))
+
+    @property
+    def is_abelian(self) -> bool:
+        """Whether all elements commute."""
+        return bool((self.table == self.table.T).all())
+
+    @property
+    def is_elementary_two(self) -> bool:
+        """Whether every element is its own inverse; the group is abelian then."""
+        return not self.table.diagonal().any()
+
+
+def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Group, np.ndarray] | None:
+    """The group that permutations (m, n) generate, and its elements as permutations (N, n); None beyond the limit.
+
+    >>> group_of(np.array([[1, 2, 0], [1, 0, 2]]))[0].order
+    6
+    """
+    rows = permutations.astype(np.uint32)
+    listed = elements(rows[generating_set(rows, limit)], limit)
+    if listed is None:
+        return None
+    codes = _codes(listed)
+    order = np.argsort(codes)
+    table = [order[np.searchsorted(codes[order], _codes(listed[:, g]))] for g in listed]
+    return Group(np.array(table)), listed.astype(np.int64)
+
+
+def _codes(rows: np.ndarray) -> np.ndarray:
+    """Each row as one value that compares by its bytes."""
+    return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
+
+
+def composition_factors(group: Group) -> Counter[str]:
+    """How often each simple group occurs, as "Z7", a name in `SIMPLE`, or "simple of order N".
+
+    >>> group, _ = group_of(np.array([[1, 2, 3, 0], [1, 0, 2, 3]]))
+    >>> sorted(composition_factors(group).items())
+    [('Z2', 3), ('Z3', 1)]
+    """
+    if group.order == 1:
+        return Counter()
+    smallest = min((group.normal_closure(g) for g in group.representatives[1:]), key=np.count_nonzero)
+    if smallest.all():
+        return Counter([_name(group.order)])
+    return composition_factors(group.restricted(smallest)) + composition_factors(group.quotient(smallest))
+
+
+def _name(order: int) -> str:
+    if all(order % p for p in range(2, isqrt(order) + 1)):
+        return f"Z{order}"
+    return SIMPLE.get(order, f"simple of order {order}")
+
+
+def subgroups(group: Group, limit: int) -> list[np.ndarray] | None:
+    """All subgroups as masks; None if there are more than `limit`."""
+    trivial = np.zeros(group.order, bool)
+    trivial[0] = True
+    cyclic = {mask.tobytes(): mask for mask in (group.closure(np.arange(group.order) == g) for g in range(group.order))}
+    found = {trivial.tobytes(): trivial}
+    queue = [trivial]
+    for mask in queue:
+        for other in cyclic.values():
+            if (other & ~mask).any():
+                joined = group.closure(mask | other)
+                if joined.tobytes() not in found:
+                    found[joined.tobytes()] = joined
+                    queue.append(joined)
+                    if len(found) > limit:
+                        return None
+    return list(found.values())

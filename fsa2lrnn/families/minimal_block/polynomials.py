@@ -1,0 +1,89 @@
+"""Integer polynomials that define number fields: why one is irreducible, how many real roots it has, and their signs.
+
+A polynomial is the tuple of its coefficients, constant first, monic.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from flint import acb, fmpq, fmpq_poly, fmpz, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+Polynomial = tuple[int, ...]
+
+LARGEST_PRIME = 3_317_044_064_679_887_385_961_981  # the test of `recheck` is exact below it
+_ARGUMENTS = 400  # at which a prime value is looked for
+
+
+class Irreducible(NamedTuple):
+    """Why a monic polynomial is irreducible over the rationals.
+
+    Args:
+        reason: "degree" (at most 3, without an integer root), "cyclotomic" (the m-th) or "prime" (its value at m is a
+            prime up to sign, and m exceeds 1 + the size of every root, so that each factor is beyond 1 there).
+        m: as above; 0 for "degree".
+    """
+
+    reason: str
+    m: int
+
+
+def why_irreducible(polynomial: Polynomial) -> Irreducible | None:
+    """A short proof that `recheck` can follow; None if the polynomial is reducible, or has none of these kinds.
+
+    >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
+    (Irreducible(reason='degree', m=0), Irreducible(reason='cyclotomic', m=5), None)
+    """
+    poly = fmpz_poly(list(polynomial))
+    if sum(exponent for _, exponent in poly.factor()[1]) != 1:
+        return None
+    if poly.degree() <= 3:
+        return Irreducible("degree", 0)
+    if order := poly.is_cyclotomic():
+        return Irreducible("cyclotomic", int(order))
+    first = 3 + max(abs(c) for c in polynomial[:-1])  # Cauchy: every root is at most 1 + that in size
+    for m in range(first, first + _ARGUMENTS):
+        value = abs(poly(fmpz(m)))
+        if value > LARGEST_PRIME:
+            return None
+        if value.is_prime():
+            return Irreducible("prime", m)
+    return None
+
+
+def complex_roots(polynomial: Polynomial) -> list[acb]:
+    """All roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
+    found: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs don't know
+    return [root for root, _ in found]
+
+
+def real_roots(polynomial: Polynomial) -> int:
+    """How many real roots a polynomial without multiple roots has, by Sturm's theorem.
+
+    >>> real_roots((-5, 0, 1)), real_roots((1, 1, 1, 1, 1))
+    (2, 0)
+    """
+    return _query(fmpq_poly(list(polynomial)), fmpq_poly([1]))
+
+
+def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> int:
+    """At how many of the real roots of an irreducible polynomial that of the field element `value` is negative.
+
+    >>> negative_at_real_roots((fmpq(0), fmpq(1)), (-5, 0, 1))
+    1
+    """
+    signs = _query(fmpq_poly(list(polynomial)), fmpq_poly(list(value)))
+    return (real_roots(polynomial) - signs) // 2
+
+
+def _query(modulus: fmpq_poly, value: fmpq_poly) -> int:
+    """Σ sign(value) over the real roots of the modulus, which has none in common with it (Sturm; Tarski)."""
+    chain = [modulus, modulus.derivative() * value % modulus]
+    while chain[-1].degree() > 0:
+        chain.append(-(chain[-2] % chain[-1]))
+    ends = []
+    for sign in (-1, 1):
+        leading = [p.leading_coefficient() * sign ** p.degree() for p in chain if p != 0]
+        ends.append(sum(a * b < 0 for a, b in pairwise(leading)))
+    return ends[0] - ends[1]
