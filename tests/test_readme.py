@@ -5,6 +5,8 @@ import shlex
 import tomllib
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -24,8 +26,8 @@ def test_the_python_example_runs_and_prints_what_it_says(tmp_path, monkeypatch, 
     assert "Proved(pairs=51, " in printed
 
 
-def test_the_cascade_has_the_blocks_that_are_shown(capsys):
-    _, code = blocks("python")
+@pytest.mark.parametrize("code", blocks("python")[1:], ids=lambda code: code.split()[3])
+def test_the_shorter_examples_print_what_is_shown(code, capsys):
     exec(compile(code, "README.md", "exec"), {})
     shown = [line.split("# ")[1] for line in code.splitlines() if line.startswith("print")]
     assert capsys.readouterr().out.splitlines() == shown

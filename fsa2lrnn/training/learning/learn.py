@@ -1,4 +1,4 @@
-"""Learned, then proved: a network of one-hot columns is trained until a head is the machine (docs/theory.md §9)."""
+"""Learned, then proved: a network of one-hot columns is trained until a head is the machine (docs/theory.md §10)."""
 
 from __future__ import annotations
 
