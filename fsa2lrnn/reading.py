@@ -164,7 +164,7 @@ def read(
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
-    BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4)
+    BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4, gate='relu', temperature=0.4)
     """
     reader = _Reader(decoders or {}, from_json=True, pass_over=pass_over)
     found = reader.read(kind, value, where)

@@ -219,7 +219,8 @@ def test_nothing_is_made_of_sizes_that_the_tensors_do_not_have(saved, change, mo
         config = json.loads(metadata["config"])
         layer = config["layers"][0]
         if layer["kind"] == "householder":
-            del layer["block_sizes"]
+            for name in ("block_sizes", "gate", "temperature"):
+                del layer[name]
         metadata["config"] = json.dumps(config)
 
     rewrite(saved, without_what_is_not_its_own)

@@ -156,7 +156,7 @@ def test_the_kind_of_the_layers_and_its_options():
         ({"layer": "s5000"}, "layer 's5000' is not known: one of block, "),
         ({"factors": 2}, "factors: no such setting, nor an option of the layer 'block'; it is one of householder"),
         ({"layer": "householder", "order": 2}, "order: no such setting"),
-        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes none"),
+        ({"options": {"order": 2}}, "order: no such option of BlockLayerConfig, it takes gate, temperature"),
     ]:
         with pytest.raises(UnsupportedFormat, match=message):
             preset("quick", "task:parity", **changes)
