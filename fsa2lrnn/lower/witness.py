@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.blocks import BlockWitness, RealBlockWitness
-from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.families.householder import HeadsWitness, HouseholderWitness
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.verdicts import Witness
@@ -91,6 +91,18 @@ def _(witness: HouseholderWitness) -> LRNN:
         machine,
         is_integer=True,
     )
+
+
+@lower_witness.register
+def _(witness: HeadsWitness) -> LRNN:
+    """Reflections and projections in float64, head by head; all are of norm 1, up to rounding."""
+    tables = witness.tables()
+    n_letters, n_heads, n_factors, size = tables.keys.shape
+    layer = HouseholderLayerConfig(size, n_factors, n_letters, n_letters, n_heads)
+    rates = np.ones((n_letters, n_heads * n_factors))
+    gates = {"transition": look_up(torch.tensor(tables.keys).flatten(1)), "rate": look_up(torch.tensor(rates))}
+    shifts = tables.shifts.reshape(n_letters, -1)
+    return _model(layer, gates, shifts, tables.vectors, witness.machine, is_integer=False)
 
 
 def safe_length(witness: Witness | RealBlockWitness) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -72,7 +72,7 @@ class StateBlock:
         finally:
             ctx.prec = before
 
-    def _nearest(self, number: Sequence[Any]) -> tuple[float, float]:
+    def _nearest(self, number: Iterable[Any]) -> tuple[float, float]:
         before = ctx.prec
         try:
             ctx.prec = _BITS

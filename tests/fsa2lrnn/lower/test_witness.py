@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.families import RealBlockWitness, Witness, represent
+from fsa2lrnn.families import HeadsWitness, RealBlockWitness, Witness, represent
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.minimal_block import minimal_block
 from fsa2lrnn.judge import Proved, prove_equivalent
@@ -136,3 +136,19 @@ def test_the_bound_on_real_blocks_covers_the_error_that_is_seen(task):
     error = np.abs(x - tables.x[q]).max()
     allowed = 1e-3 * np.abs(tables.x).max() * 2_000 / _block_length(tables)
     assert 0 < error < allowed
+
+
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [("group(S4)", "householder(2)"), ("sum_mod(7)", "householder(2)"), ("group(Q8)", "householder(4)"),
+     ("resettable_counter(5)", "householder(2)")],
+)  # fmt: skip
+def test_heads_of_few_factors_run(task, family):
+    machine = zoo.from_task(task)
+    witness = represent(machine, family)
+    assert isinstance(witness, HeadsWitness)
+    witness.check()
+    model = lower_witness(witness)
+    assert model.config.layers[0].n_factors == int(family[12:-1])
+    word = [machine.alphabet[a] for a in np.random.default_rng(0).integers(len(machine.alphabet), size=3_000)]
+    assert model.transduce(word) == machine.transduce(word)
