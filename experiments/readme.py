@@ -1,4 +1,4 @@
-"""The tables of results in README.md and experiments/README.md, from the JSON: `python -m experiments.readme`."""
+"""The tables of results in the READMEs and docs/block-sizes.md, from the JSON: `python -m experiments.readme`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from experiments import results_io, script, tables
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
-FILES = (Path(__file__).parent.parent / "README.md", Path(__file__).parent / "README.md")
+_ROOT = Path(__file__).parent.parent
+FILES = (_ROOT / "README.md", _ROOT / "experiments" / "README.md", _ROOT / "docs" / "block-sizes.md")
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
 )
@@ -141,6 +142,8 @@ SECTIONS = {
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
+    "block_sizes": Section(tables.block_sizes, ("block_sizes",)),
+    "block_sizes_held_out": Section(tables.block_sizes_held_out, ("block_sizes",)),
 }
 # The script that writes each file of results, with its arguments.
 WRITERS = {
@@ -151,6 +154,7 @@ WRITERS = {
     "bench_scans": "benchmarks.scans",
     "bench_steps": "benchmarks.steps",
     "bench_words": "benchmarks.words",
+    "block_sizes": "studies.block_sizes",
     "cascade_table": "studies.cascades",
     "families_table": "studies.families",
     "learn_and_prove": "studies.learn_and_prove",
@@ -176,7 +180,7 @@ def regenerated(text: str) -> str:
 
 
 def main() -> None:
-    """Write the tables of results in README.md and experiments/README.md anew, in place."""
+    """Write the tables of results in README.md, experiments/README.md and docs/block-sizes.md anew, in place."""
     for path in FILES:
         write_atomically(path, regenerated(path.read_text(encoding="utf-8")).encode())
 

@@ -303,3 +303,50 @@ def _range(values: list[Any]) -> str:
         return ", ".join(dict.fromkeys(map(str, values))) or "–"
     ends = f"{numbers[0]:,}" if numbers[0] == numbers[-1] else f"{numbers[0]:,} to {numbers[-1]:,}"
     return ends if len(numbers) == len(values) else f"{ends} or all"
+
+
+def block_sizes() -> str:
+    """The least block size of each machine: a number where both bounds are proved, else the interval."""
+    document = results_io.read("block_sizes")
+    rows = [
+        [
+            *(row["machine"], str(row["states"])),
+            *(_interval(row[field]) for field in ("complex", "real", "rational")),
+            "–" if row["columns"] is None else _interval(row["columns"]),
+            _interval(row["any_depth"]),
+            _factors(row["householder"]),
+            f"{row['seconds']:.1f}",
+        ]
+        for row in document["results"]["machines"]
+    ]
+    exact = [
+        sum(row[field]["lower"] == row[field]["upper"] for row in document["results"]["machines"])
+        for field in ("complex", "real", "rational")
+    ]
+    note = (
+        f"{len(rows)} machines; both bounds are proved and equal for {exact[0]} of them over ℂ, {exact[1]} over ℝ and "
+        f"{exact[2]} over ℚ. Seconds are for all questions of a row, certificates checked, on one thread"
+    )
+    heads = ["machine", "states", "ℂ", "ℝ", "ℚ", "columns ≤ 1", "any depth", "factors", "s"]
+    return markdown(heads, rows) + facts(document, note)
+
+
+def block_sizes_held_out() -> str:
+    """What was found of machines at random."""
+    found = results_io.read("block_sizes")["results"]["held_out"]
+    met = ", ".join(f"{count} over the {name} numbers" for name, count in found["met"].items())
+    below = found["real_size_below_all_functions"]
+    parts = ", ".join(f"{count} need n − {1 + int(less)}" for less, count in below.items())
+    drawn = f"{found['machines']} random minimal DFAs of 4 to 12 states"
+    return f"{drawn}: both bounds meet for {met}. Of real blocks, {parts}.\n"
+
+
+def _interval(bounds: dict[str, Any]) -> str:
+    lower, upper = bounds["lower"], bounds["upper"]
+    return str(lower) if lower == upper else f"{lower} to {upper}"
+
+
+def _factors(bounds: dict[str, Any]) -> str:
+    if bounds["lower"] is None:
+        return "none"
+    return f"≥ {bounds['lower']}" if bounds["upper"] is None else _interval(bounds)

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.minimal_block.heads import HeadTables, head_tables
 from fsa2lrnn.families.minimal_block.householder import FactorBounds, factor_bounds
 from fsa2lrnn.families.minimal_block.products import keys as sink_keys
 from fsa2lrnn.families.minimal_block.products import sink_of
@@ -94,6 +95,10 @@ class HeadsWitness:
     def dimension(self) -> int:
         """The sum of the heads' sizes."""
         return sum(head.real_size for head in self.bounds.heads)
+
+    def tables(self) -> HeadTables:
+        """The heads in floats: keys of reflections and of projections."""
+        return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
 
     def check(self) -> str:
         """Replay δ and count ranks exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""

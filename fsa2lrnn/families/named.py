@@ -90,7 +90,7 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Sai
 
     >>> from fsa2lrnn.automata import zoo
     >>> say(zoo.sum_mod(2), "lru").answer, say(zoo.sum_mod(2), "rwkv4").why
-    ('no', "the family lti-diagonalisable can't, even where every other letter is 0")
+    ('no', "the family lti-diagonalisable can't, even where every other letter is '0'")
     """
     if name not in NAMED:
         raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(NAMED)}")

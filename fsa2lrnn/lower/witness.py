@@ -16,8 +16,8 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
-from fsa2lrnn.families.blocks import BlockWitness
-from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.families.blocks import BlockWitness, RealBlockWitness
+from fsa2lrnn.families.householder import HeadsWitness, HouseholderWitness
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.verdicts import Witness
@@ -93,7 +93,19 @@ def _(witness: HouseholderWitness) -> LRNN:
     )
 
 
-def safe_length(witness: Witness) -> int | None:
+@lower_witness.register
+def _(witness: HeadsWitness) -> LRNN:
+    """Reflections and projections in float64, head by head; all are of norm 1, up to rounding."""
+    tables = witness.tables()
+    n_letters, n_heads, n_factors, size = tables.keys.shape
+    layer = HouseholderLayerConfig(size, n_factors, n_letters, n_letters, n_heads)
+    rates = np.ones((n_letters, n_heads * n_factors))
+    gates = {"transition": look_up(torch.tensor(tables.keys).flatten(1)), "rate": look_up(torch.tensor(rates))}
+    shifts = tables.shifts.reshape(n_letters, -1)
+    return _model(layer, gates, shifts, tables.vectors, witness.machine, is_integer=False)
+
+
+def safe_length(witness: Witness | RealBlockWitness) -> int | None:
     """A number of letters up to which the module of `lower_witness` is right on every word; None for every length.
 
     Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the sizes of
@@ -102,7 +114,14 @@ def safe_length(witness: Witness) -> int | None:
     step adds at most 8 u (R + V): together less than e = (m + 12) u (R + V) a step. Errors carry over with a factor of
     at most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N e. The read-out keeps the right state as long as
     |c|·3 N e, with the roundings of the projection and of the hats, stays below half a gap.
+
+    For real blocks of b dimensions with entries within 2u of the true ones, a step adds at most e = (b + 6) u (|A| R +
+    |v|) in the largest entry, as long as the error is below R/1000. The products of true matrices take b differences of
+    states to b differences of states: A_w = D' D⁻¹, of norm at most G = b · max|D'| · |D⁻¹|, whatever w is. So after N
+    steps errors are below G (N e + 2uR).
     """
+    if isinstance(witness, RealBlockWitness):
+        return None if witness.is_exact else _block_length(witness.tables())
     if witness.is_exact or isinstance(witness.form, Affine):
         return None
     lanes = witness.form
@@ -114,6 +133,39 @@ def safe_length(witness: Witness) -> int | None:
     reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
     step = 3 * (coefficients + 12) * _UNIT * reach * weight
     return int(min(max(0.0, gap / 2 - reading) / step, 1 / (4 * _UNIT)))
+
+
+def _block_length(tables: AffineTables) -> int:
+    points = tables.x.reshape(len(tables.x), -1)
+    c, gap = _projection(points, is_integer=False)
+    weight, width = float(np.abs(c).sum()), float(np.ptp(points @ c)) + gap
+    reach, growth, step = float(np.abs(points).max()), 0.0, 0.0
+    for h, b in enumerate(tables.block_sizes):
+        x, A, v = tables.x[:, h, :b], tables.A[:, h, :b, :b], tables.v[:, h, :b]
+        differences = (x[1:] - x[0]).T
+        chosen = _independent(differences)
+        if len(chosen) < b:
+            return 0  # nothing bounds what happens outside of the differences of states
+        largest = 2 * float(np.ptp(x, axis=0).max())  # twice, for what rounding did to D and its inverse
+        growth = max(growth, b * largest * float(np.abs(np.linalg.inv(differences[:, chosen])).sum(1).max()))
+        scale = float(np.abs(A).sum(2).max()) * reach + float(np.abs(v).max())
+        step = max(step, (b + 6) * _UNIT * scale)
+    reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
+    room = min((gap / 2 - reading) / weight, reach / 1_000)
+    return int(max(0.0, room / growth - 2 * _UNIT * reach) / step)
+
+
+def _independent(columns: np.ndarray) -> list[int]:
+    """Columns far from dependent on those before, each the longest of what is left; as many as there are."""
+    rest, chosen = columns.astype(float), list[int]()
+    for _ in range(len(columns)):
+        lengths = np.linalg.norm(rest, axis=0)
+        if lengths.max() < 1e-6 * np.abs(columns).max():
+            break
+        chosen.append(int(lengths.argmax()))
+        unit = rest[:, chosen[-1]] / lengths.max()
+        rest = rest - np.outer(unit, unit @ rest)
+    return chosen
 
 
 def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import acb, arb, ctx, fmpq, fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.families.minimal_block import linear
 from fsa2lrnn.families.minimal_block.certificates import irreducible_to_json, text
@@ -15,6 +16,7 @@ from fsa2lrnn.families.minimal_block.modules import Module
 from fsa2lrnn.families.minimal_block.polynomials import Polynomial, complex_roots, real_roots
 
 RATIONAL: Polynomial = (0, 1)
+_BITS = 200
 Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
 
 
@@ -57,20 +59,43 @@ class StateBlock:
         """Whether all numbers are."""
         return len(self.polynomial) == 2
 
+    @cached_property
+    def _powers(self) -> list[acb]:
+        """1, t, t² … to 60 digits."""
+        before = ctx.prec
+        try:
+            ctx.prec = _BITS
+            roots = complex_roots(self.polynomial)
+            real = [root for root in roots if root.imag == 0]
+            t = max(real, key=lambda root: float(root.real.mid())) if real else roots[0]
+            return [t**m for m in range(len(self.polynomial) - 1)]
+        finally:
+            ctx.prec = before
+
+    def _nearest(self, number: Iterable[Any]) -> tuple[float, float]:
+        before = ctx.prec
+        try:
+            ctx.prec = _BITS
+            total = acb(0)
+            for c, power in zip(number, self._powers, strict=True):
+                total += power * arb(fmpq(c))
+            return float(total.real.mid()), float(total.imag.mid())
+        finally:
+            ctx.prec = before
+
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
 
-        t is the largest real root of h, or else any root, and then functions are given by their parts.
+        t is the largest real root of h, or else any root, and then functions are given by their parts. Each number is
+        the float nearest to the true one, or next to it.
         """
-        real = [root.real for root in complex_roots(self.polynomial) if root.imag == 0]
-        t = float(max(real, key=float)) if real else complex(complex_roots(self.polynomial)[0])
-        powers = [complex(t) ** m for m in range(len(self.polynomial) - 1)]
-        real_powers, imag_powers = (np.array([getattr(power, part) for power in powers]) for part in ("real", "imag"))
 
         def value(numbers: object) -> tuple[np.ndarray, np.ndarray]:
             coefficients = np.array(numbers, dtype=object)
-            floats = np.vectorize(float, otypes=[float])(coefficients).reshape(coefficients.shape)
-            return floats @ real_powers, floats @ imag_powers
+            shape = coefficients.shape[:-1]
+            found = [self._nearest(number) for number in coefficients.reshape(-1, coefficients.shape[-1])]
+            real, imag = np.array(found).reshape(-1, 2).T
+            return real.reshape(shape), imag.reshape(shape)
 
         kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
         (A, A_i), v, f = value(self.matrices), value(self.shifts), value(self.functions)

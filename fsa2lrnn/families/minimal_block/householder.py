@@ -65,7 +65,7 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
     """The least number of factors, exact for permutations and constants, else bounds.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> [factor_bounds(machine).upper for machine in (zoo.group("A5"), zoo.group("S3"), zoo.dyck(1, 2))]
+    >>> [factor_bounds(machine).upper for machine in (zoo.group("S4"), zoo.group("S3"), zoo.dyck(1, 2))]
     [2, 2, 3]
     >>> factor_bounds(zoo.cerny(4)).lower is None
     True

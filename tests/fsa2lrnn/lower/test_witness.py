@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.families import Witness, represent
+from fsa2lrnn.families import HeadsWitness, RealBlockWitness, Witness, represent
 from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.minimal_block import minimal_block
 from fsa2lrnn.judge import Proved, prove_equivalent
-from fsa2lrnn.lower.witness import lower_witness, safe_length
+from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
 
 DECIDED = ["lti", "lti-diagonalisable", "diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex"]
@@ -84,3 +85,70 @@ def test_integers_beyond_float64_are_refused():
     machine = MooreMachine([[1, 0]], "xy")
     with pytest.raises(NotExact, match=r"more than float64 holds exactly \(2\^53\)"):
         lower_witness(Witness(machine, "lti", huge, (0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("task", "family", "sizes"),
+    [
+        ("group(S4)", "block(3)", {3}),
+        ("group(A5)", "block(4)", {4}),
+        ("even_pair(5)", "block(3)", {3}),
+        ("shift_register(5)", "block(5)", None),
+        ("sum_mod(7)", "block(6)", {6}),
+    ],
+)
+def test_blocks_of_integers_are_proved(task, family, sizes):
+    machine = zoo.from_task(task)
+    witness = represent(machine, family)
+    assert isinstance(witness, RealBlockWitness)
+    assert witness.is_exact
+    assert safe_length(witness) is None
+    model = lower_witness(witness)
+    assert max(model.layers[0].block_sizes) == int(family[6:-1])
+    assert sizes is None or set(model.layers[0].block_sizes) == sizes
+    assert isinstance(prove_equivalent(model, machine), Proved)
+
+
+@pytest.mark.parametrize(
+    "task",
+    ["group(A5)", "sum_mod(7)", "group(D5)", pytest.param("mod_arith(5, completion=register)", marks=pytest.mark.slow)],
+)
+def test_real_blocks_are_right_within_the_length_that_is_stated(task):
+    machine = zoo.from_task(task)
+    size = minimal_block(machine, "R").upper
+    witness = represent(machine, f"block({size})")
+    assert not witness.is_exact
+    length = safe_length(witness)
+    assert length > 10**8
+    word = [machine.alphabet[a] for a in np.random.default_rng(0).integers(len(machine.alphabet), size=5_000)]
+    assert lower_witness(witness).transduce(word) == machine.transduce(word)
+
+
+@pytest.mark.parametrize("task", ["group(A5)", "sum_mod(7)", "group(D5)"])
+def test_the_bound_on_real_blocks_covers_the_error_that_is_seen(task):
+    """After 2,000 letters the state is as near to its vector as the bound allows for so many."""
+    machine = zoo.from_task(task)
+    tables = represent(machine, f"block({minimal_block(machine, 'R').upper})").tables()
+    x, q = tables.x[machine.start].copy(), machine.start
+    for a in np.random.default_rng(2).integers(len(machine.alphabet), size=2_000):
+        x = (tables.A[a] @ x[..., None])[..., 0] + tables.v[a]
+        q = int(machine.delta[a, q])
+    error = np.abs(x - tables.x[q]).max()
+    allowed = 1e-3 * np.abs(tables.x).max() * 2_000 / _block_length(tables)
+    assert 0 < error < allowed
+
+
+@pytest.mark.parametrize(
+    ("task", "family"),
+    [("group(S4)", "householder(2)"), ("sum_mod(7)", "householder(2)"), ("group(Q8)", "householder(4)"),
+     ("resettable_counter(5)", "householder(2)")],
+)  # fmt: skip
+def test_heads_of_few_factors_run(task, family):
+    machine = zoo.from_task(task)
+    witness = represent(machine, family)
+    assert isinstance(witness, HeadsWitness)
+    witness.check()
+    model = lower_witness(witness)
+    assert model.config.layers[0].n_factors == int(family[12:-1])
+    word = [machine.alphabet[a] for a in np.random.default_rng(0).integers(len(machine.alphabet), size=3_000)]
+    assert model.transduce(word) == machine.transduce(word)

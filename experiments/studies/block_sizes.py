@@ -1,0 +1,129 @@
+"""Which block size each machine of the zoo needs: `python -m experiments.studies.block_sizes` (docs/theory.md §9).
+
+Both bounds of every size are certificates that the checker which shares no code with the search has accepted. Machines
+that are drawn at random, none of them looked at before, stand beside the named ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from typing import Any
+
+from rich.progress import track
+
+from experiments import results_io, script
+from fsa2lrnn.automata import MooreMachine, minimise, zoo
+from fsa2lrnn.families.minimal_block import FIELDS, analysed, minimal_block
+from fsa2lrnn.families.minimal_block.chain import chain
+from fsa2lrnn.families.minimal_block.kinds import Kind
+from fsa2lrnn.families.minimal_block.modules import classes
+from fsa2lrnn.families.minimal_block.sentences import Needs, needs
+
+NAMED = (
+    "parity", *(f"sum_mod({n})" for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)),
+    *(f"even_pair({n})" for n in (2, 3, 4, 5)), *(f"cycle_navigation({n})" for n in (5, 8)),
+    *(f"tomita({i})" for i in range(1, 8)), *(f"dyck(1, {k})" for k in (2, 3, 4, 6)), "dyck(2, 2)", "dyck(2, 3)",
+    "dyck(3, 2)", "ab_star", "flip_flop", *(f"shift_register({k})" for k in range(1, 6)),
+    *(f"resettable_counter({n})" for n in (3, 4, 5)), *(f"elevator({n})" for n in (3, 4, 5, 6)), "contains(abaab)",
+    *(f"remainder({n})" for n in (3, 5, 6, 7, 8)), *(f"length_mod({n})" for n in (3, 5, 8)),
+    *(f"group({g})" for g in ("S3", "S4", "S5", "A4", "A5", "Q8", *(f"D{n}" for n in (3, 4, 5, 6, 7, 8)))),
+    *(f"group({g})" for g in ("Z60", "Z2xZ3xS3", "Z4xZ2", "Z5xZ4xZ3")),
+    *(f"subtraction({M})" for M in (2, 3, 4, 5, 6, 7)),
+    *(f"mod_arith({M})" for M in (2, 3, 4, 5)),
+    *(f"mod_arith({M}, completion={how})" for M in (2, 3, 4, 5) for how in ("ignore", "running", "operator", "eager")),
+    *(f"mod_arith({M}, completion=register)" for M in (2, 3, 4, 5)), *(f"cerny({n})" for n in (3, 4, 5, 6, 8, 9)),
+    "all_maps(3)", "all_maps(4)",
+)  # fmt: skip
+HELD_OUT = tuple(f"random_dfa({4 + i % 9}, {2 + i % 2}, seed={1_000 + i}, minimal=true)" for i in range(60))
+DRAWN_CHAINS = ("even_pair(3)", "subtraction(3)")  # whose chains are drawn
+BUDGET = 120.0  # seconds a question
+
+
+def main() -> None:
+    """Bound every size, check both certificates, and write results/block_sizes.json."""
+    rows = [row(source) for source in track(NAMED, description="machines", transient=True)]
+    held_out = [row(source) for source in track(HELD_OUT, description="machines held out", transient=True)]
+    chains = {source: levels(source) for source in DRAWN_CHAINS}
+    command = "python -m experiments.studies.block_sizes"
+    path = results_io.write("block_sizes", {"machines": rows, "held_out": summary(held_out), "chains": chains}, command)
+    met = sum(line[field]["lower"] == line[field]["upper"] for line in rows for field in FIELDS.values())
+    print(f"{met} of {3 * len(rows)} sizes exact, both bounds proved; written to {path.name}")
+
+
+def row(source: str) -> dict[str, Any]:
+    """What blocks of one machine need; and its seconds for all questions, with the checks of certificates."""
+    machine = minimise(zoo.from_task(source))
+    begun = time.process_time()
+    found = needs(machine, BUDGET)
+    seconds = time.process_time() - begun
+    check(found)
+    return {
+        "machine": source,
+        "states": machine.n_states,
+        "letters": len(machine.alphabet),
+        **found.to_json(),
+        "seconds": round(seconds, 2),
+    }
+
+
+def check(found: Needs) -> None:
+    """Both bounds again, by the independent checker."""
+    for answer in found.blocks.values():
+        answer.check()
+
+
+def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of machines at random: how many bounds meet, those that don't, and how often the size is which part of n − 1."""
+    met = {name: sum(line[name]["lower"] == line[name]["upper"] for line in rows) for name in FIELDS.values()}
+    gaps = [line for line in rows if any(line[name]["lower"] < line[name]["upper"] for name in FIELDS.values())]
+    below = Counter(line["states"] - 1 - line["real"]["upper"] for line in rows)
+    return {
+        "machines": len(rows),
+        "met": met,
+        "open": gaps,
+        "real_size_below_all_functions": {str(k): below[k] for k in sorted(below)},
+    }
+
+
+def levels(source: str) -> dict[str, Any]:
+    """The chain of a machine over the reals: what enters at each level, and which states it tells apart."""
+    machine = minimise(zoo.from_task(source))
+    module, kinds = analysed(machine, lambda: None)
+    if kinds is None:
+        raise SystemExit(f"{source}: its constituents were not found")
+    found = chain(module, kinds, "R", lambda: None)
+    last = minimal_block(machine, "R").upper
+    return {
+        "states": [name(machine, q) for q in range(machine.n_states)],
+        "levels": [
+            {
+                "size": c,
+                "enters": [entry(kinds[copy.kind], copy.kind) for copy in found.copies if copy.level == c],
+                "classes": classes(found.rows(c)) if found.sizes[c] else [0] * machine.n_states,
+            }
+            for c in range(last + 1)
+        ],
+    }
+
+
+def entry(kind: Kind, number: int) -> dict[str, int]:
+    """A copy of a kind: its number, its dimension over the rationals and its weight over the reals."""
+    return {"kind": number, "dimension": kind.dimension, "weight": kind.weight("R")}
+
+
+def name(machine: MooreMachine, q: int) -> str:
+    """A state as text: the shortest word that leads to it."""
+    words: dict[int, tuple[object, ...]] = {machine.start: ()}
+    queue = [machine.start]
+    for p in queue:
+        for a, letter in enumerate(machine.alphabet):
+            target = int(machine.delta[a, p])
+            if target not in words:
+                words[target] = (*words[p], letter)
+                queue.append(target)
+    return "".join(map(str, words[q])) or "ε"
+
+
+if __name__ == "__main__":
+    script.run(main)

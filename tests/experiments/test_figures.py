@@ -1,0 +1,24 @@
+"""The figures are those of the results, and what a browser can read."""
+
+from xml.etree import ElementTree
+
+import pytest
+
+from experiments import figures, results_io
+
+CHAINS = results_io.read("block_sizes")["results"]["chains"]
+
+
+@pytest.mark.parametrize("source", CHAINS)
+def test_a_figure_is_regenerated_as_it_stands(source):
+    assert figures.path_of(source).read_text(encoding="utf-8") == figures.chain(CHAINS[source])
+
+
+@pytest.mark.parametrize("source", CHAINS)
+def test_every_copy_and_every_class_has_its_box(source):
+    levels = CHAINS[source]["levels"]
+    drawn = ElementTree.fromstring(figures.chain(CHAINS[source]))
+    boxes = [one for one in drawn.iter("{http://www.w3.org/2000/svg}rect") if one.get("rx")]
+    assert len(boxes) == sum(len(level["enters"]) + max(level["classes"]) + 1 for level in levels)
+    assert max(float(box.get("x")) + float(box.get("width")) for box in boxes) <= float(drawn.get("width"))
+    assert max(float(box.get("y")) + 30 for box in boxes) <= float(drawn.get("height"))
