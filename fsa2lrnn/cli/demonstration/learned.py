@@ -1,4 +1,7 @@
-"""The demonstration's second half: a network learns Sum(5), is caught out, measured, mended and shown on a page."""
+"""The demonstration's second half: a network learns Sum(5), is caught out, measured, mended and shown on a page.
+
+Then one whose columns are one-hot by rule learns it too, and is proved.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.cli import console, evidence
-from fsa2lrnn.judge import Budget, Refuted
+from fsa2lrnn.judge import Budget, Proved, Refuted, Undecided
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.report import write
 from fsa2lrnn.report.assemble import of_judgements
 from fsa2lrnn.report.judgement import Judgement, judge
+from fsa2lrnn.training.learning import Learned, learn, summary
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Progress, train
 
@@ -44,8 +48,25 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
             save(mended.repaired.model, out / f"sum5-{mended.mode}{'-p' * (mended.columns != 'keep')}.safetensors")
     if not as_json:
         console.out.print(f"   all of it as a page: [cyan]{page}[/]")
-    ok = found.isomorphic and any(mended.proof is not None for mended in found.mended)
-    return {**found.to_json(), "steps": outcome.step, "page": str(page), "facts": str(data), "ok": ok}
+    proved = _prove(out / "proved", as_json)
+    ok = found.isomorphic and proved.is_proved and any(mended.proof is not None for mended in found.mended)
+    more = {"steps": outcome.step, "page": str(page), "facts": str(data), "learned_and_proved": summary(proved)}
+    return {**found.to_json(), **more, "ok": ok}
+
+
+def _prove(out: Path, as_json: bool) -> Learned:
+    """Learn the task by a layer of one-hot columns, and say what is known then."""
+    if not as_json:
+        console.out.print(
+            "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each block is"
+            "\n   an automaton while it learns, and a look at its states is enough to see whether it is the machine"
+        )
+    found = learn(TASK, folder=out, resume=False)
+    if not as_json:
+        console.out.print(f"   {found.steps:,} steps, {found.seconds:.1f} s: {console.plain(found.explain())}")
+        if isinstance(found.verdict, Proved | Refuted | Undecided):
+            console.out.print(f"   {evidence.verdict_text(found.verdict, found.machine.alphabet)}")
+    return found
 
 
 def _tell(found: Judgement, steps: int) -> None:

@@ -18,7 +18,8 @@ def demo(
     learned: Annotated[bool, typer.Option(help="whether to train, judge and mend a model too: two minutes")] = True,
     as_json: JsonOption = False,
 ) -> None:
-    """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model."""
+    """Compile the paper's hardest task, prove it for all lengths and use it; then train, judge and mend a model,
+    and learn one that is proved."""
     folder = out if learned else None
     outputs.check_runs(folder)
 

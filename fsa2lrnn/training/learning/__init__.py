@@ -1,7 +1,7 @@
 """Training that ends in a proof: a layer of one-hot columns is an automaton, and one of its heads mostly the machine.
 
 `learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
-heads, `judging` decides, `result` is the answer, `saving` its folder.
+heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder.
 """
 
 from fsa2lrnn.training.learning.learn import METHODS, learn, then_prove

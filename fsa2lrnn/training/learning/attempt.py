@@ -14,13 +14,16 @@ from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.layers import BlockLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import Examples
+from fsa2lrnn.training.learning.mending import Mended, mend
 from fsa2lrnn.training.learning.recipe import Recipe
 
 FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
 _KEPT = 0.98  # of the running error, a step
 _FEWEST = 16  # words in a batch
 _LEAST_ON_THE_WAY = 0.1  # of the rate
+_RESTS, _GENTLE = 80, 0.3
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
@@ -42,6 +45,7 @@ class Standing:
     window: float = 0.0
     window_before: float = 1.0
     guess: float = 0.0  # the running error of who always says the usual
+    rests: int = 0  # steps in which the read-out of a head alone is learned before its table is touched
 
 
 class Attempt:
@@ -52,8 +56,9 @@ class Attempt:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((recipe.seed << 16) + number)
             self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
-        trained = [weight for weight in self.model.parameters() if weight.requires_grad]
-        self.optimiser = torch.optim.Adam(trained, recipe.rate, fused=True)
+        parts = (self.model.layers, self.model.readout)
+        groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad]} for part in parts]
+        self.optimiser = torch.optim.Adam(groups, recipe.rate, fused=True)
         self.full_length = examples.fit(recipe.length)
         self.at = Standing(examples.fit(recipe.first_length))
 
@@ -66,8 +71,22 @@ class Attempt:
             table = of_here.get_parameter("transition.table").unflatten(0, (self.n_heads, -1))
             of_there.get_parameter("transition.table").copy_(table[head])
             of_there.get_parameter("x0").copy_(of_here.get_parameter("x0")[head : head + 1])
-        alone.at.length = self.full_length
+        alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
+
+    def mend(self, batch: Batch) -> Mended:
+        """Mend the one head there is on these words, and let the read-out learn again what its states put out."""
+        heads = self.heads
+        found = mend(
+            heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
+            len(self.examples.outputs),
+        )  # fmt: skip
+        if found.changes or found.merged:
+            layer = self.model.recurrences[0]
+            for cell, rows in enumerate(found.next_state):
+                layer.set_map(cell, 0, torch.from_numpy(rows))
+            self.at.rests = self.at.step + _RESTS
+        return found
 
     @property
     def is_alone(self) -> bool:
@@ -111,10 +130,11 @@ class Attempt:
         at.step += 1
         if self.is_full:
             at.full = at.full or at.step
-        for group in self.optimiser.param_groups:
-            group["lr"] = recipe.rate * self._fallen()
-        size = max(_FEWEST, recipe.letters // at.length)
-        batch = self.examples.batch(size, at.length, generator)
+        rate = recipe.rate * self._fallen()
+        tables, readout = self.optimiser.param_groups
+        readout["lr"], tables["lr"] = rate, rate * (at.step > at.rests) * (_GENTLE if at.rests else 1)
+        length = self._length(generator) if at.rests else at.length
+        batch = self.examples.batch(max(_FEWEST, recipe.letters // length), length, generator)
         logits = self.model(batch.tokens, empty_word=True)
         loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
         self.optimiser.zero_grad(set_to_none=True)
@@ -124,6 +144,13 @@ class Attempt:
         wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
         return float(loss.detach())
+
+    def _length(self, generator: torch.Generator) -> int:
+        """Half of the time the full length, else any: of short words there are more, and more of their beginnings."""
+        drawn = int(torch.randint(2 * self.full_length, (), generator=generator)) + 1
+        return self.examples.fit(
+            max(drawn, self.recipe.first_length) if drawn <= self.full_length else self.full_length
+        )
 
     def _fallen(self) -> float:
         """What is left of the rate: it falls at full length, and on the way where words have not grown for long."""

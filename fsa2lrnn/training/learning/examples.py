@@ -11,6 +11,7 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import minimise
@@ -40,6 +41,10 @@ class Examples(Protocol):
 
     def look(self, length: int, generator: torch.Generator) -> Batch:
         """What a candidate has to agree with before it is judged."""
+        ...
+
+    def many(self, length: int, generator: torch.Generator) -> Batch:
+        """Words of all lengths to mend a head by."""
         ...
 
 
@@ -78,12 +83,6 @@ class FreshWords:
         index = {letter: i for i, letter in enumerate(self.alphabet)}
         self._failures.append(np.array([index[letter] for letter in word], np.int64))
 
-    def knows(self, word: Sequence[Hashable]) -> bool:
-        """Whether this word was added lately."""
-        index = {letter: i for i, letter in enumerate(self.alphabet)}
-        tokens = [index[letter] for letter in word]
-        return any(known.tolist() == tokens for known in self._failures[-_AT_ONCE:])
-
     @property
     def failures(self) -> list[list[int]]:
         """The words that were added, as tokens."""
@@ -111,6 +110,11 @@ class FreshWords:
     def look(self, length: int, generator: torch.Generator) -> Batch:
         """256 fresh words."""
         return self.batch(256, length, generator)
+
+    def many(self, length: int, generator: torch.Generator) -> Batch:
+        """512 fresh words of full length and 512 shorter ones."""
+        short = self.batch(512, self.fit(max(2, length // 4)), generator)
+        return padded([self.batch(512, length, generator), short])
 
     def labelled(self, word: Sequence[Hashable]) -> Batch:
         """One word with its outputs, none of them wrong."""
@@ -161,6 +165,14 @@ class FreshWords:
         return torch.where(is_hit, torch.randint(len(self.outputs), labels.shape, generator=generator), labels)
 
 
+def padded(parts: Sequence[Batch]) -> Batch:
+    """Words of several lengths in one batch, with nothing to count beyond their ends."""
+    length = max(part.tokens.shape[1] for part in parts)
+    tokens = [pad(part.tokens, (0, length - part.tokens.shape[1])) for part in parts]
+    labels = [pad(part.labels, (0, length + 1 - part.labels.shape[1]), value=UNCOUNTED) for part in parts]
+    return Batch(torch.cat(tokens), torch.cat(labels))
+
+
 def _joined(first: Batch, second: Batch) -> Batch:
     return Batch(torch.cat([first.tokens, second.tokens], 1), torch.cat([first.labels, second.labels], 1))
 
@@ -187,6 +199,10 @@ class GivenWords:
         among = torch.nonzero(self._first <= length)[:, 0]
         rows = among[torch.randint(len(among), (size,), generator=generator)]
         return Batch(self.tokens[rows, :length], self.labels[rows, : length + 1])
+
+    def many(self, length: int, generator: torch.Generator) -> Batch:
+        """All of them."""
+        return self.look(length, generator)
 
     def look(self, length: int, generator: torch.Generator) -> Batch:  # noqa: ARG002 - all there is, whatever is asked
         """All of them."""

@@ -43,6 +43,7 @@ class Recipe:
         decay, floor: once words are at full length the rate falls to `floor` times itself in `decay` steps.
         ease: steps without growth after which the rate falls on the way too, until words grow again.
         look: steps between two looks at whether a head is the machine already.
+        mend: steps between two tries to mend the best head by search (`mending`), where labels are right; 0 for none.
         patience: steps without growth after which a start is given up.
         settle: steps at full length after which noisy labels are taken as learned.
         steps: of all starts together.
@@ -67,6 +68,7 @@ class Recipe:
     floor: float = 0.02
     ease: int = 200
     look: int = 20
+    mend: int = 100
     patience: int = 700
     settle: int = 1000
     steps: int = 20_000
@@ -82,6 +84,8 @@ class Recipe:
         ]
         if self.block is not None and (type(self.block) is not int or self.block < 1):
             faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
+        if type(self.mend) is not int or self.mend < 0:
+            faults.append(f"mend = {self.mend!r} must be a whole number of at least 0")
         faults += [
             f"{name} = {getattr(self, name)!r} must be a number above 0"
             for name in ("rate", "temperature", "threshold")

@@ -27,7 +27,7 @@ from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
 _FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
-_NEAR = 0.02  # faults, of all labels, with which a head's own failing word is worth learning from
+_MENDED = 50  # times that a head is mended, a failing word more each time
 _ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
 
 Record = dict[str, int | float | str | tuple[str, ...]]
@@ -159,21 +159,52 @@ class Run:
                 report(record)
             if (found := self._look(seen, is_settled)) is not None:
                 return found
+            if self._is_to_be_mended() and (mended := self._mended(head)) is not None:
+                self.attempt = mended
+                return None
         if is_settled or attempt.is_stuck:
             self._note("settled without a machine" if is_settled else "stuck")
-            self.attempt = self._focused() or self._start(attempt.number + 1)
+            self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
         return None
 
-    def _focused(self) -> Attempt | None:
-        """The start gone on with its best head, if that has few faults; None if it has many, or is alone already."""
-        if not self.attempt.is_full or self.attempt.is_alone:
-            return None
-        seen = self._observe()
+    def _focused(self, most: float, seen: Observed) -> Attempt | None:
+        """The start gone on with its best head, if that has few faults; None if it has more than a share of `most`, or
+        is alone already."""
         head, wrong = best_head(seen)
-        if wrong > _FEW * len(seen.labels):
+        if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(seen.labels):
             return None
         self._note("focused", head=head, faults=wrong / len(seen.labels))
         return self.attempt.focused(head)
+
+    def _is_to_be_mended(self) -> bool:
+        every, at = self.recipe.mend, self.attempt.at
+        return bool(every) and self.recipe.is_clean and not self.attempt.is_alone and at.step % every < self.recipe.look
+
+    def _mended(self, head: int) -> Attempt | None:
+        """The start gone on with one head, mended until neither fresh words nor the target speak against it; None if
+        that can't be had."""
+        alone, examples = self.attempt.focused(head), self.examples
+        length, changes = examples.fit(min(alone.full_length, 2 * self.attempt.at.length)), 0
+        for _ in range(_MENDED):
+            batch = examples.many(length, self.generator)
+            found = alone.mend(batch)
+            changes += found.changes
+            if found.after:
+                self._note("not mended", head=head, changes=changes, before=found.before, after=found.after)
+                return None
+            seen = observe(alone.heads, batch, examples.alphabet, examples.outputs)
+            candidate = machine_of(seen, (0,))
+            if candidate is None:
+                return None
+            word = None if self.target is None else self.target.failing_word(candidate.machine)
+            if word is None:
+                self._note("mended", head=head, changes=changes, states=candidate.machine.n_states)
+                return alone
+            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            if isinstance(examples, FreshWords):
+                examples.add(word)
+            length = alone.full_length
+        return None
 
     def _observe(self) -> Observed:
         return self._observed(self.examples.look(self.attempt.full_length, self.generator))
@@ -191,7 +222,6 @@ class Run:
         for _ in range(rounds):
             candidate = next(self._allowed(seen, is_settled), None)
             if candidate is None:
-                self._note_near_miss(seen)
                 return None
             self._last = candidate
             word = None if self.target is None else self.target.failing_word(candidate.machine)
@@ -203,19 +233,6 @@ class Run:
                 self.attempt.warm()
                 seen = seen.joined(self._observed(self.examples.labelled(word)))
         return None
-
-    def _note_near_miss(self, seen: Observed) -> None:
-        """A head with few faults is mostly wrong in a few transitions, which fresh words seldom meet: the shortest word
-        on which it fails does."""
-        head, wrong = best_head(seen)
-        is_near = self.recipe.is_clean and self.attempt.is_full and wrong <= _NEAR * len(seen.labels)
-        if self.target is None or not isinstance(self.examples, FreshWords) or not is_near:
-            return
-        candidate = machine_of(seen, (head,))
-        word = None if candidate is None else self.target.failing_word(candidate.machine)
-        if candidate is not None and word is not None and not self.examples.knows(word):
-            self._note("near miss", word=tuple(map(str, word)), states=candidate.machine.n_states)
-            self.examples.add(word)
 
     def _allowed(self, seen: Observed, is_settled: bool) -> Iterator[Candidate]:
         """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""

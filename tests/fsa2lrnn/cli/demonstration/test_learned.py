@@ -21,8 +21,17 @@ def test_a_model_is_trained_judged_mended_and_shown(tmp_path, monkeypatch, capsy
     assert facts["ok"]
     assert facts["extraction"]["isomorphic"]
     out = " ".join(capsys.readouterr().out.split())
-    for piece in ("7. A learned one.", "Extracted from its behaviour", "proved right", "repair, dyadic", "sum5.html"):
+    for piece in (
+        "7. A learned one.",
+        "Extracted from its behaviour",
+        "proved right",
+        "repair, dyadic",
+        "sum5.html",
+        "8. Learned",
+    ):
         assert piece in out
     assert json.loads((tmp_path / "sum5.json").read_text())["source"] == "task:parity"
     assert (tmp_path / "sum5-dyadic.safetensors").exists()
+    assert facts["learned_and_proved"]["verdict"]["verdict"] == "proved"
+    assert (tmp_path / "proved" / "machine.dot").exists()
     assert preset("released", "task:parity").steps > facts["steps"]
