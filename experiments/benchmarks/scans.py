@@ -126,19 +126,22 @@ def forward_and_backward(scan: Callable[..., Tensor], arguments: tuple[Tensor, .
         tensor.grad = None
 
 
-def interleaved(actions: dict[str, Callable[[], None]], turns: int) -> dict[str, float]:
+def interleaved(
+    actions: dict[str, Callable[[], None]], turns: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """Median milliseconds of each action, the actions taking turns so that noise meets all alike; one turn warms up.
 
     In its turn a short action is repeated for `_TURN_MS`: else it would always find the caches emptied by another.
+    With one thread, `clock` may be `time.process_time`, which stands still while other processes run.
     """
     times: dict[str, list[float]] = {name: [] for name in actions}
     for k in range(turns + 1):
         for name, action in actions.items():
             turn: list[float] = []
             while not turn or (k and sum(turn) < _TURN_MS):
-                start = time.perf_counter()
+                start = clock()
                 action()
-                turn.append(1e3 * (time.perf_counter() - start))
+                turn.append(1e3 * (clock() - start))
             if k:
                 times[name] += turn
     return {name: statistics.median(values) for name, values in times.items()}

@@ -1,4 +1,4 @@
-"""What a model that always gives the same answer scores in Table 2: exactly, from the machine and the protocol.
+"""What a model that always gives the same answer scores in the paper's Table 2: exactly, from machine and protocol.
 
 The paper's number is a mean over trials of the best of 40 looks, each at the last output of 128 fresh words. The best
 of many looks lies above what each look is expected to show, so that a constant answer scores more than it is worth.

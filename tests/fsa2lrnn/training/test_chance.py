@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from experiments.studies.table2 import chance
+from fsa2lrnn.training import chance
 
 
 def test_levels_are_those_of_the_papers_protocol():
