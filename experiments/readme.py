@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments import results_io, script, tables
+from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
@@ -114,6 +115,17 @@ def training() -> str:
     return "\n".join(lines)
 
 
+def table2() -> str:
+    """The paper's columns of Table 2 beside their chance levels."""
+    return show.table(results_io.read("table2")["results"], paper_only=True) + "\n"
+
+
+def table2_whole() -> str:
+    """All columns, and how each was run."""
+    document = results_io.read("table2")["results"]
+    return f"{show.table(document)}\n{show.notes(document)}"
+
+
 def _unfinished(tasks: list[dict[str, Any]]) -> str:
     """A sentence on each run that was cut short."""
     return "".join(
@@ -131,6 +143,10 @@ SECTIONS = {
     "cascades": Section(cascades, ("cascade_table",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
+    "table2": Section(table2, ("table2",)),
+    "table2_whole": Section(table2_whole, ("table2",)),
+    "layers": Section(tables.layers, ("bench_layers",)),
+    "paper_speed": Section(tables.paper_speed, ("paper_speed",)),
     "sweep": Section(tables.sweep, ("sweep_families",)),
     "learned": Section(tables.learned, ("learned",)),
     "learned_models": Section(tables.learned_models, ("learned",)),
@@ -149,6 +165,7 @@ SECTIONS = {
 WRITERS = {
     "bench_gpu": "benchmarks.gpu",
     "bench_hard": "benchmarks.hard",
+    "bench_layers": "benchmarks.layers",
     "bench_machines": "benchmarks.machines",
     "bench_scan_lengths": "benchmarks.scans",
     "bench_scans": "benchmarks.scans",
@@ -159,7 +176,9 @@ WRITERS = {
     "families_table": "studies.families",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
+    "paper_speed": "benchmarks.paper_speed",
     "sweep_families": "studies.sweeps families FOLDER",
+    "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",
 }
 

@@ -129,6 +129,48 @@ def steps() -> str:
     return markdown(heads, rows) + facts(document, f"Batches of {document['results'][0]['batch']} words, float32")
 
 
+def layers() -> str:
+    """Steps of the layers of others, as multiples of ours."""
+    found = results_io.read("bench_layers")
+    rows = [
+        [
+            *(row["layer"], f"{row['words']:,}", f"{row['letters']:,}", f"{row['milliseconds']['ours']:.2f}"),
+            _times(row["plain_over_ours"]),
+        ]
+        for row in found["results"]["rows"]
+    ]
+    note = (
+        f"Forward and backward, float32, 64 wide, 64 states, {_threads(found['results']['threads'])}; medians of turns"
+    )
+    return markdown(["layer", "words", "letters", "ours, ms", "plain torch"], rows) + facts(found, note)
+
+
+def paper_speed() -> str:
+    """The paper's speed comparison, on the CPU and on a GPU where one was measured."""
+    text = _speed("paper_speed")
+    has_gpu = (results_io.RESULTS / "paper_speed_gpu.json").exists()
+    return text + (f"\n{_speed('paper_speed_gpu')}" if has_gpu else "")
+
+
+def _speed(name: str) -> str:
+    found = results_io.read(name)
+    document = found["results"]
+    rows = [
+        [
+            *(row["what"], f"{row['length']:,}", f"{row['heads']} of {row['block']}"),
+            *(f"{ms:.2f}" for ms in row["milliseconds"].values()),
+            _times(row["sequential_over_pscan"]),
+            _times(row["paper_sequential_over_pscan"]),
+            _times(row["best_over_ours"]),
+        ]
+        for row in document["rows"]
+    ]
+    names = (f"{name}, ms" for name in document["rows"][0]["milliseconds"])
+    heads = ["what", "letters", "blocks", *names, "Sequential over PScan", "in the paper", "their better over ours"]
+    note = f"{document['device']}, {_threads(document['threads'])}; batches of {document['rows'][0]['batch']} words"
+    return markdown(heads, rows) + facts(found, note)
+
+
 def words() -> str:
     """Letters a second along long words."""
     document = results_io.read("bench_words")

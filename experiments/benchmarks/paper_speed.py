@@ -1,6 +1,6 @@
-"""The paper's speed comparison on this machine: `python -m experiments.benchmarks.paper_speed`, `--device cuda` on a GPU.
+"""The paper's speed comparison here: `python -m experiments.benchmarks.paper_speed`; `--device cuda` on a GPU.
 
-Sum(5), one layer of eight blocks of 8 or of 64 blocks of 1, a batch of 128 words: a training step at 40 letters, outputs
+Sum(5), one layer of eight blocks of 8 or 64 blocks of 1, batches of 128 words: a training step at 40 letters, outputs
 alone at 500. Sequential and PScan are the paper's own two (`baselines`) in a network of torch's operations; ours is the
 network that is trained here. All are one function of the same weights. They take turns in one process; medians, of the
 processor's time with one thread on the CPU.
@@ -51,8 +51,11 @@ def main(
     cases = [(what, length, b, h) for what, length in CASES for b, h in BLOCKS]
     with use_threads(threads):
         rows = [measure(*case, device=device) for case in track(cases, description="speed", transient=True)]
-    name = "paper_speed" if device == "cpu" else "paper_speed_gpu"
-    path = results_io.write(name, {"device": described(device), "threads": threads, "rows": rows}, COMMAND)
+    found = {"device": described(device), "threads": threads, "rows": rows}
+    if device == "cpu":
+        path = results_io.write("paper_speed", found, COMMAND)
+    else:
+        path = results_io.write("paper_speed_gpu", found, COMMAND)
     Console().print(_table(rows), f"written to {path.name}")
 
 

@@ -44,7 +44,8 @@ def test_every_command_is_a_script():
     for section in readme.SECTIONS.values():
         for results in section.results:
             name = readme.WRITERS[results].split()[0].replace(".", "/")
-            written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', (SOURCES / f"{name}.py").read_text("utf-8"))
+            path = SOURCES / name / "__main__.py" if (SOURCES / name).is_dir() else SOURCES / f"{name}.py"
+            written = re.findall(r'results_io\.write\(\s*f?"([^"]+)"', path.read_text("utf-8"))
             assert any(re.fullmatch(re.sub(r"{\w+}", r"\\w+", each), results) for each in written), results
 
 

@@ -14,10 +14,13 @@ from fsa2lrnn.training.compare import matplotlib
 UNFINISHED = "unfinished"
 
 
-def table(document: Mapping[str, Any]) -> str:
-    """A row a task and column: the paper's number, the best look, chance, and the last checkpoint at each length."""
+def table(document: Mapping[str, Any], paper_only: bool = False) -> str:
+    """A row a task and column, or one of those that the paper prints: its number, the best look, chance, and the last
+    checkpoint at each length."""
     rows = []
     for cell in document["cells"]:
+        if paper_only and cell["paper"] is None:
+            continue
         chance, column = document["chance"][cell["task"]], document["columns"][cell["column"]]
         low, high = chance["interval"]
         rows.append(
@@ -35,6 +38,23 @@ def table(document: Mapping[str, Any]) -> str:
     heads = ["task", "layer", "paper", "best of 40 looks", "a constant answer, same protocol"]
     heads += [f"last checkpoint at {length}" for length in document["lengths"]]
     return markdown([*heads, "rate", "seeds"], rows)
+
+
+def notes(document: Mapping[str, Any]) -> str:
+    """How the columns were run, and which rates were tried and chosen."""
+    lines = [f"- {column['title']}: {column['note']}." for column in document["columns"].values()]
+    rates = []
+    for cell in document["cells"]:
+        tried = cell["at_40_by_rate"]
+        if len(tried) > 1:
+            found = ", ".join(f"{rate} {share:.3f}" for rate, share in tried.items())
+            title = document["columns"][cell["column"]]["title"]
+            rates.append(f"{title} on {cell['task'].removeprefix('task:')}: {found}, so {cell['rate']}")
+    lines.append(
+        "- Rates: a layer's own, and that of the paper's code for the task; the one is taken whose last checkpoint with "
+        f"seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
+    )
+    return "\n".join([*lines, ""])
 
 
 def _number(value: float | None) -> str:
