@@ -13,7 +13,9 @@ app = typer.Typer(pretty_exceptions_enable=False, context_settings={"help_option
 
 @app.command()
 def verify(
-    paper: Annotated[bool, typer.Option("--paper", help="only what the paper, or its released code, claims")] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="what the paper, or its released code, claims, and what that comes to")
+    ] = False,
     deep: Annotated[bool, typer.Option("--deep", help="thousands of cases each")] = False,
     only: Annotated[list[str] | None, typer.Option(metavar="ID", help="this proposition; repeatable")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="one JSON object on standard output")] = False,

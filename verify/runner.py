@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from fsa2lrnn.cli import console
-from verify import propositions
+from verify import audit, propositions
 from verify.propositions import Effort, Outcome, Proposition, Proved, Refuted, Tested
 
 _COLOUR = {"proved": "green", "tested": "green", "refuted": "yellow", "undecided": "yellow"}
@@ -29,10 +29,13 @@ def main(paper: bool, deep: bool, only: Iterable[str], as_json: bool) -> None:
     with _one_thread():
         if as_json:
             outcomes = list(propositions.run(chosen, effort))
-            console.emit_json(to_json(outcomes, effort))
+            claims = {"claims": audit.to_json()} if paper else {}
+            console.emit_json({**to_json(outcomes, effort), **claims})
         else:
             outcomes = _shown(chosen, effort)
             console.out.print(summary(outcomes, effort))
+            if paper:
+                console.out.print(f"\n{escape(audit.text())}")
     if not all(outcome.expected for outcome in outcomes):
         raise SystemExit(1)
 

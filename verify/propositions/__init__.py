@@ -6,7 +6,7 @@
 ('Refuted', True, 256)
 """
 
-from verify.propositions import cascades, compilation, families, grids, scans, stability
+from verify.propositions import cascades, compilation, families, grids, layers, scans, stability
 from verify.propositions.registry import (
     DEEP,
     FAST,
@@ -28,6 +28,7 @@ REGISTRY: tuple[Proposition, ...] = (
     *stability.PROPOSITIONS,
     *scans.PROPOSITIONS,
     *compilation.PROPOSITIONS,
+    *layers.PROPOSITIONS,
     *cascades.PROPOSITIONS,
 )
 

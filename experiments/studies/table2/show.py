@@ -51,7 +51,7 @@ def notes(document: Mapping[str, Any]) -> str:
             title = document["columns"][cell["column"]]["title"]
             rates.append(f"{title} on {cell['task'].removeprefix('task:')}: {found}, so {cell['rate']}")
     lines.append(
-        "- Rates: a layer's own, and that of the paper's code for the task; the one is taken whose last checkpoint with "
+        "- Rates: a layer's own, and that of the paper's code for the task; that is taken whose last checkpoint with "
         f"seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
     )
     return "\n".join([*lines, ""])

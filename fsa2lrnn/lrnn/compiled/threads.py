@@ -40,8 +40,9 @@ def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
 
 
 def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> None:
-    """Runs kernel(*arguments, part) for each part, all at once; tensors, contiguous ones, go in as flat arrays."""
-    at_once([job(kernel, arguments, part) for part in parts], len(parts))
+    """Runs kernel(*arguments, part) for each part, as many at once as torch has threads; tensors, contiguous ones, go
+    in as flat arrays."""
+    at_once([job(kernel, arguments, part) for part in parts], min(len(parts), torch.get_num_threads()))
 
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:

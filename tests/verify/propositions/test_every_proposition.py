@@ -13,10 +13,11 @@ from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.coordinates import Cover
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn.layers import index
+from fsa2lrnn.lrnn.layers import LiquidS4Config, index
 from fsa2lrnn.lrnn.scans import pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule
 from fsa2lrnn.testing import mutants
+from fsa2lrnn.training.chance import Level
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.stability import Ball
 
@@ -84,6 +85,11 @@ def always_a_cascade(machine):
     return replace(choose(machine), form="cascade", decomposition=best_cascade(machine))
 
 
+def certain(_effort, tasks):
+    """Guesses that are always right."""
+    return {task: Level(0, 1.0, 1.0, 0.0, (1.0, 1.0)) for task in tasks}
+
+
 THREE_WORDS = {"0-1": 1, "1-0": -1, "0-0-1": -1}
 EARLY = mutants.early_transitions(pscan)
 BROKEN = {
@@ -136,6 +142,11 @@ BROKEN = {
     "T1-lowering": [{"bridge": lambda r, dtype: mutants.drop_letter(lower(r, dtype), r.alphabet[0])}],
     "T2-inside": [{"apply": mutants.shrinking_rule}],
     "T2-released": [{"apply": mutants.uncentred_rule}, {"compiler": lambda m, **_: compile_machine(m)}],
+    "fixed-layers": [{"configs": {"liquid": LiquidS4Config(4, d_state=8)}}],
+    "liquid-s4-released": [{"kernels": ("exact",)}],
+    "only-blocks": [{"machine": zoo.even_pair(5), "families": ("lti", "diagonal-complex")}],
+    "table-2-chance": [{"table": {"task:sum_mod(5)": (0.31,), "task:mod_arith(5)": (0.27,)}}, {"levels": certain}],
+    "table-2-even-pair": [{"table": {"task:even_pair(5)": (0.9,)}}],
     "cascade-exact": [{"bridge": wrong_weight}, {"bridge": from_zeros}],
     "cascade-random": [{"compiler": complemented}],
     "cascade-fibre": [{"compiler": lambda m, **_: compile_machine(m, form="cascade")}],

@@ -26,6 +26,14 @@ def test_threads_are_as_many_as_torchs_and_as_the_work_is_worth(monkeypatch, mul
     assert threads.thread_count(multiplications) == wanted
 
 
+def test_more_parts_than_threads_wait_their_turn(monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    monkeypatch.setattr(threads, "_pool", None)
+    seen = []
+    threads.share(lambda _, part: seen.append(part), (torch.zeros(4),), threads.cuts(4, 4))
+    assert seen == [(0, 1), (1, 2), (2, 3), (3, 4)]
+
+
 @pytest.mark.parametrize("n_parts", [1, 3])
 def test_a_kernel_gets_flat_arrays_that_are_the_tensors_memory(n_parts):
     tensor = torch.zeros(3, 4, requires_grad=True)

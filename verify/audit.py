@@ -1,0 +1,411 @@
+"""Every claim of the paper, with what it comes to and the command that shows it: `python -m verify.audit`.
+
+A claim rests on propositions of the registry, which `python -m verify --paper` checks, or on what was measured, which
+results in experiments/results hold. docs/paper.md is written from here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from fsa2lrnn.files import write_atomically
+
+Kind = Literal[
+    "reproduced", "sharpened", "refuted", "at chance level", "not reproduced", "unfinished", "nothing to check"
+]
+
+ROOT = Path(__file__).parent.parent
+FILE = ROOT / "docs" / "paper.md"
+RESULTS = ROOT / "experiments" / "results"
+TABLE_2 = "make table2"
+SPEED = "python -m experiments.benchmarks.paper_speed"
+_SAME = 0.01  # of accuracies of two digits
+_LIKE = 1.5  # times: ratios of speeds that count as alike
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a claim comes to, and why, in a line."""
+
+    kind: Kind
+    why: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One claim of the paper.
+
+    Attributes:
+        place: where it stands.
+        text: what it says, in our words.
+        kind, why: what it comes to, for a claim on which propositions decide.
+        by: their ids in the registry.
+        measured: for a claim on which measurements decide: what they say.
+        command: that makes the measurements anew.
+    """
+
+    place: str
+    text: str
+    kind: Kind = "nothing to check"
+    why: str = ""
+    by: tuple[str, ...] = ()
+    measured: Callable[[], Found] | None = None
+    command: str = ""
+
+    def found(self) -> Found:
+        """What it comes to now."""
+        return Found(self.kind, self.why) if self.measured is None else self.measured()
+
+    def shown_by(self) -> str:
+        """The command that shows it, or none."""
+        return self.command or (f"python -m verify {' '.join(f'--only {name}' for name in self.by)}" if self.by else "")
+
+
+def read(name: str) -> Any:
+    """Results of that name, None where nothing was measured yet."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else None
+
+
+def _cells(column: str) -> list[dict[str, Any]]:
+    document = read("table2")
+    return [cell for cell in document["cells"] if cell["column"] == column] if document else []
+
+
+def ours() -> Found:
+    """The paper's layer in Table 2."""
+    cells = [cell for cell in _cells("ours") if "best_look" in cell]
+    if not cells:
+        return Found("unfinished", "no run has ended")
+    shown = ", ".join(f"{_task(cell)} {cell['best_look']:.2f} (paper {cell['paper']:.2f})" for cell in cells)
+    right = all(cell["best_look"] >= cell["paper"] - _SAME for cell in cells)
+    last = min(line["least"] for cell in cells for line in cell["last"][-1:])
+    why = f"best looks: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
+    return Found("reproduced" if right else "not reproduced", why + _unfinished(cells))
+
+
+def others() -> Found:
+    """S4, S4D and Liquid-S4 in Table 2, trained here."""
+    cells = [cell for name in ("s4", "s4d", "liquid_polyb") for cell in _cells(name)]
+    ended = [cell for cell in cells if "best_look" in cell]
+    if not ended:
+        return Found("unfinished", "no run has ended; what the printed numbers are worth stands in the line above")
+    levels = read("table2")["chance"]
+    above = [cell for cell in ended if cell["best_look"] > levels[cell["task"]]["interval"][1] + _one_seed(cell)]
+    shown = "; ".join(
+        f"{cell['column']} on {_task(cell)} {cell['best_look']:.3f} (paper {cell['paper']:.2f})" for cell in ended
+    )
+    kind: Kind = "not reproduced" if above else "at chance level"
+    return Found(kind, f"best looks of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
+
+
+def _one_seed(cell: dict[str, Any]) -> float:
+    """By how much more a mean of fewer seeds than five may lie above the level: three deviations of one trial."""
+    return 0.0 if cell["is_finished"] else 3 * read("table2")["chance"][cell["task"]]["deviation"]
+
+
+def same_length() -> Found:
+    """Accuracy at the length trained on, of all layers that have ended."""
+    document = read("table2")
+    cells = [cell for cell in document["cells"] if "last" in cell] if document else []
+    if not cells:
+        return Found("unfinished", "no run has ended")
+    if all(cell["column"] == "ours" for cell in cells):
+        return Found("unfinished", "no run of a layer but the paper's own has ended, which is right at 40 letters")
+    titles = {name: column["title"] for name, column in document["columns"].items()}
+    shown = "; ".join(f"{titles[cell['column']]} on {_task(cell)} {cell['last'][0]['mean']:.3f}" for cell in cells)
+    wrong = [cell for cell in cells if cell["last"][0]["mean"] < 0.99]
+    return Found("refuted" if wrong else "reproduced", f"last outputs right at 40 letters: {shown}")
+
+
+def behind() -> Found:
+    """RWKV and a vanilla layer against S4."""
+    ended = {name: [cell for cell in _cells(name) if "best_look" in cell] for name in ("s4", "rwkv4", "vanilla")}
+    if not all(ended.values()):
+        missing = ", ".join(name for name, cells in ended.items() if not cells)
+        return Found("unfinished", f"no run has ended of: {missing}; the paper prints no numbers")
+    shown = "; ".join(f"{name} on {_task(c)} {c['best_look']:.3f}" for name, cells in ended.items() for c in cells)
+    of_s4 = {cell["task"]: cell["best_look"] for cell in ended["s4"]}
+    behind = all(
+        cell["best_look"] <= of_s4.get(cell["task"], 1) for name in ("rwkv4", "vanilla") for cell in ended[name]
+    )
+    return Found("reproduced" if behind else "not reproduced", shown)
+
+
+def speed(what: str, block: int) -> Callable[[], Found]:
+    """Sequential against PScan in one line of the paper's speed comparison."""
+
+    def found() -> Found:
+        documents = {name: read(name) for name in ("paper_speed", "paper_speed_gpu")}
+        if documents["paper_speed"] is None:
+            return Found("unfinished", "not measured")
+        rows = {
+            document["device"]: next(r for r in document["rows"] if (r["what"], r["block"]) == (what, block))
+            for document in documents.values()
+            if document is not None
+        }
+        shown = "; ".join(
+            f"{device}: Sequential takes {row['sequential_over_pscan']:.2f} times as long as PScan (paper "
+            f"{row['paper_sequential_over_pscan']:.2f}), the better of them {row['best_over_ours']:.1f} times as long as "
+            "ours"
+            for device, row in rows.items()
+        )
+        alike = all(
+            1 / _LIKE <= row["sequential_over_pscan"] / row["paper_sequential_over_pscan"] <= _LIKE
+            for row in rows.values()
+        )
+        if documents["paper_speed_gpu"] is None:
+            return Found("unfinished", f"{shown}; not measured on a GPU, where the paper did")
+        return Found("reproduced" if alike else "not reproduced", shown)
+
+    return found
+
+
+def _task(cell: dict[str, Any]) -> str:
+    return cell["task"].removeprefix("task:")
+
+
+def _unfinished(cells: list[dict[str, Any]]) -> str:
+    short = [f"{cell['column']} on {_task(cell)} {len(cell['seeds'])}" for cell in cells if not cell["is_finished"]]
+    return f". Unfinished, seeds that have ended of five: {', '.join(short)}" if short else ""
+
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim(
+        "Abstract",
+        "Some existing LRNNs are limited in modelling regular languages.",
+        "sharpened",
+        "T3 decides for every automaton and family, with a witness or a certificate (`fsa2lrnn explain SOURCE`)",
+        ("prop-1-T3", "prop-2-T3"),
+    ),
+    Claim(
+        "Abstract",
+        "The proposed model is the only LRNN capable of length extrapolation on Sum, EvenPair and ModArith.",
+        "sharpened",
+        "of the layers that it compares, and nothing here contradicts that; as a statement on LRNNs it is false, since "
+        "other families represent Sum(5) exactly",
+        ("only-blocks",),
+    ),
+    Claim(
+        "Eq. 2",
+        "S4, S4D, S5 and LRU are input-independent recurrences.",
+        "reproduced",
+        "as their official code computes them",
+        ("fixed-layers",),
+    ),
+    Claim(
+        "Proposition 1",
+        "An input-independent LRNN is inconsistent in representing subtraction.",
+        "sharpened",
+        "by the paper's words for every modulus from 3 on and over the integers, by others modulo 2; with certificates",
+        ("prop-1-words", "prop-1-2-integers", "prop-1-T3", "prop-1-modulo-2"),
+    ),
+    Claim(
+        "After Proposition 1",
+        "The limitation also applies to diagonal layers: S4D, S5, LRU.",
+        "reproduced",
+        "dense and diagonalisable A alike",
+        ("prop-1-T3",),
+    ),
+    Claim(
+        "Proposed Method",
+        "The transition of an automaton is input-dependent, and its matrix has columns of unit 1-norm.",
+        "sharpened",
+        "the columns always; input-dependent unless every letter acts alike",
+        ("unit-columns", "input-dependent"),
+    ),
+    Claim(
+        "Proposition 2",
+        "A diagonal input-dependent LRNN is inconsistent in representing subtraction.",
+        "sharpened",
+        "it needs 0−1 ≠ 1−0: modulo 2 two lanes do it on legal strings; with that hypothesis it holds",
+        ("prop-2-words", "prop-1-2-integers", "prop-2-T3", "prop-2-modulo-2"),
+    ),
+    Claim(
+        "Liquid-S4, Eq. 4",
+        "Liquid-S4 does not suffer from the limitation of Proposition 2.",
+        "sharpened",
+        "with a dense A its words lead to no contradiction, with a diagonal A they do; yet no A represents subtraction",
+        ("liquid-s4-dense", "liquid-s4-diagonal", "liquid-s4-subtraction"),
+    ),
+    Claim(
+        "Liquid-S4, Eq. 4",
+        "Liquid-S4, as compared in Table 2, is the recurrence of Eq. 4.",
+        "refuted",
+        "the code released for it is another function, and not causal; which variant was run is not said",
+        ("liquid-s4-released",),
+    ),
+    Claim(
+        "Eq. 5",
+        "A block-diagonal input-dependent layer escapes both propositions.",
+        "reproduced",
+        "it represents every automaton exactly (T1)",
+        ("block-diagonal",),
+    ),
+    Claim(
+        "Eq. 6",
+        "v / max(1, ‖v‖_p) satisfies the constraint; a smaller p is a stronger one.",
+        "reproduced",
+        "and compiled weights meet it bit for bit",
+        ("eq-6", "norm-order", "T2-inside"),
+    ),
+    Claim(
+        "Eq. 7",
+        "Columns of 1-norm at most 1 keep products from growing.",
+        "reproduced",
+        "for every length",
+        ("eq-7",),
+    ),
+    Claim(
+        "After Eq. 7; Limitations (c)",
+        "A sufficiently small p > 1 stabilises the recurrence; p = 1.2 is small enough.",
+        "refuted",
+        "for every p > 1 some products grow without bound; the released rule doesn't stabilise either, and holds no "
+        "one-hot permutation",
+        ("p-1.2-stable", "p-1.2-released", "T2-released"),
+    ),
+    Claim(
+        "Parallel scan; appendix A.2",
+        "PScan computes what Sequential computes, by the matrices that `spt` hands out.",
+        "reproduced",
+        "for every length to 130 over any ring; in floats as the proposition says",
+        ("pscan-any-ring", "pscan-floats", "spt-schedule"),
+    ),
+    Claim(
+        "Parallel scan",
+        "A word of length L takes ⌈log₂ L⌉ steps.",
+        "sharpened",
+        "⌈log₂(T + 1)⌉ of them, the initial state being one place more",
+        ("pscan-depth",),
+    ),
+    Claim(
+        "Parallel scan",
+        "The complexity is O(b³ h log T).",
+        "refuted",
+        "that is the depth times the work at one place; the operations number about (T/2) log₂T h b³",
+        ("pscan-complexity",),
+    ),
+    Claim(
+        "Parallel scan",
+        "With b·h fixed, the complexity is quadratic in b.",
+        "reproduced",
+        "counted",
+        ("pscan-quadratic",),
+    ),
+    Claim(
+        "Regular Language Tasks",
+        "The three tasks, by their examples.",
+        "reproduced",
+        "as printed",
+        ("worked-examples",),
+    ),
+    Claim(
+        "Length Extrapolation",
+        "All models achieve near-perfect accuracy at the length trained on.",
+        measured=same_length,
+        command=TABLE_2,
+    ),
+    Claim(
+        "Table 2, Ours",
+        "1.00, 0.99 and 1.00 on Sum(5), EvenPair(5) and ModArith(5).",
+        measured=ours,
+        command=TABLE_2,
+    ),
+    Claim(
+        "Table 2, S4, S4D, Liquid-S4",
+        "0.27 on Sum(5) and ModArith(5).",
+        "at chance level",
+        "the best of 40 looks of a model that guesses is .279 in the mean: the numbers don't tell a layer from a guess",
+        ("table-2-chance",),
+    ),
+    Claim(
+        "Table 2, S4, S4D, Liquid-S4",
+        "0.81, 0.82 and 0.72 on EvenPair(5).",
+        "at chance level",
+        "below the .873 of always answering 0",
+        ("table-2-even-pair",),
+    ),
+    Claim("Table 2, S4, S4D, Liquid-S4", "The same three, trained here.", measured=others, command=TABLE_2),
+    Claim("Baseline Models", "RWKV and a vanilla LRNN lag behind S4.", measured=behind, command=TABLE_2),
+    Claim(
+        "Speed Comparison",
+        "Training at T = 40, (b, h) = (8, 8): PScan is the faster, .021 s to .033 s.",
+        measured=speed("training step", 8),
+        command=SPEED,
+    ),
+    Claim(
+        "Speed Comparison",
+        "Inference at T = 500, b = 8: both take .03 s.",
+        measured=speed("inference", 8),
+        command=SPEED,
+    ),
+    Claim(
+        "Speed Comparison",
+        "Inference at T = 500, b = 1: PScan is the faster, .0008 s to .002 s.",
+        measured=speed("inference", 1),
+        command=SPEED,
+    ),
+    Claim(
+        "Limitations (c)",
+        "The block size grows with complexity, or stays the same with more layers.",
+        "sharpened",
+        "cascades give the blocks and layers of a machine, with a lower bound (docs/theory.md, §6)",
+        ("cascade-exact", "cascade-prime"),
+    ),
+    Claim(
+        "Limitations (a), (b)",
+        "Three tasks, no natural language.",
+        why="a statement of scope; `fsa2lrnn tasks` lists the machines that are here",
+    ),
+)
+
+
+def page() -> str:
+    """docs/paper.md, whole."""
+    lines = ["| where | claim | comes to | since | shown by |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join(row)} |" for row in rows()]
+    return _PAGE.format(table="\n".join(lines), counts=counts())
+
+
+def rows() -> Iterator[tuple[str, str, str, str, str]]:
+    """Place, claim, what it comes to, why, and the command, claim by claim."""
+    for claim in CLAIMS:
+        found, command = claim.found(), claim.shown_by()
+        yield claim.place, claim.text, found.kind, found.why, f"`{command}`" if command else ""
+
+
+def text() -> str:
+    """The claims for a terminal, a line each."""
+    lines = [f"{place:28} {kind:17} {claim}" for place, claim, kind, _, _ in rows()]
+    return "\n".join([*lines, "", f"{len(CLAIMS)} claims: {counts()} (docs/paper.md says why)"])
+
+
+def to_json() -> list[dict[str, str]]:
+    """The claims as JSON holds them."""
+    return [dict(zip(("where", "claim", "kind", "why", "command"), row, strict=True)) for row in rows()]
+
+
+def counts() -> str:
+    """How many claims come to what."""
+    kinds = [claim.found().kind for claim in CLAIMS]
+    return ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+
+
+_PAGE = """# The paper's claims, one by one
+
+Written by `python -m verify.audit`; a test compares. {counts}.
+
+Propositions are checked whenever their command runs, and by `python -m verify --paper` all together. What was measured
+is in `experiments/results/`; "at chance level" means that a model which knows nothing of the task scores as much by the
+same protocol, the best of 40 looks at 128 words (`fsa2lrnn/training/chance.py`).
+
+{table}
+"""
+
+
+if __name__ == "__main__":
+    write_atomically(FILE, page().encode())
