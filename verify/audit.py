@@ -149,9 +149,8 @@ def speed(what: str, block: int) -> Callable[[], Found]:
             if document is not None
         }
         shown = "; ".join(
-            f"{device}: Sequential takes {row['sequential_over_pscan']:.2f} times as long as PScan (paper "
-            f"{row['paper_sequential_over_pscan']:.2f}), the better of them {row['best_over_ours']:.1f} times as long as "
-            "ours"
+            f"{device}: Sequential takes {row['sequential_over_pscan']:.2f} times as long as PScan (in the paper "
+            f"{row['paper_sequential_over_pscan']:.2f}), the faster {row['best_over_ours']:.1f} times as long as ours"
             for device, row in rows.items()
         )
         alike = all(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -34,6 +35,14 @@ PRINTED = 0.005  # by which a number of two digits may be off
 _TRIES = 20
 
 
+@contextmanager
+def _drawn(seed: int) -> Generator[None]:
+    """Random numbers from a seed, and as before afterwards."""
+    with torch.random.fork_rng(devices=[]):  # pyright: ignore[reportUnknownMemberType]
+        torch.manual_seed(seed)  # pyright: ignore[reportUnknownMemberType]
+        yield
+
+
 def new_layer(config: Any) -> Layer:
     """A layer of that configuration in double precision, its weights drawn."""
     return layers.LAYERS[layers.name_of(config)](WIDTH, config).double()
@@ -44,8 +53,9 @@ def input_independent(effort: Effort, configs: Mapping[str, Any] = FIXED) -> Ans
     cases = 0
     for name, config in effort.track(list(configs.items())):
         for k in range(_TRIES):
-            torch.manual_seed(effort.seed + k)
-            if (fault := _moved_by_input(new_layer(config))) > TOLERANCE:
+            with _drawn(effort.seed + k):
+                fault = _moved_by_input(new_layer(config))
+            if fault > TOLERANCE:
                 return refuted(f"{name}: the difference of two states moves by {fault:.3g} with the input", layer=name)
             cases += 1
     how = "random weights, states and inputs; the difference of two states after a step, with one input and another"
@@ -64,9 +74,8 @@ def _moved_by_input(layer: Layer) -> float:
 def released_liquid(effort: Effort, kernels: Sequence[str] = ("polyb", "kb")) -> Answer:
     """Whether what was released is a recurrence: then no output depends on a later input."""
     for kernel in effort.track(kernels):
-        torch.manual_seed(effort.seed)
-        layer = new_layer(layers.LiquidS4Config(WIDTH, d_state=8, kernel=kernel))
-        change = _change_of_first(layer)
+        with _drawn(effort.seed):
+            change = _change_of_first(new_layer(layers.LiquidS4Config(WIDTH, d_state=8, kernel=kernel)))
         if change > TOLERANCE:
             text = f"{kernel}: one more at the last of {LETTERS} inputs moves the first output by {change:.3g}"
             return refuted(text, kernel=kernel, change=change)
@@ -107,7 +116,7 @@ def at_chance(
 ) -> Answer:
     """On Sum(5) and ModArith(5), the printed numbers lie where 95 % of all tables of guesses do."""
     tasks = ("task:sum_mod(5)", "task:mod_arith(5)")
-    shown = []
+    shown = list[str]()
     for task, found in levels(effort, tasks).items():
         low, high = found.interval
         if wrong := [x for x in table[task] if not low - PRINTED <= x <= high + PRINTED]:
