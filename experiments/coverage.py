@@ -63,8 +63,9 @@ Written by `python -m experiments.coverage`; a test compares. "auto" stands for 
 {table}
 
 - All of it holds on the CPU, for a model made of the modules that the judges model (`judge.modules` refuses others),
-  with products that keep all bits of their factors (`lrnn.arithmetic` refuses settings that don't), and for layers of
-  a user's own as far as what they declare is true.
+  with products that keep all bits of their factors and numbers below the smallest normal one that are not taken for
+  zero (`lrnn.arithmetic` refuses settings that don't), and for layers of a user's own as far as what they declare is
+  true.
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
 - `Undecided` holds for the batches that were explored.
 """
