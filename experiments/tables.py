@@ -218,11 +218,11 @@ def learned() -> str:
 
 _LEARNED_NOTE = """
 Outputs that a model does not have, as those of ModArith where no value is asked for, do not count in any column.
-"Extracted": the machine found without knowing it is the true one. "Least repair": the change of A, relative
-(Frobenius), least among those that make the tables carry the machine in real numbers; how long floats stay right is
-proved model by model. "Dyadic repair": the change of A to numbers of so few digits that no step rounds; the states that
-are reached then close bit for bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`;
-model by model in `experiments/README.md`).
+"Extracted": the machine found without knowing it is the true one. "Least repair": the least change of A, relative
+(Frobenius), after which the tables carry the machine in real numbers; how long floats stay right is proved model by
+model. "Dyadic repair": the change of A to numbers of so few digits that no step rounds; the states that are reached
+then close bit for bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model
+by model in `experiments/README.md`).
 """
 
 
