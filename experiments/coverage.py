@@ -63,7 +63,8 @@ def _row(cells: tuple[str, ...] | list[str]) -> str:
 
 _PAGE = """# What each verdict covers
 
-Written by `python -m experiments.coverage`; a test compares. "auto" stands for one of the scans named, on the CPU.
+Written by `python -m experiments.coverage`; a test compares. On the CPU "auto" is "sequential" or "fused", by the size
+of the call: where "sequential" alone is named, ask for it by name.
 
 {table}
 
