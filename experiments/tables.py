@@ -274,7 +274,10 @@ def learned() -> str:
         same = sum(row["extraction"]["isomorphic"] for row in found)
         least, _, dyadic = zip(*(row["mended"] for row in found), strict=True) if found[0]["mended"] else ((), (), ())
         done = [repaired for repaired in least if repaired["refused"] is None]
-        changes = [100 * repaired["change"]["A"] for repaired in done]
+        changes, by_dyadic = (
+            [100 * repaired["change"]["A"] for repaired in several if repaired["refused"] is None]
+            for several in (least, dyadic)
+        )
         proved = sum("proved" in repaired for repaired in dyadic)
         rows.append(
             [
@@ -283,23 +286,29 @@ def learned() -> str:
                 _range([row["certified"] for row in found]),
                 _range(failing) + ("" if len(failing) == len(found) else f" ({len(failing)} of {len(found)})"),
                 f"{same} of {len(found)}",
-                f"{min(changes):.0f} to {max(changes):.0f} %" if changes else "–",
+                _percent(changes),
                 f"{sum(repaired['accuracy'] == 1 for repaired in done)} of {len(found)}" if least else "–",
+                _percent(by_dyadic),
                 f"{proved} of {len(found)}" if least else "–",
             ]
         )
-    heads = ["task", "models", "proved right on all words of ≤ N letters", "fails on a word of", "extracted", "repair"]
-    heads += ["right on 500,000 letters", "dyadic repair proved, all lengths"]
+    heads = ["task", "models", "proved right on all words of ≤ N letters", "fails on a word of", "extracted"]
+    heads += ["least repair", "right on 500,000 letters", "dyadic repair", "proved, all lengths"]
     return markdown(heads, rows) + _LEARNED_NOTE
 
 
 _LEARNED_NOTE = """
 Outputs that a model does not have, as those of ModArith where no value is asked for, do not count in any column.
-"Extracted": the machine found without knowing it is the true one. "Repair": the least change of the tables that makes
-them carry the machine, relative (Frobenius); a dyadic repair never rounds, so that its reachable states close bit for
-bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model by model in
-`experiments/README.md`).
+"Extracted": the machine found without knowing it is the true one. "Least repair": the least change of A, relative
+(Frobenius), after which the tables carry the machine in real numbers; how long floats stay right is proved model by
+model. "Dyadic repair": the change of A to numbers of so few digits that no step rounds; the states that are reached
+then close bit for bit (`experiments/results/learned.json`, by `python -m experiments.studies.learned`; model
+by model in `experiments/README.md`).
 """
+
+
+def _percent(shares: list[float]) -> str:
+    return f"{min(shares):.0f} to {max(shares):.0f} %" if shares else "–"
 
 
 def learned_models() -> str:

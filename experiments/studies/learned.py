@@ -2,13 +2,16 @@
 
 For each model under experiments/learned: up to which length it is proved right, the shortest failing word known, the
 machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
-that a second call goes on where the first stopped; a model whose weights have changed is judged anew.
+that a second call goes on where the first stopped; a model whose weights have changed is judged anew. With
+`--certificates` only N is found anew: the same each time, whatever else the machine is doing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
+import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
@@ -24,6 +27,9 @@ from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.certify import WORK, certify
+from fsa2lrnn.judge.check import check
+from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.report.judgement import REPAIRS, judge
 from fsa2lrnn.training.results import Kept, read_result
@@ -31,6 +37,7 @@ from fsa2lrnn.training.results import Kept, read_result
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
 SHORT = 100  # letters
+DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
 def main(
@@ -38,6 +45,9 @@ def main(
         list[str] | None, typer.Argument(metavar="NAME…", help="these anew, sum5/seed-0; by default all that are due")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="judge all anew")] = False,
+    certificates: Annotated[
+        bool, typer.Option("--certificates", help="their certificates alone, of models that were judged")
+    ] = False,
     processes: Annotated[int, typer.Option(min=1, help="models judged at once, on a thread each")] = 1,
 ) -> None:
     """Judge the kept models that have not been judged yet, write results/learned.json, print the table."""
@@ -49,16 +59,21 @@ def main(
         raise UnsupportedFormat(f"--fresh judges all anew: leave {', '.join(names)} out, or --fresh")
     rows = {} if fresh else {name: row for name, row in known().items() if name in paths}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
-    due = names or [name for name in paths if rows.get(name, {}).get("file_sha256") != digests[name]]
+    judged_before = [name for name in paths if rows.get(name, {}).get("file_sha256") == digests[name]]
+    due = names or (judged_before if certificates else [name for name in paths if name not in judged_before])
+    if certificates and (unjudged := [name for name in due if name not in judged_before]):
+        raise UnsupportedFormat(f"{', '.join(unjudged)}: not judged yet as it is: leave --certificates out")
     spawned = get_context("spawn")
     with ProcessPoolExecutor(processes, spawned, torch.set_num_threads, (1,)) as pool:
-        futures = {pool.submit(judged, paths[name]): name for name in due}
+        futures = {pool.submit(certified if certificates else judged, paths[name]): name for name in due}
         for future in as_completed(futures):
-            name = futures[future]
-            rows[name] = future.result() | {"file_sha256": digests[name]}
+            name, found = futures[future], future.result()
+            if certificates:
+                found = rows[name] | found | {"runs": [*rows[name].get("runs", []), *found["runs"]]}
+            rows[name] = found | {"file_sha256": digests[name]}
             rows = {name: rows[name] for name in sorted(rows)}
             results_io.write("learned", {"models": rows, "summary": summary(rows)}, COMMAND)
-            Console(stderr=True).print(f"{name}: {rows[name]['seconds']}")
+            Console(stderr=True).print(f"{name}: N = {found['certified']}, {rows[name]['seconds']}")
     Console().print(table(rows), json.dumps(summary(rows), indent=2))
 
 
@@ -73,9 +88,25 @@ def known() -> dict[str, Any]:
 def judged(path: Path) -> dict[str, Any]:
     """One row: how the model came about, and what the judges say."""
     origin = read_result(path.with_suffix(".json"), Kept)
-    found = judge(load(path), MooreMachine.from_source(origin["task"]), ignore="lacked").to_json()
+    model = load(path)
+    found = judge(model, MooreMachine.from_source(origin["task"]), work=_work(model), ignore="lacked").to_json()
     names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
     return {name: origin[name] for name in names} | found
+
+
+def certified(path: Path) -> dict[str, Any]:
+    """What a row says of N, found anew, and under "runs" how: seconds, and how many processes wanted the machine."""
+    model, machine = load(path), MooreMachine.from_source(read_result(path.with_suffix(".json"), Kept)["task"])
+    load_before, begun = os.getloadavg()[0], time.monotonic()
+    certificate = certify(model, machine, work=_work(model), ignore="lacked")
+    check(certificate, model, "lacked")
+    found = "all lengths" if certificate.horizon is None else certificate.horizon
+    run = {"certified": found, "seconds": round(time.monotonic() - begun, 1), "load": round(load_before, 1)}
+    return {"certified": found, "memory": certificate.memory, "method": certificate.method, "runs": [run]}
+
+
+def _work(model: LRNN) -> float:
+    return WORK if model.is_switched else DEEP
 
 
 def summary(rows: dict[str, Any]) -> dict[str, Any]:
@@ -97,8 +128,11 @@ def summary(rows: dict[str, Any]) -> dict[str, Any]:
                 "proved" in found or found.get("certified") == "all lengths" for found in done
             ),
         }
+    again = [[run["certified"] for run in row["runs"]] for row in rows.values() if len(row.get("runs", [])) > 1]
     return {
         "models": len(rows),
+        "certified_several_times": len(again),
+        "certified_alike": sum(len(set(found)) == 1 for found in again),
         "extracted_isomorphic": sum(row["extraction"]["isomorphic"] for row in rows.values()),
         "slowest_extraction_seconds": max((row["seconds"]["extract"] for row in one_layer), default=None),
         "with_a_failing_word": sum(row["failure"] is not None for row in rows.values()),

@@ -1,4 +1,4 @@
-"""Repair: the least change after which a trained layer carries an exact image of its machine for ever (L6, §8).
+"""Repair: the least change after which a trained layer carries an exact image of its machine (L6, §8).
 
 `repair` does as the modules here say: look at what the model does while it is right (`observed`); find in each block
 the exact affine image of the machine that it nearly carries (`representation`); fit the read-out of that image, and

@@ -16,18 +16,14 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.report.align import Alignment, align
-from fsa2lrnn.report.facts import Facts, Inside, Model
+from fsa2lrnn.report.facts import REPAIRED, Facts, Inside, Model
 from fsa2lrnn.report.gather import accuracy_of, inside, machine_facts
-from fsa2lrnn.report.judgement import LETTERS, Judgement, Mended, judge
+from fsa2lrnn.report.judgement import LETTERS, REPAIRS, Judgement, Mended, judge
 from fsa2lrnn.training.compare import CONSTRUCTED, compare
 from fsa2lrnn.verdicts import Proved, Refuted, Scope
 from fsa2lrnn.versions import versions
 
-_NAMES = {
-    ("keep", "least"): "repaired",
-    ("p<=1", "least"): "p≤1",  # the norm that its columns keep
-    ("keep", "dyadic"): "dyadic",
-}
+_NAMES = dict(zip(REPAIRS, REPAIRED, strict=True))
 
 
 def assemble(

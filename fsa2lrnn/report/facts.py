@@ -11,6 +11,15 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verdicts import FailingWord
 
 KINDS = ("learned", "repaired", "constructed")
+# What a repaired model is, by how its name ends.
+REPAIRED = {
+    "repaired": "The least change of the tables (Frobenius) that makes them carry an exact image of the machine: for "
+    "ever in real numbers. Floats drift from it, so that it is proved up to a length.",
+    "p≤1": "The same with no column longer than 1 in the norm of the column rule, as the model that was trained has "
+    "them.",
+    "dyadic": "Tables of so few digits that no step rounds: a far larger change, from half to twice the tables' size "
+    "in the models tried, and proved on words of every length.",
+}
 _SHORT = 5  # characters of a label that fits into a drawing
 NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
 
@@ -162,11 +171,15 @@ def repairs_of(facts: Facts, learned: Model) -> list[Model]:
     return [model for model in facts.models if model.of == learned.name]
 
 
-def verdict(facts: Facts, model: Model) -> str:
-    """One sentence on how long a model is right, and on what its repair gives."""
+def repairs_shown(facts: Facts) -> dict[str, str]:
+    """The kinds of repair among the models, and what each is."""
+    ends = {model.name.rpartition(": ")[2] for model in facts.models if model.kind == "repaired"}
+    return {name: meaning for name, meaning in REPAIRED.items() if name in ends}
+
+
+def verdict(model: Model) -> str:
+    """One sentence on how long a model is right."""
     found = _how_long(model)
-    for repaired in repairs_of(facts, model):
-        found += f"; {repaired.name.removeprefix(f'{model.name}: ')}: {_how_long(repaired)}"
     scope = f"; {model.scope}" if model.scope else ""
     return f"{found[0].upper()}{found[1:]}{scope}."
 

@@ -48,7 +48,7 @@ class Mended:
         repaired: the model and the change.
         dtype: that it computes in: the learned model's, or float64 where a dyadic one needs more digits.
         accuracy: share of right outputs along one random word of `LETTERS` letters.
-        certificate: of a model repaired with its columns as they come.
+        certificate: of a model repaired in real numbers.
         proof: of a dyadic model, on words of every length but the empty one.
     """
 
@@ -206,9 +206,7 @@ def mend(
         verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore)
         proof = verdict if isinstance(verdict, Proved) else None
         return Mended(columns, mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = None
-    if columns == "keep":
-        certificate = certify(repaired.model, machine, work=work, ignore=ignore)
+    certificate = certify(repaired.model, machine, work=work, ignore=ignore)
     return Mended(columns, mode, None, repaired, dtype, accuracy, certificate)
 
 

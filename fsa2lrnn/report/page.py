@@ -11,7 +11,7 @@ from fsa2lrnn.report.charts.blocks import LETTERS, blocks, change, largest
 from fsa2lrnn.report.charts.eigenvalues import eigenvalues
 from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
-from fsa2lrnn.report.facts import KINDS, Facts, Machine, Model, letters, repairs_of, verdict
+from fsa2lrnn.report.facts import KINDS, Facts, Machine, Model, letters, repairs_of, repairs_shown, verdict
 from fsa2lrnn.report.markup import Markup, join, tag
 from fsa2lrnn.report.style import STYLE
 from fsa2lrnn.report.traces import trace
@@ -79,12 +79,14 @@ def _verdicts(facts: Facts) -> Markup:
         tag(
             "tr",
             tag("th", _kind(model), model.name, scope="row"),
-            tag("td", verdict(facts, model)),
+            tag("td", verdict(model)),
             tag("td", f"{model.parameters:,}" if model.parameters is not None else "", class_="number"),
         )
         for model in facts.models
     ]
-    return tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+    meanings = repairs_shown(facts)
+    return join(table, _list(meanings)) if meanings else table
 
 
 def _horizon(facts: Facts) -> Markup:
@@ -180,7 +182,7 @@ def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
     if model.alignment is not None:
         parts.append(_alignment(model.name, model.alignment, alphabet))
     parts += [_notes(other) for other in trio if other.notes and other.kind != "constructed"]
-    title = join(_kind(model), model.name, tag("span", " — ", verdict(facts, model), class_="lead"))
+    title = join(_kind(model), model.name, tag("span", " — ", verdict(model), class_="lead"))
     return tag("details", tag("summary", title), *parts, open="" if is_open else None)
 
 

@@ -1,15 +1,41 @@
-"""`python -m verify.soundness`: models drawn, judged and run; counts on standard output, exit 1 where one is wrong."""
+"""`python -m verify.soundness [COUNT] [FIRST]`: models drawn, judged and run; exit 1 where an output was wrong.
+
+The counts stand in counts.json, written every few models: a second call goes on where the first ended, for as many
+models in all. After a change to a judge, remove the file.
+"""
 
 from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
+from pathlib import Path
 
-from verify.soundness.run import run
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.versions import versions
+from verify.soundness.run import run, wrong
 
-COUNT = 600
+COUNT, EVERY = 600, 10
+COUNTS = Path(__file__).parent / "counts.json"
+
+
+def main(count: int, first: int = 0, path: Path = COUNTS) -> Counter[str]:
+    """Counts of so many models from seed `first` on, those that stand in the file among them."""
+    counts = Counter[str]()
+    if path.exists():
+        known = json.loads(path.read_bytes())
+        if known["first"] != first:
+            raise SystemExit(f"{path.name} begins with seed {known['first']}: give that as FIRST, or remove the file")
+        counts = Counter[str](known["counts"])
+    while (done := counts["models"]) < count:
+        counts += run(min(EVERY, count - done), first + done)
+        text = {"first": first, "versions": versions(), "counts": dict(sorted(counts.items()))}
+        write_atomically(path, (json.dumps(text, indent=1) + "\n").encode())
+    return counts
+
 
 if __name__ == "__main__":
-    counts = run(int(sys.argv[1]) if len(sys.argv) > 1 else COUNT)
-    print(json.dumps(dict(sorted(counts.items())), indent=1))
-    raise SystemExit(1 if any(value for name, value in counts.items() if name.startswith("wrong")) else 0)
+    given = [int(argument) for argument in sys.argv[1:3]]
+    found = main(*given[:1] or [COUNT], first=given[1] if len(given) > 1 else 0)
+    print(json.dumps(dict(sorted(found.items())), indent=1))
+    raise SystemExit(1 if wrong(found) else 0)

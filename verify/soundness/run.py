@@ -145,3 +145,8 @@ def run(count: int, first: int = 0) -> Counter[str]:
     for seed in range(first, first + count):
         counts += examine(seed)
     return counts
+
+
+def wrong(counts: Counter[str]) -> dict[str, int]:
+    """Those of the counts that are to be zero, and are not."""
+    return {name: value for name, value in counts.items() if name.startswith("wrong") and value}

@@ -38,7 +38,7 @@ def repair(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mend a learned model, so that it carries the state of its automaton for ever."""
+    """Mend a learned model: it carries the automaton for ever in real numbers, with --mode dyadic in floats too."""
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
     outputs.check_model(output)

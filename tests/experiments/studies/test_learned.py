@@ -40,13 +40,18 @@ def judged(monkeypatch):
         def __exit__(self, *_):
             pass
 
-        def submit(self, _function, path):
+        def submit(self, function, path):
             files.append(path.stem)
-            return Answer()
+            return Answer(function)
 
     class Answer:
+        def __init__(self, function):
+            self._function = function
+
         def result(self):
-            return {name: value for name, value in row.items() if name != "file_sha256"}
+            if self._function is learned_table.certified:
+                return {"certified": 7, "memory": 2, "method": "sets", "runs": [{"certified": 7, "load": len(files)}]}
+            return {name: value for name, value in row.items() if name not in ("file_sha256", "runs")}
 
     monkeypatch.setattr(learned_table, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(learned_table, "as_completed", list)
@@ -74,6 +79,27 @@ def test_named_rows_are_judged_anew_and_the_others_stay(folder, judged):
     assert rows(folder) == ["t5/seed-0", "t5/seed-1"]
     main(fresh=True)
     assert judged[3:] == ["seed-0", "seed-1"]
+
+
+def test_certificates_alone_are_found_anew_for_what_was_judged(folder, judged):
+    main(["t5/seed-0"])
+    with pytest.raises(UnsupportedFormat, match="t5/seed-1: not judged yet as it is: leave --certificates out"):
+        main(["t5/seed-1"], certificates=True)
+    before = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
+    main(certificates=True)
+    main(certificates=True)
+    assert judged == ["seed-0", "seed-0", "seed-0"]
+    found = json.loads((folder / "learned.json").read_text())["results"]
+    row = found["models"]["t5/seed-0"]
+    runs = [{"certified": 7, "load": 2}, {"certified": 7, "load": 3}]
+    assert row == before | {"certified": 7, "memory": 2, "method": "sets", "runs": runs}
+    assert (found["summary"]["certified_several_times"], found["summary"]["certified_alike"]) == (1, 1)
+
+
+def test_n_is_the_same_each_time_that_it_is_found():
+    for name, row in COMMITTED["models"].items():
+        for run in row.get("runs", []):
+            assert run["certified"] == row["certified"], name
 
 
 def test_rows_of_models_that_are_gone_go_with_the_next_one_judged(folder, judged):

@@ -302,3 +302,21 @@ def test_closure_against_another_machine_and_a_small_budget():
     assert (type(wrong), wrong.checked_length) == (Refuted, 0)
     short = prove_equivalent(model, machine, budget=4, empty_word=False)
     assert (type(short), short.checked_length) == (Undecided, 1)
+
+
+def test_lanes_that_the_rule_clips_are_proved_for_all_lengths_on_an_open_set_of_weights():
+    """T22 of docs/theory.md says that a free table almost surely has no eigenvalue of modulus 1; under "clip" one that
+    is written beyond 1 has it, whatever the weights are exactly."""
+    machine, proved = zoo.parity(), {1.5: 0, 0.9: 0}
+    for size in proved:
+        torch.manual_seed(0)
+        for _ in range(8):
+            model = compile_machine(machine, form="cascade", max_block=1, normalisation="clip")
+            gate = model.layers[0].transition
+            with torch.no_grad():
+                gate[2].weight.fill_(2 * size)  # a = ±size before the rule
+                gate[2].bias.fill_(-size)
+                for weight in model.parameters():
+                    weight *= 1 + 0.05 * torch.randn_like(weight)
+            proved[size] += isinstance(prove_equivalent(model, machine, 200), Proved)
+    assert proved == {1.5: 8, 0.9: 0}

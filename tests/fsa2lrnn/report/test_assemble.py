@@ -43,7 +43,7 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     wrong, refused = replace(least, accuracy=0.996, certificate=None), Mended("keep", "dyadic", "too small")
     found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, mended=(wrong, refused))}, FEW)
     learned, repaired, _ = found.models
-    assert verdict(found, repaired) == "Wrong at 0.4 % of 500,000 random letters."
+    assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")
     assert learned.notes["dyadic: refused"] == "too small"
 

@@ -44,23 +44,16 @@ def test_facts_that_contradict_themselves_are_refused(facts):
 def test_verdicts_are_sentences(facts):
     learned, repaired, constructed = facts.models
     ever = "right on all words, of every length (proved: closed, 7 joint states)"
-    assert verdict(facts, learned) == (
-        f"Right on every word of up to 2 letters (proved); fails on a word of 3 letters; repaired: {ever}."
-    )
-    bounded = replace(repaired, name=f"{learned.name}: p≤1", proof=None)
-    both = verdict(replace(facts, models=[*facts.models, bounded]), learned)
-    assert both.endswith("; p≤1: not judged.")
-    assert verdict(facts, repaired) == verdict(facts, constructed) == f"R{ever[1:]}."
+    assert verdict(learned) == "Right on every word of up to 2 letters (proved); fails on a word of 3 letters."
+    assert verdict(repaired) == verdict(constructed) == f"R{ever[1:]}."
     unknown = replace(learned, proved=None, failure=None)
-    assert verdict(facts, replace(unknown, name="x")) == "No failing word found (all short words)."
-    assert verdict(facts, replace(unknown, name="x", searched=None)) == "Not judged."
-    assert verdict(facts, replace(unknown, name="x", searched=None, proved=1)).startswith(
-        "Right on every word of up to 1 l"
-    )
+    assert verdict(replace(unknown, name="x")) == "No failing word found (all short words)."
+    assert verdict(replace(unknown, name="x", searched=None)) == "Not judged."
+    assert verdict(replace(unknown, name="x", searched=None, proved=1)).startswith("Right on every word of up to 1 l")
     seen = replace(constructed, proof=None, searched="10 letters", wrong="at 1 % of 10 letters")
-    assert verdict(facts, seen) == "Wrong at 1 % of 10 letters."
+    assert verdict(seen) == "Wrong at 1 % of 10 letters."
     some = replace(learned, scope="outputs of 2 of 5 states do not count: ?")
-    assert verdict(facts, some) == f"{verdict(facts, learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
+    assert verdict(some) == f"{verdict(learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
     assert letters(1_000) == "1,000 letters"
 
 

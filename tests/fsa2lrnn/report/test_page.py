@@ -57,6 +57,19 @@ def test_the_page_is_well_formed_and_has_everything(facts):
         assert part in said
 
 
+def test_each_row_says_its_own_and_repairs_are_explained(facts):
+    """The first row does not repeat the others; what p ≤ 1 and dyadic are is said where they are shown, once."""
+    learned, repaired, constructed = facts.models
+    kinds = [replace(repaired, name=f"{learned.name}: {kind}") for kind in ("p≤1", "dyadic")]
+    text = Reader(build(replace(facts, models=[learned, *kinds, constructed]))).text
+    verdicts = [part for part in text if "(proved" in part]
+    assert sum("closed, 7 joint states" in part for part in verdicts) == 3
+    assert sum("no column longer than 1" in part for part in text) == 1
+    assert sum("proved on words of every length" in part for part in text) == 1
+    assert not any("The least change" in part for part in text)
+    assert not any("no column longer" in part for part in Reader(build(replace(facts, models=[learned]))).text)
+
+
 def test_nothing_is_fetched(facts):
     page = build(facts, "page.json")
     assert "http" not in page
