@@ -58,8 +58,8 @@ def _prove(out: Path, as_json: bool) -> Learned:
     """Learn the task by a layer of one-hot columns, and say what is known then."""
     if not as_json:
         console.out.print(
-            "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each block"
-            "\n   is an automaton while it learns, and a look at its states is enough to see whether it is the machine"
+            "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
+            "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
         )
     found = learn(TASK, folder=out, resume=False)
     if not as_json:
