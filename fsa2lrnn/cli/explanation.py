@@ -17,7 +17,7 @@ from fsa2lrnn.cli import cascades, console, sizes, words
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, recheck, represent
-from fsa2lrnn.families.minimal_block import MAX_STATES
+from fsa2lrnn.families.minimal_block import too_large
 from fsa2lrnn.families.minimal_block.sentences import Needs, needs
 from fsa2lrnn.families.named import NAMED, Said, say
 from fsa2lrnn.files import write_atomically
@@ -28,7 +28,6 @@ _ANSWERS = {
     "yes": "[green]yes[/]",
     "undecided": "[yellow]undecided[/]",
 }
-_LONG = f"a machine of more than {MAX_STATES} states: `families.minimal_block` gives bounds"
 _LARGE = 40  # states from which the explanation names how many families are left to do
 
 
@@ -83,7 +82,7 @@ def main(
     if said:
         console.out.print(table)
     if not families:
-        rows = [("not looked for", _LONG)] if blocks is None else blocks.sentences()
+        rows = [("not looked for", too_large(machine.minimise()))] if blocks is None else blocks.sentences()
         console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
@@ -129,8 +128,8 @@ def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
 
 
 def _needs(machine: MooreMachine) -> Needs | None:
-    """The least sizes of blocks, their certificates re-checked; None for machines with too many states."""
-    if machine.minimise().n_states > MAX_STATES:
+    """The least sizes of blocks, their certificates re-checked; None for machines that are too large."""
+    if too_large(machine.minimise()):
         return None
     found = needs(machine)
     for answer in found.blocks.values():

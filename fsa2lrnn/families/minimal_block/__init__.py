@@ -38,6 +38,7 @@ from fsa2lrnn.families.recheck import Rejected, recheck
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
 MAX_STATES = 200  # of the minimal machine; beyond, only the bounds that need no search
+MAX_WORK = 50_000_000  # multiplications of one matrix a letter, beyond which a single step could outlast a budget
 
 
 def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUDGET) -> MinimalBlock:
@@ -57,8 +58,7 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
     n = minimal.n_states
     if n <= 2:
         return MinimalBlock(minimal, field, n - 1, n - 1, None, None, "")  # no functions, or those of one dimension
-    if n > MAX_STATES:
-        note = f"{n} states are more than the {MAX_STATES} for which submodules are looked for"
+    if note := too_large(minimal):
         return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
     deadline = time.monotonic() + budget
 
@@ -67,6 +67,21 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
             raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
 
     return _accepted(_bounds(minimal, field, check))
+
+
+def too_large(minimal: MooreMachine) -> str:
+    """Why no submodules are looked for; nothing if they are.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> too_large(zoo.sum_mod(150))
+    '150 letters on 150 states are more than steps of bounded time can take in'
+    """
+    n, n_letters = minimal.n_states, len(minimal.alphabet)
+    if n > MAX_STATES:
+        return f"{n} states are more than the {MAX_STATES} for which submodules are looked for"
+    if n_letters * n**3 > MAX_WORK:
+        return f"{n_letters} letters on {n} states are more than steps of bounded time can take in"
+    return ""
 
 
 def _accepted(answer: MinimalBlock) -> MinimalBlock:
@@ -149,4 +164,4 @@ def _whole(minimal: MooreMachine) -> Simple | None:
     return known.whole
 
 
-__all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block"]
+__all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block", "too_large"]

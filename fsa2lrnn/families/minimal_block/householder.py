@@ -12,7 +12,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.families.minimal_block import MAX_STATES, analysed, minimal_block
+from fsa2lrnn.families.minimal_block import analysed, minimal_block, too_large
 from fsa2lrnn.families.minimal_block.blocks import StateBlock
 from fsa2lrnn.families.minimal_block.products import (
     excluded,
@@ -74,8 +74,8 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
     n = minimal.n_states
     sink = sink_of(minimal.delta) if n > 1 else None
     upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
-    if n > MAX_STATES:
-        return FactorBounds(minimal, 0, upper, None, (), sink, f"{n} states are more than {MAX_STATES}")
+    if note := too_large(minimal):
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, note)
     deadline = time.monotonic() + budget
 
     def check() -> None:
@@ -85,7 +85,7 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
     try:
         return _accepted(_bounds(minimal, sink, upper, budget, check))
     except (BudgetExceeded, NotExact) as fault:
-        return FactorBounds(minimal, 0, upper, None, (), sink, str(fault))
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, str(fault))
 
 
 def _bounds(
@@ -95,7 +95,7 @@ def _bounds(
     module, kinds = analysed(minimal, check)
     if n == 1 or kinds is None:
         note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
-        return FactorBounds(minimal, 0, 0 if n == 1 else upper, None, (), sink, note)
+        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), sink, note)
     found = factors(minimal.delta, kinds, check)
     lower = least = least_factors(module, found, check)
     impossible = None

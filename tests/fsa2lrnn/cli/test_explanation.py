@@ -75,7 +75,7 @@ def test_the_table_for_people(capsys, monkeypatch):
 
 
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
-    monkeypatch.setattr(explanation, "MAX_STATES", 4)
+    monkeypatch.setattr(explanation, "too_large", lambda minimal: "large" if minimal.n_states > 4 else "")
     assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 

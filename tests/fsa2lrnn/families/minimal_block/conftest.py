@@ -171,6 +171,51 @@ def product_of(one, other):
     return machine_of(np.array(rows))
 
 
+def central_product():
+    """Q8 ∘ 2O on the 64 cosets of a Z3: pairs of quaternions up to a common sign, parts (x + y√2)/2 as pairs (x, y)."""
+
+    def part(x, y, signs, order):
+        total = [0, 0]
+        for i, (sign, j) in enumerate(zip(signs, order, strict=True)):
+            (a, b), (c, d) = x[i], y[j]
+            total[0] += sign * (a * c + 2 * b * d)
+            total[1] += sign * (a * d + b * c)
+        return total[0] // 2, total[1] // 2
+
+    def quaternion(x, y):
+        return (
+            part(x, y, (1, -1, -1, -1), (0, 1, 2, 3)),
+            part(x, y, (1, 1, 1, -1), (1, 0, 3, 2)),
+            part(x, y, (1, -1, 1, 1), (2, 3, 0, 1)),
+            part(x, y, (1, 1, -1, 1), (3, 2, 1, 0)),
+        )
+
+    def up_to_sign(pair):
+        return min(pair, tuple(tuple((-a, -b) for a, b in x) for x in pair))
+
+    def times(x, y):
+        return up_to_sign((quaternion(x[0], y[0]), quaternion(x[1], y[1])))
+
+    zero, two = (0, 0), (2, 0)
+    one, i, j = (two, zero, zero, zero), (zero, two, zero, zero), (zero, zero, two, zero)
+    eighth, third = ((0, 1), (0, 1), zero, zero), ((-1, 0), (1, 0), (1, 0), (1, 0))
+    generators = [up_to_sign(pair) for pair in ((i, one), (j, one), (one, eighth), (one, third))]
+    turn = generators[3]
+    subgroup = [up_to_sign((one, one)), turn, times(turn, turn)]
+    number = {frozenset(subgroup): 0}
+    cosets = [subgroup[0]]
+    delta = [[] for _ in generators]
+    for x in cosets:
+        for a, g in enumerate(generators):
+            y = times(x, g)
+            coset = frozenset(times(h, y) for h in subgroup)
+            if coset not in number:
+                number[coset] = len(cosets)
+                cosets.append(y)
+            delta[a].append(number[coset])
+    return machine_of(delta)
+
+
 QUATERNIONIC = {
     **{f"Dic{n}": (lambda n=n: dicyclic(n)) for n in range(2, 9)},
     "SL(2,3)": lambda: special_linear(3),

@@ -1,7 +1,9 @@
 """The least block size: named machines, counterexamples to shortcuts, other decisions, optimisation, budgets."""
 
 import random
+import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,19 +13,22 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import Witness, recheck, represent
 from fsa2lrnn.families.minimal_block import _KEPT, MAX_STATES, linear
 from fsa2lrnn.families.minimal_block import minimal_block as least
+from fsa2lrnn.families.minimal_block.certificates import simple_certificate
+from fsa2lrnn.families.minimal_block.search import Search
 
 from .conftest import (
     KNOWN,
     LARGE,
     PENCILS,
     QUATERNIONIC,
+    central_product,
     code_lock,
     metacyclic,
     random_machine,
     rank_machine,
 )
 
-PRIMES = (67_108_859, 67_108_837, 67_108_819, 66_999_971, 33_554_393, 16_777_213)
+PRIMES = (67_108_859, 67_108_837, 67_108_819, 66_999_997, 33_554_393, 16_777_213)
 
 
 def proved(machine, field):
@@ -213,6 +218,38 @@ def test_a_thousand_states_end_in_an_interval_at_once(source):
     answer = least(machine, "R")
     assert time.process_time() - begun < 5
     assert (answer.lower, answer.upper) == (1, machine.n_states - 1)
+
+
+def test_many_letters_end_in_an_interval_at_once():
+    begun = time.process_time()
+    answer = least(zoo.sum_mod(199), "R")
+    assert time.process_time() - begun < 5
+    assert (answer.lower, answer.upper) == (1, 198)
+    assert answer.note == "199 letters on 199 states are more than steps of bounded time can take in"
+
+
+def test_what_the_checker_refuses_is_not_said(monkeypatch):
+    """A lower bound one too high, and blocks that leave out a state."""
+
+    def forged(*arguments):
+        certificate = simple_certificate(*arguments)
+        return {**certificate, "family": "block(9)"}
+
+    monkeypatch.setattr(sys.modules[least.__module__], "simple_certificate", forged)
+    answer = least(zoo.cerny(4))
+    assert (answer.lower, answer.upper, answer.impossible, answer.value) == (1, 3, None, None)
+    assert answer.note.startswith("the certificate of the lower bound was refused (blocks of size 9 could hold all 3")
+    found = least(zoo.sum_mod(7), "R").blocks
+    monkeypatch.setattr(Search, "blocks", lambda *_: [replace(block, shifts=()) for block in found])
+    answer = least(zoo.sum_mod(7), "R")
+    assert (answer.lower, answer.upper, answer.found, answer.value) == (2, 6, None, None)
+    assert answer.note.startswith("the certificate of the upper bound was refused (a block has other letters)")
+
+
+@pytest.mark.slow
+def test_an_index_of_two_that_only_the_rationals_see():
+    """Q8 and the binary octahedral group, their centres one, on the cosets of a Z3: 8 over the reals, 16 over Q."""
+    assert [proved(central_product(), field) for field in "CRQ"] == [(8, 8), (8, 8), (16, 16)]
 
 
 def test_a_field_that_is_none():
