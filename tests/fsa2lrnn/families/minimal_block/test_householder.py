@@ -44,4 +44,4 @@ def test_a_bound_for_another_machine_is_refused():
 def test_more_states_than_the_search_takes():
     found = factor_bounds(zoo.random_dfa(300, 2, seed=0, minimal=True))
     assert (found.lower, found.upper) == (1, None)
-    assert found.note.endswith("states are more than 200")
+    assert found.note.endswith("states are more than the 200 for which submodules are looked for")
