@@ -375,12 +375,15 @@ def check_certificate(path: Path) -> object:
     return certificate
 
 
+BLOCKS = ("householder", "block(1)", "block(2)", "householder(1)", "householder(2)")
+
+
 @cache
 def family_certificates() -> list[bytes]:
     found = [
         represent(zoo.from_task(task), family, short_words=False)
         for task in ("flip_flop", "sum_mod(3)", "ab_star", "group(S3)", "shift_register(2)", "length_mod(5)")
-        for family in (*FORCED, "liquid-s4", "liquid-s4-diagonal", "householder")
+        for family in (*FORCED, "liquid-s4", "liquid-s4-diagonal", *BLOCKS)
     ]
     return [json.dumps(verdict.to_json()).encode() for verdict in found if hasattr(verdict, "to_json")]
 
