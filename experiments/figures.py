@@ -12,6 +12,7 @@ from fsa2lrnn.files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 ROW, UNIT, LEFT, CHARACTER = 46, 26, 70, 8  # pixels: a level, a dimension, before the boxes, a letter of a word
+HEADING = "states told apart by all functions so far"
 COLOURS = ("#9ecae1", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fbb4b9", "#d9d9d9")  # of kinds
 
 
@@ -20,11 +21,11 @@ def chain(found: dict[str, Any]) -> str:
     levels, states = found["levels"], found["states"]
     width = UNIT * max(sum(copy["dimension"] for copy in level["enters"]) for level in levels)
     right = LEFT + max(width, 90) + 30
-    ends: list[int] = []
+    ends = [right + CHARACTER * len(HEADING)]
     body = [
         _text(10, 20, "size"),
         _text(LEFT, 20, "functions that enter"),
-        _text(right, 20, "states told apart by all functions so far"),
+        _text(right, 20, HEADING),
     ]
     for line, level in enumerate(levels):
         top = 34 + line * ROW

@@ -21,4 +21,6 @@ def test_every_copy_and_every_class_has_its_box(source):
     boxes = [one for one in drawn.iter("{http://www.w3.org/2000/svg}rect") if one.get("rx")]
     assert len(boxes) == sum(len(level["enters"]) + max(level["classes"]) + 1 for level in levels)
     assert max(float(box.get("x")) + float(box.get("width")) for box in boxes) <= float(drawn.get("width"))
+    texts = list(drawn.iter("{http://www.w3.org/2000/svg}text"))
+    assert max(float(text.get("x")) + 8 * len(text.text) for text in texts) <= float(drawn.get("width"))
     assert max(float(box.get("y")) + 30 for box in boxes) <= float(drawn.get("height"))
