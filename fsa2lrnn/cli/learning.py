@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.training.learning import Agreement, Learned, learn, summary, then_prove
+from fsa2lrnn.lrnn.checkpoint import load, save
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.learning import Agreement, Learned, distil, learn, summary, then_prove
 from fsa2lrnn.training.learning.run import Record
 from fsa2lrnn.training.learning.saving import write_learned
 from fsa2lrnn.training.settings import Settings
@@ -64,7 +66,20 @@ def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> boo
     return proved
 
 
-def say(found: Learned, folder: Path) -> None:
+def distilled(model: LRNN, machine: MooreMachine, source: str, output: Path | None, as_json: bool) -> bool:
+    """Learn a model's answers on short words, and write the new model if it is proved; False if it is not."""
+    found = distil(model, machine, source)
+    if output is not None and found.is_proved:
+        save(found.model, output)
+    saved = str(output) if output and found.is_proved else None
+    if as_json:
+        console.emit_json({"mode": "distil", **summary(found), "saved": saved})
+    else:
+        say(found, saved or "no (-o FILE saves it)")
+    return found.is_proved
+
+
+def say(found: Learned, saved: Path | str) -> None:
     """What was learned, for people."""
     verdict = found.verdict
     if verdict is None or isinstance(verdict, Agreement):
@@ -76,7 +91,7 @@ def say(found: Learned, folder: Path) -> None:
     trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
     rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
     wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
-    console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{folder}")])
+    console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])
 
 
 def _line(record: Record) -> str:

@@ -9,14 +9,15 @@ import typer
 from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import (
     LACKED,
+    NO,
     AlphabetOption,
     Columns,
     CompletionOption,
     JsonOption,
     LayersOption,
     LearnedModel,
-    Mode,
     ModelOutput,
+    RepairMode,
     Source,
 )
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
@@ -30,7 +31,8 @@ def repair(
         Columns, typer.Option(help="keep the columns as they come, or hold their p-norms to 1")
     ] = "keep",
     mode: Annotated[
-        Mode, typer.Option(help="least change; forget all but the state; that in numbers that never round")
+        RepairMode,
+        typer.Option(help="least change; forget all but the state; that in numbers that never round; a new layer"),
     ] = "least",
     snap: Annotated[bool, typer.Option("--snap", help="take the constructed model in its place")] = False,
     completion: CompletionOption = None,
@@ -38,9 +40,15 @@ def repair(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mend a learned model: it carries the automaton for ever in real numbers, with --mode dyadic in floats too."""
+    """Mend a learned model: it carries the automaton for ever in real numbers, with --mode dyadic in floats too.
+
+    By "distil" a layer of automata learns the model's answers on short words, whatever layers it has, and is proved;
+    exit with 1 where it can't be.
+    """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
+    if mode == "distil" and columns != "keep":
+        raise UnsupportedFormat("--mode distil makes a layer of one-hot columns: it goes without --columns")
     outputs.check_model(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
@@ -49,6 +57,12 @@ def repair(
     from fsa2lrnn.repairing import snap as snapped
     from fsa2lrnn.report.judgement import LETTERS, long_accuracy, mend
 
+    if mode == "distil":
+        from fsa2lrnn.cli import learning
+
+        if not learning.distilled(network, machine, source, output, as_json):
+            raise typer.Exit(NO)
+        return
     if snap:
         repaired = snapped(network, machine)
         found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}

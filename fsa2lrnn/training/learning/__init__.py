@@ -1,9 +1,11 @@
 """Training that ends in a proof: a layer of one-hot columns is an automaton, and one of its heads mostly the machine.
 
 `learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
-heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder.
+heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder;
+`distilling` has a trained model for the teacher.
 """
 
+from fsa2lrnn.training.learning.distilling import distil
 from fsa2lrnn.training.learning.learn import METHODS, learn, then_prove
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import Agreement, Learned
@@ -16,6 +18,7 @@ __all__ = [
     "Data",
     "Learned",
     "Recipe",
+    "distil",
     "from_pairs",
     "learn",
     "read_words",

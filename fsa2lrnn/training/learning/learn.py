@@ -164,7 +164,7 @@ def _from_machine(
     run = Run(recipe, examples, target, n_states)
     candidate = _trained(run, saved, report)
     judged = target.judge(candidate.machine)
-    return _learned(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
+    return learned_of(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
 
 
 def _from_data(
@@ -185,7 +185,7 @@ def _from_data(
     candidate = _trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data)
-    return _learned(run, candidate, candidate.machine, model, verdict, _GIVEN)
+    return learned_of(run, candidate, candidate.machine, model, verdict, _GIVEN)
 
 
 def _trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
@@ -215,7 +215,7 @@ def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement 
     return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs)
 
 
-def _learned(
+def learned_of(
     run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
 ) -> Learned:
     return Learned(

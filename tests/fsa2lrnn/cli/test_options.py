@@ -32,7 +32,7 @@ def test_the_choices_are_those_of_the_code():
     assert list(options.LAYERS) == trained
     assert get_args(options.LearnMethod) == learning.METHODS
     assert get_args(options.Layout) == get_args(compiler.Layout)
-    assert get_args(options.Mode) == get_args(repairing.Mode)
+    assert get_args(options.RepairMode) == (*get_args(repairing.Mode), "distil")
     assert get_args(options.Normalisation) == RULES
     assert get_args(options.Preset) == settings.PRESETS
     assert get_args(options.Sampler) == data.SAMPLERS

@@ -34,3 +34,13 @@ def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("repair", SUM2, "task:sum_mod(2)", *arguments)
     assert (code, out) == (2, "")
     assert message in err
+
+
+def test_distil_makes_a_layer_that_is_proved(call, tmp_path):
+    code, out, _ = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "-o", "new.safetensors")
+    assert code == 0
+    assert out.startswith("proved: equal on every word of every length")
+    assert load(tmp_path / "new.safetensors").config.normalisation == "onehot"
+    code, _, err = call("repair", SUM2, "task:sum_mod(2)", "--mode", "distil", "--columns", "p<=1")
+    assert code == 2
+    assert "--mode distil makes a layer of one-hot columns: it goes without --columns" in err
