@@ -57,6 +57,7 @@ class S5Config(LayerConfig):
                 f"blocks = {self.blocks}: {self.ssm_size} states can't be cut evenly into so many, "
                 "give a divisor of ssm_size"
             )
+        hippo.check_size(self.ssm_size, "ssm_size")
         if self.conj_sym:
             hippo.check_even(self.ssm_size // self.blocks, "ssm_size/blocks")
         if self.c_init not in C_STARTS:

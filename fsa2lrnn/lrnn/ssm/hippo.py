@@ -15,6 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 Real, Complex = NDArray[np.floating[Any]], NDArray[np.complexfloating[Any, Any]]
 
+MOST_STATES = 1024  # a file of some bytes can ask for any
 LARGEST_INPUT = 2.0  # |Im B| to which the released S4 cuts B of LegS
 
 
@@ -85,6 +86,13 @@ def _half(N: int) -> int:
 
 
 def check_even(N: int, name: str) -> None:
-    """Raises `UnsupportedFormat` unless N is even and positive."""
+    """Raises `UnsupportedFormat` unless N is even, positive and no more than can be meant."""
     if N < 2 or N % 2:
         raise UnsupportedFormat(f"{name} = {N}: states come in conjugate pairs, give an even number of at least 2")
+    check_size(N, name)
+
+
+def check_size(N: int, name: str) -> None:
+    """Raises `UnsupportedFormat` for more states than can be meant: N² numbers are made of them."""
+    if N > MOST_STATES:
+        raise UnsupportedFormat(f"{name} = {N:,}: at most {MOST_STATES:,} states make a system")

@@ -164,6 +164,7 @@ def test_ray_is_asked_for(monkeypatch):
         pass
 
 
+@pytest.mark.slow  # three processes import torch
 def test_processes_give_what_one_process_gives(tmp_path):
     with serial(Stop()) as run:
         wanted = {int(job.folder.name): answer for job, answer in run(jobs(tmp_path / "serial"))}

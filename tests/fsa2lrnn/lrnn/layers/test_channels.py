@@ -21,6 +21,7 @@ SMALL = S4DConfig(width=4, d_state=8)
     [
         ({"width": 0}, "width = 0: a layer needs at least one channel"),
         ({"d_state": 7}, "d_state = 7: states come in conjugate pairs, give an even number of at least 2"),
+        ({"d_state": 2048}, "d_state = 2,048: at most 1,024 states make a system"),
         ({"n_ssm": 3}, "n_ssm = 3: 4 channels can't share so many copies of A and B evenly, give a divisor"),
         ({"n_ssm": 0}, "n_ssm = 0: 4 channels can't share"),
         ({"dt_min": 0.2}, "dt_min = 0.2, dt_max = 0.1: give 0 < dt_min ≤ dt_max, both finite"),

@@ -48,6 +48,12 @@ def test_poles_in_the_right_half_plane_explode_unless_clipped():
         assert bool(y.isfinite().all()) == clip_eigs
 
 
+def test_more_states_than_can_be_meant_are_refused_before_anything_is_made():
+    for conj_sym in (True, False):
+        with pytest.raises(UnsupportedFormat, match="ssm_size = 65,536: at most 1,024 states make a system"):
+            S5Config(4, ssm_size=1 << 16, conj_sym=conj_sym)
+
+
 @pytest.mark.parametrize("c_init", C_STARTS)
 def test_matrices_start_with_the_variances_that_their_names_say(c_init):
     torch.manual_seed(0)
