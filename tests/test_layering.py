@@ -8,6 +8,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
+from fsa2lrnn.released import LAYERS
 from fsa2lrnn.source_kinds import FORMATS
 
 ROOT = Path(__file__).parent.parent
@@ -47,6 +48,9 @@ MAY_IMPORT = {
         "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
+    "fsa2lrnn.released": {
+        "automata", "decomposition", "errors", "extras", "files", "reading", "symbols", "verdicts",
+    },
     "fsa2lrnn.report": {
         "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
         "training", "verdicts", "versions",
@@ -61,6 +65,7 @@ NAMED = {
     "fsa2lrnn": set(),  # the door
     "fsa2lrnn.extras": set(),  # packages of others
     "fsa2lrnn.lrnn.layers": set(),  # layers of users
+    "fsa2lrnn.released": {f"fsa2lrnn.released.{file}" for file in LAYERS.values()},
     "fsa2lrnn.automata.formats": {
         f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
     },

@@ -20,6 +20,7 @@ from fsa2lrnn.cli.verbs.compile import compile_
 from fsa2lrnn.cli.verbs.convert import convert
 from fsa2lrnn.cli.verbs.demo import demo
 from fsa2lrnn.cli.verbs.explain import explain
+from fsa2lrnn.cli.verbs.export import export
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
 from fsa2lrnn.cli.verbs.learn import learn
@@ -41,6 +42,7 @@ _VERBS = {
         "verify": verify,
         "extract": extract,
         "convert": convert,
+        "export": export,
         "tasks": tasks,
         "demo": demo,
     },

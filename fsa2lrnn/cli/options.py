@@ -25,6 +25,7 @@ LearnMethod = Literal["train", "rpni"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
+Released = Literal["olmo-hybrid", "qwen3-next"]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
@@ -36,10 +37,12 @@ LAYERS = (
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 _SOURCE = f"regex:…, task:…, or a file ({endings()})"
 _MODEL = f"a model ({MODEL_SUFFIX}), or a source to compile on the spot"
+_RUNNABLE = f"a model ({MODEL_SUFFIX}), a folder that `export` wrote, or a source to compile on the spot"
 _LETTERS = "its letters: ab, 'up down', or '[\"a b\", \"c\"]'; acceptors reject words with new ones, see --completion"
 
 Source = Annotated[str, typer.Argument(metavar="SOURCE", help=_SOURCE)]
 ModelOrSource = Annotated[str, typer.Argument(metavar="MODEL", help=_MODEL)]
+RunnableModel = Annotated[str, typer.Argument(metavar="MODEL", help=_RUNNABLE)]
 LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained model ({MODEL_SUFFIX})")]
 LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
 Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]

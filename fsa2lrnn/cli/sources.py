@@ -58,6 +58,15 @@ def learned_model(path: str) -> LRNN:
     return load(path)
 
 
+def exported_folder(path: str) -> Path | None:
+    """The folder that `fsa2lrnn export` wrote, where a path is that of one."""
+    folder = Path(path)
+    try:
+        return folder if (folder / "fsa2lrnn.json").is_file() else None
+    except (OSError, ValueError):  # a regular expression, or another text that is no path
+        return None
+
+
 def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
     """Models in files, by the ends of their paths where these tell them apart."""
     if len(set(paths)) < len(paths):

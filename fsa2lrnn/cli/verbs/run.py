@@ -14,7 +14,7 @@ from fsa2lrnn.cli.options import (
     DtypeOption,
     JsonOption,
     LayersOption,
-    ModelOrSource,
+    RunnableModel,
     Scan,
 )
 
@@ -25,7 +25,7 @@ _WORD = (
 
 
 def run(
-    model: ModelOrSource,
+    model: RunnableModel,
     word: Annotated[str, typer.Argument(metavar="WORD", help=_WORD)],
     trace: Annotated[bool, typer.Option(help="the output after every letter, not only the last")] = False,
     scan: Annotated[Scan, typer.Option(help="how the recurrence is computed")] = "auto",
@@ -40,6 +40,12 @@ def run(
     from fsa2lrnn.cli import console, words
 
     sources.know_layers(layers)
+    if (folder := sources.exported_folder(model)) is not None:
+        from fsa2lrnn.cli import exported
+
+        given = {"--scan": scan != "auto", "--completion": completion, "--alphabet": alphabet}
+        exported.run(folder, word, trace, as_json, [name for name, is_given in given.items() if is_given])
+        return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
     tokens = words.read(pieces, network.alphabet)

@@ -14,13 +14,13 @@ from fsa2lrnn.cli.options import (
     DtypeOption,
     JsonOption,
     LayersOption,
-    ModelOrSource,
+    RunnableModel,
     Source,
 )
 
 
 def verify(
-    model: ModelOrSource,
+    model: RunnableModel,
     source: Source,
     budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
@@ -31,6 +31,12 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    if (folder := sources.exported_folder(model)) is not None:
+        from fsa2lrnn.cli import exported
+
+        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json)
+        return
+
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.judge import Proved, prove_equivalent
 

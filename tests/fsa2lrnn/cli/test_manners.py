@@ -17,7 +17,7 @@ SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
     "compare": (SUM2, "--against"), "report": (SUM2, "-o", "p.html", "--against"), "sweep": ("-o", "out", "--task"),
-    "tasks": (),
+    "tasks": (), "export": ("--to", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 # With outputs that can't be, and a source that would take long; where nothing is asked of torch, it is not there.
@@ -29,6 +29,7 @@ PLACES = [
     ("extract", "task:mod_arith(100)", "-o", "no/m.dot"),
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
+    ("export", "task:mod_arith(100)", "--to", "olmo-hybrid", "-o", "file"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),

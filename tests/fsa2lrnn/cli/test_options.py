@@ -20,12 +20,14 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
+    from fsa2lrnn.released import LAYERS as RELEASED
     from fsa2lrnn.training import data, learning, settings, sweep
 
     assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
+    assert get_args(options.Released) == tuple(RELEASED)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Init) == settings.INITS
     trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]

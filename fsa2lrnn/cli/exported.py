@@ -1,0 +1,86 @@
+"""Folders of models of others: written, run and judged on the command line."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from fsa2lrnn import streaming, symbols
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli import console, evidence, sizes, words
+from fsa2lrnn.cli.options import NO
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.verdicts import Proved
+
+
+def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
+    """Export a machine and say what was written and proved."""
+    from fsa2lrnn.released.export import export
+
+    written = export(machine, layer, folder, dtype)
+    plan, model = written.plan, {"layer": layer, "how": written.plan.how, "dtype": dtype}
+    if as_json:
+        facts = {**model, "parameters": written.n_parameters, "saved": str(folder)}
+        machine_facts = sizes.machine_json(plan.machine)
+        console.emit_json({"machine": machine_facts, "model": facts, "proof": written.verdict.to_json()})
+        return
+    console.facts("machine", sizes.machine_rows(plan.machine))
+    rows = [*model.items(), ("parameters", f"{written.n_parameters:,}"), ("saved", str(folder))]
+    console.facts("model", rows)
+    console.out.print(evidence.verdict_text(written.verdict, plan.machine.alphabet))
+
+
+def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:
+    """Run a folder's model on a word, piece by piece with its own cache.
+
+    Args:
+        given: options that were given and that nothing here listens to.
+    """
+    import torch
+
+    from fsa2lrnn.released import folder as folders
+
+    if given:
+        raise UnsupportedFormat(
+            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
+        )
+    model = folders.load(folder)
+    alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
+    pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
+    cache, length, last, kept = None, 0, -1, list[int]()
+    for tokens in words.read(pieces, alphabet):
+        if not len(tokens):
+            continue
+        found, cache = folders.run(model, torch.from_numpy(np.asarray(tokens)), cache=cache)
+        if (least := int(found.min())) < n:
+            raise UnsupportedFormat(f"{folder} put out the letter {alphabet[least]!r}: its weights were changed")
+        length, last = length + len(tokens), int(found[-1]) - n
+        if trace and as_json:
+            kept += (found - n).tolist()
+        elif trace:
+            print("\n".join(symbols.show(model.outputs[j - n]) for j in found.tolist()))
+    if not length:
+        raise InvalidWord("a language model puts out nothing before the first letter: give a word of one or more")
+    output = model.outputs[last]
+    if as_json:
+        value = {"length": length, "output": symbols.to_json(output), "method": model.layer, "dtype": model.dtype}
+        outputs = [symbols.to_json(model.outputs[j]) for j in kept]
+        console.emit_json({**value, "trace": outputs} if trace else value)
+    elif not trace:
+        shown = console.markup(symbols.show(output))
+        console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")
+
+
+def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool) -> None:
+    """Prove a folder's model on its own code, one token a call, or show a word on which it differs."""
+    from fsa2lrnn.released.folder import load
+    from fsa2lrnn.released.proof import prove
+
+    model = load(folder)
+    verdict = prove(model, machine, budget)
+    evidence.tell(verdict, model.machine.alphabet, as_json)
+    if not isinstance(verdict, Proved):
+        raise typer.Exit(NO)

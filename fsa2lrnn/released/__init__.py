@@ -1,0 +1,26 @@
+"""Layers that others have released: automata written into them as whole models, run and proved on their own code.
+
+A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
+`folder.load` loads it as any user of transformers would, `proof.prove` walks their one-token step until nothing new
+turns up.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+LAYERS = {"olmo-hybrid": "olmo_hybrid", "qwen3-next": "qwen3_next"}  # a file each
+
+
+def layer_file(name: str) -> Any:
+    """The file of a layer, with `LAYER`, what it says of itself, and `build`. Raises `UnsupportedFormat` for others.
+
+    >>> layer_file("olmo-hybrid").LAYER.start
+    'S = 0'
+    """
+    if name not in LAYERS:
+        raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(LAYERS)}")
+    return import_module(f"fsa2lrnn.released.{LAYERS[name]}")

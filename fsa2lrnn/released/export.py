@@ -1,0 +1,60 @@
+"""A machine as a folder that `AutoModelForCausalLM` loads, proved before it is handed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, UnsupportedFormat
+from fsa2lrnn.released import layer_file
+from fsa2lrnn.released.construct import construct
+from fsa2lrnn.released.folder import load, save
+from fsa2lrnn.released.packages import transformers
+from fsa2lrnn.released.plan import Plan
+from fsa2lrnn.released.proof import prove
+from fsa2lrnn.verdicts import Proved
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What was written, and what was proved of it as it was read back."""
+
+    plan: Plan
+    verdict: Proved
+    n_parameters: int
+
+
+def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> Written:
+    """Write the machine as a whole model of that layer into a folder, load it from there and prove it.
+
+    Raises:
+        NotExpressible: if the layer can't hold the machine, or no construction is known here; the message says which.
+        BudgetExceeded: if the machine is too large for a whole model.
+        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer can't tell.
+        MissingPackage: without transformers.
+        NotExact: if the proof fails on the code that is installed, so that nothing is claimed.
+    """
+    if dtype not in DTYPES:
+        raise UnsupportedFormat(
+            f"dtype {dtype}: weights are written for {' and '.join(DTYPES)}, whose range holds gates of 512 and "
+            "letters of 1,024 squared; choose one of these"
+        )
+    file = layer_file(layer)
+    plan = construct(machine, file.LAYER.largest_beta == 2)
+    with transformers():
+        model: Any = file.build(plan, DTYPES[dtype])
+    folder.mkdir(parents=True, exist_ok=True)
+    save(model, layer, plan, folder)
+    verdict = prove(load(folder))
+    if not isinstance(verdict, Proved):
+        raise NotExact(
+            f"{folder} is not right on the code that is installed ({verdict}): install transformers 5.23, for which it "
+            "was made, and tell the authors"
+        )
+    return Written(plan, verdict, sum(parameter.numel() for parameter in model.parameters()))

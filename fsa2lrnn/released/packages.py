@@ -1,0 +1,58 @@
+"""Code of others: found, imported for the CPU, and named with its version."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import Any
+
+from fsa2lrnn.extras import is_installed, require
+
+TRIED = "5.23.0"  # of transformers
+
+
+@contextmanager
+def transformers() -> Iterator[Any]:
+    """The package, which meanwhile shows no progress and does not say that it computes without kernels for GPUs.
+
+    Raises `MissingPackage` with the line that installs it.
+    """
+    package = require("transformers", "hf", "a layer of others")
+    require("tokenizers", "hf", "a layer of others")
+    logging = package.utils.logging
+    before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield package
+    finally:
+        logging.set_verbosity(before)
+        if bar:
+            logging.enable_progress_bar()
+
+
+def modeling(name: str) -> Any:
+    """The file of a model in transformers, imported so that it runs on a CPU.
+
+    Where `fla` and triton are installed, transformers takes their kernels as it imports the file, and these run on GPUs
+    alone; so fla is out of sight for that moment.
+    """
+    import torch
+
+    module, purpose = f"transformers.models.{name}.modeling_{name}", f"the layer {name}"
+    if module in sys.modules or torch.cuda.is_available() or not is_installed("fla"):
+        return require(module, "hf", purpose)
+    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == "fla"}
+    sys.modules["fla"] = None  # type: ignore[assignment]
+    try:
+        return require(module, "hf", purpose)
+    finally:
+        del sys.modules["fla"]
+        sys.modules.update(hidden)
+
+
+def versions() -> dict[str, str]:
+    """What a claim about their code depends on."""
+    return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}

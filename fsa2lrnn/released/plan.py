@@ -1,0 +1,183 @@
+"""What is to be written into layers of others, before any code of theirs is loaded: heads, and what reads them.
+
+A head is a matrix S, 0 at first, that a symbol a moves by the gated delta rule,
+
+    S ← α_a S,    S ← S + β_a k_a (v_a − Sᵀ k_a)ᵀ,
+
+and shows as the direction of Sᵀq, no more than that: the layers normalise what they show. Its keys are unit vectors
+with entries 0, ½ and 1, its values whole multiples of 32, α is 0 or 1 and β 0, 1 or 2, all of which the layers reach
+without rounding (docs/released.md). So S runs through finitely many matrices of dyadic numbers, which are listed here.
+
+A stage is one layer: heads side by side that read symbols, and units that each fire on one combination of a letter and
+of marks, the directions that heads show. What units write are the symbols of the next stage, or the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+
+MAX_STATES = 1_500  # of a head, and of all heads together: S6 has 720
+UNIT = 64.0  # what values are multiples of the half of
+_SAME = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Head:
+    """One head over the symbols of its stage.
+
+    Args:
+        keys: (n, d_k), unit vectors or zero.
+        values: (n, d_v), whole and non-negative.
+        alphas, betas: (n,).
+        query: (d_k,), the direction that S is read in.
+        towards: (d_v,), has a positive product with each mark but zero.
+        lags: (d_v,), how many letters ago the letter was whose value a column takes; None for now.
+    """
+
+    keys: np.ndarray
+    values: np.ndarray
+    alphas: np.ndarray
+    betas: np.ndarray
+    query: np.ndarray
+    towards: np.ndarray
+    lags: np.ndarray | None = None
+
+    def step(self, S: np.ndarray, a: int) -> np.ndarray:
+        """S after symbol a, exactly: (d_k, d_v) -> (d_k, d_v)."""
+        S = self.alphas[a] * S
+        k = self.keys[a]
+        return S + self.betas[a] * np.outer(k, self.values[a] - S.T @ k)
+
+    def mark(self, S: np.ndarray) -> np.ndarray:
+        """The direction that S shows, (d_v,): zero where Sᵀq is."""
+        y = S.T @ (self.query / np.linalg.norm(self.query))
+        norm = float(np.linalg.norm(y))
+        return y / norm if norm > _SAME * UNIT else np.zeros_like(y)
+
+
+@dataclass(frozen=True, eq=False)
+class Orbit:
+    """All that a head reaches: matrices, the table of steps (n, m) and the mark of each, (m, d_v).
+
+    Raises `NotExpressible` where two matrices show the same mark.
+    """
+
+    head: Head
+    states: tuple[np.ndarray, ...]
+    table: np.ndarray
+    marks: np.ndarray
+
+    @property
+    def gap(self) -> float:
+        """How far apart marks are: the least of 1 − d·d' over two of them, and of towards·d where zero is one."""
+        products = self.marks @ self.marks.T
+        apart = 1 - products[~np.eye(len(products), dtype=bool)]
+        zero = ~self.marks.any(axis=1)
+        ahead = (self.marks @ self.head.towards)[~zero] if zero.any() else np.ones(1)
+        return float(min(apart.min(initial=1.0), ahead.min(initial=1.0)))
+
+
+def orbit(head: Head, limit: int = MAX_STATES) -> Orbit:
+    """Everything that a head reaches from S = 0. Raises `BudgetExceeded` beyond `limit` matrices."""
+    start = np.zeros((head.keys.shape[1], head.values.shape[1]))
+    numbers, states, rows = {start.tobytes(): 0}, [start], list[list[int]]()
+    for S in states:
+        row = list[int]()
+        for a in range(len(head.keys)):
+            reached = head.step(S, a) + 0.0  # no −0
+            q = numbers.setdefault(reached.tobytes(), len(states))
+            if q == len(states):
+                states.append(reached)
+                if len(states) > limit:
+                    raise BudgetExceeded(f"a head reaches more than {limit:,} states: give a smaller machine")
+            row.append(q)
+        rows.append(row)
+    marks = np.stack([head.mark(S) for S in states])
+    return Orbit(head, tuple(states), np.array(rows).T, marks)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Fires where the letter is `letter` (None for any) and orbit number i shows mark `marks[i]` (None for any).
+
+    Orbits are numbered over the stages up to this one; `target` is the symbol that the unit writes.
+    """
+
+    letter: int | None
+    marks: tuple[int | None, ...]
+    target: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """One layer: heads and, after them, units that write `n_symbols` kinds of symbols."""
+
+    orbits: tuple[Orbit, ...]
+    units: tuple[Unit, ...]
+    n_symbols: int
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A machine as stages; the last one's symbols are positions in `outputs`.
+
+    Args:
+        machine: the minimal machine.
+        how: the construction, in a line.
+    """
+
+    machine: MooreMachine
+    stages: tuple[Stage, ...]
+    how: str
+
+    @property
+    def outputs(self) -> tuple[object, ...]:
+        """The machine's outputs, each once, in the order of its states."""
+        return tuple(dict.fromkeys(self.machine.outputs))
+
+    @property
+    def n_heads(self) -> int:
+        """Heads of a layer."""
+        return max(len(stage.orbits) for stage in self.stages)
+
+    @property
+    def d_k(self) -> int:
+        """The size of a key."""
+        return max(orbit.head.keys.shape[1] for stage in self.stages for orbit in stage.orbits)
+
+    @property
+    def d_v(self) -> int:
+        """The size of a value."""
+        return max(orbit.head.values.shape[1] for stage in self.stages for orbit in stage.orbits)
+
+
+def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> Plan:
+    """One stage: the machine's outputs read off heads that all read its letters.
+
+    Raises:
+        NotExpressible: if what the heads show does not determine the output.
+        BudgetExceeded: beyond `MAX_STATES` combinations.
+    """
+    outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
+    start = ((0,) * len(orbits), machine.start)
+    seen, stack, shown = {start}, [start], dict[tuple[int, ...], int]()
+    while stack:
+        states, q = stack.pop()
+        for a in range(len(machine.alphabet)):
+            after = tuple(int(o.table[a, s]) for o, s in zip(orbits, states, strict=True)), int(machine.delta[a, q])
+            output = outputs[machine.outputs[after[1]]]
+            if shown.setdefault(after[0], output) != output:
+                raise NotExpressible("one state of the heads would need two outputs")
+            if after not in seen:
+                seen.add(after)
+                stack.append(after)
+                if len(seen) > MAX_STATES:
+                    raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
+    units = tuple(Unit(None, marks, output) for marks, output in sorted(shown.items()))
+    return Plan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)

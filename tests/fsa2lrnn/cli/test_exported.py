@@ -1,0 +1,51 @@
+"""`export`, and `run` and `verify` of what it wrote."""
+
+import json
+
+import pytest
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def s3(call):
+    """S3 in a folder of the call."""
+    code, out, _ = call("export", "task:group(S3, transpositions)", "--to", "olmo-hybrid", "-o", "s3")
+    assert code == 0
+    assert "proved: equal on every word of every length" in out
+    return call
+
+
+def test_run_and_verify(s3):
+    assert s3("run", "s3", "(1,2) (2,3) (1,2)")[1].startswith("(1,3)  (3 letters, float32, olmo-hybrid)")
+    assert s3("run", "s3", "-", "--trace", stdin=b"(1,2) (2,3)\n")[1].split() == ["(1,2)", "(1,3,2)"]
+    value = json.loads(s3("run", "s3", "(1,2)", "--json", "--trace")[1])
+    assert value == {
+        "length": 1, "output": "(1,2)", "method": "olmo-hybrid", "dtype": "float32", "trace": ["(1,2)"],
+    }  # fmt: skip
+    code, out, _ = s3("verify", "s3", "task:group(S3, transpositions)", "--json")
+    assert code == 0
+    assert json.loads(out)["verdict"] == "proved"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "s3", ""), "puts out nothing before the first letter"),
+        (("run", "s3", "(1,4)"), "is not in the alphabet"),
+        (("run", "s3", "(1,2)", "--scan", "pscan"), "--scan: s3 runs on its own code"),
+        (("verify", "s3", "task:parity"), "letter"),
+    ],
+)
+def test_bad_input(s3, arguments, message):
+    code, _, err = s3(*arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_json_of_an_export(call):
+    code, out, _ = call("export", "task:parity", "--to", "olmo-hybrid", "-o", "p", "--dtype", "bfloat16", "--json")
+    assert code == 0
+    value = json.loads(out)
+    assert (value["proof"]["verdict"], value["proof"]["arithmetic"]) == ("proved", "bfloat16")
+    assert value["model"]["layer"] == "olmo-hybrid"

@@ -1,0 +1,71 @@
+"""Proofs on their code, and what must not be proved."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.released.folder import load
+from fsa2lrnn.released.proof import prove
+from fsa2lrnn.verdicts import LETTERS, Proved, Refuted, Undecided
+
+
+def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
+    model = load(exported("group(S3, transpositions)")[0])
+    verdict = prove(model, zoo.group("S3", "transpositions"))
+    assert isinstance(verdict, Proved)
+    assert (verdict.pairs, verdict.transitions) == (7, 14)  # the empty word and six states
+    assert verdict.covers.shapes == LETTERS
+    assert "OlmoHybridForCausalLM of transformers " in str(verdict.covers)
+
+
+@pytest.mark.parametrize("task", ["parity", "ab_star", "group(S3, transpositions)"])
+def test_another_machine_is_refuted_with_a_word(exported, task):
+    model = load(exported(task)[0])
+    machine = model.machine
+    wrong = MooreMachine(machine.delta, (*machine.outputs[:-1], "other"), machine.start, machine.alphabet)
+    verdict = prove(model, wrong)
+    assert isinstance(verdict, Refuted)
+    assert verdict.failure.wanted == tuple(wrong.transduce(list(verdict.word)))
+    assert verdict.failure.given == tuple(machine.transduce(list(verdict.word)))
+    assert verdict.failure.position == len(verdict.word)
+
+
+@pytest.mark.parametrize("weight", ["k_proj", "v_proj", "b_proj", "o_proj"])
+def test_a_changed_weight_is_noticed(exported, weight):
+    model = load(exported("group(S3, transpositions)")[0])
+    parameter = getattr(model.model.model.layers[0].linear_attn, weight).weight
+    with torch.no_grad():
+        parameter[parameter != 0] *= -1
+    assert not isinstance(prove(model, budget=200), Proved)
+
+
+def test_a_state_that_drifts_is_never_proved(exported):
+    model = load(exported("group(S3, transpositions)")[0])
+    with torch.no_grad():
+        model.model.model.layers[0].linear_attn.k_proj.weight[0] *= 1.01
+    assert isinstance(prove(model, budget=100), Undecided | Refuted)
+
+
+def test_a_window_that_is_read_makes_other_states(exported):
+    model = load(exported("parity")[0])
+    before = prove(model).pairs
+    with torch.no_grad():
+        model.model.model.layers[0].linear_attn.conv1d.weight[0, 0, 0] = 1e-3  # of a query, three letters ago
+    after = prove(model)
+    assert not isinstance(after, Proved) or after.pairs > before
+
+
+def test_attention_that_adds_something_is_refused(exported):
+    model = load(exported("parity")[0])
+    with torch.no_grad():
+        model.model.model.layers[-1].self_attn.v_proj.weight[0, 0] = 1
+    with pytest.raises(UnsupportedFormat, match="layer 1 attends to more than zeros"):
+        prove(model)
+
+
+def test_other_letters_are_refused(exported):
+    with pytest.raises(InvalidMachine):
+        prove(load(exported("parity")[0]), zoo.ab_star())
