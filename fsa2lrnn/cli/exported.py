@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
 
@@ -31,6 +34,27 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
     rows = [*model.items(), ("parameters", f"{written.n_parameters:,}"), ("saved", str(folder))]
     console.facts("model", rows)
     console.out.print(evidence.verdict_text(written.verdict, plan.machine.alphabet))
+
+
+def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
+    """Whether layers of others can hold a machine, one line each; certificates of refusals into a folder."""
+    from fsa2lrnn.released.answers import answer
+
+    found = {layer: answer(machine, layer) for layer in layers}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for layer, said in found.items():
+            if said.refusal is not None:
+                content = json.dumps(said.refusal.to_json(), indent=1) + "\n"
+                write_atomically(folder / f"{layer}.json", content.encode())
+    if as_json:
+        layers_json = {layer: said.to_json() for layer, said in found.items()}
+        console.emit_json({"machine": sizes.machine_json(machine), "layers": layers_json})
+        return
+    console.facts("machine", sizes.machine_rows(machine))
+    console.facts("\nlayers of others", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
+    if folder is not None:
+        console.say(f"certificates of refusals in {folder}: python -m fsa2lrnn.released.recheck FILE checks one")
 
 
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:

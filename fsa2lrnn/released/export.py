@@ -9,13 +9,14 @@ from typing import Any
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExact, UnsupportedFormat
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import layer_file
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.folder import load, save
 from fsa2lrnn.released.packages import transformers
 from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.proof import prove
+from fsa2lrnn.released.refuse import refuse
 from fsa2lrnn.verdicts import Proved
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -46,6 +47,8 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     file = layer_file(layer)
+    if (refusal := refuse(machine, layer)) is not None:
+        raise NotExpressible(f"{layer} can't hold this machine: {refusal.explain()}")
     plan = construct(machine, file.LAYER.largest_beta == 2)
     with transformers():
         model: Any = file.build(plan, DTYPES[dtype])

@@ -8,13 +8,24 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, JsonOption, MaxBlockOption, Source, TokenShiftOption
+from fsa2lrnn.cli.options import (
+    AlphabetOption,
+    CompletionOption,
+    JsonOption,
+    MaxBlockOption,
+    Source,
+    TokenShiftOption,
+)
 
 
 def explain(
     source: Source,
     family: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="only this family, or layer by name; repeatable")
+    ] = None,
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="only whether a layer that `export` knows can hold it; repeatable"),
     ] = None,
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
     max_block: MaxBlockOption = None,
@@ -30,6 +41,12 @@ def explain(
     outputs.check_drawing(dot)
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)
+
+    if layer:
+        from fsa2lrnn.cli import exported
+
+        exported.explain(machine, layer, certificates, as_json)
+        return
 
     from fsa2lrnn.cli import cascades, explanation
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from fsa2lrnn.released.recheck import recheck
+
 pytest.importorskip("transformers")
 
 
@@ -49,3 +51,17 @@ def test_json_of_an_export(call):
     value = json.loads(out)
     assert (value["proof"]["verdict"], value["proof"]["arithmetic"]) == ("proved", "bfloat16")
     assert value["model"]["layer"] == "olmo-hybrid"
+
+
+def test_explain_says_which_layer_can(call, tmp_path):
+    code, out, _ = call(
+        "explain", "task:parity", "--layer", "olmo-hybrid", "--layer", "qwen3-next", "--certificates", "c"
+    )
+    assert code == 0
+    assert "yes: one head: reflections" in out
+    assert 'no: After "1" again and again' in out
+    certificate = json.loads((tmp_path / "c" / "qwen3-next.json").read_text())
+    assert recheck(certificate).startswith("impossible")
+    value = json.loads(call("explain", "task:parity", "--layer", "qwen3-next", "--json")[1])
+    assert value["layers"]["qwen3-next"]["certificate"] == certificate
+    assert "layer 'gpt' is not known" in call("explain", "task:parity", "--layer", "gpt")[2]

@@ -1,0 +1,51 @@
+"""Whether a layer of others can hold a machine: a construction, a refusal with its certificate, or neither."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.released import layer_file
+from fsa2lrnn.released.construct import construct
+from fsa2lrnn.released.plan import Plan
+from fsa2lrnn.released.refuse import Refusal, refuse
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What is known of a layer and a machine.
+
+    Args:
+        kind: "yes" for a construction in exact numbers, which `export` proves on the layer's own code; "no" for a
+            refusal that was checked; "unknown".
+        why: in a sentence.
+    """
+
+    kind: str
+    why: str
+    plan: Plan | None = None
+    refusal: Refusal | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object, with the certificate of a refusal."""
+        value: dict[str, Any] = {"answer": self.kind, "evidence": self.why}
+        return value if self.refusal is None else {**value, "certificate": self.refusal.to_json()}
+
+
+def answer(machine: MooreMachine, layer: str) -> Answer:
+    """Whether the layer can hold the machine. Raises `UnsupportedFormat` for an unknown layer.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
+    ('yes', 'no')
+    """
+    has_reflections = layer_file(layer).LAYER.largest_beta == 2
+    if (refusal := refuse(machine, layer)) is not None:
+        return Answer("no", refusal.explain(), refusal=refusal)
+    try:
+        plan = construct(machine, has_reflections)
+    except (BudgetExceeded, NotExpressible) as fault:
+        return Answer("unknown", str(fault))
+    return Answer("yes", plan.how, plan=plan)

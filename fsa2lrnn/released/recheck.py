@@ -1,0 +1,127 @@
+"""The independent checker of refusals: `python recheck.py certificate.json`. Standard library only, no search.
+
+A certificate names words u, w, v and claims that no layer of that name puts out what the machine does, in exact
+arithmetic, with states that recur. What is used:
+
+*positive*  Every transition is a product of positive semidefinite matrices of norm at most 1 (αI − αβkkᵀ with α, β in
+    [0, 1], ‖k‖ ≤ 1), chosen by the last few letters, and adds a vector chosen by these. Read w again and again: the
+    last letters repeat with w, so x ↦ Ax + c from one w to the next, with one A, a product of such matrices. A vector
+    whose length A keeps is kept in length by each factor, hence fixed by each: of eigenvalues of modulus 1 there is
+    only 1. States that recur are therefore the same after each w in the end, and so are outputs after u wⁿ v. In a
+    stack of such layers the second reads what repeats with w in the end, and so on; attention is not among them.
+*symmetric*  The same with β in [0, 2]: symmetric matrices of norm at most 1. Where w is one letter, A is one such
+    matrix in the end, with eigenvalues −1 and 1 of modulus 1, and states that recur have period 1 or 2. That is of
+    one layer: what a second one multiplies may have period 2, and the product of two such matrices can be a rotation.
+
+So it is enough that the outputs after u wⁿ v do not have that period in the end, which this file computes.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+FORM = ("fsa2lrnn-released-certificate", 1)
+# Of each argument: the period, whether w may have more than one letter, and of how many layers it is.
+ARGUMENTS = {
+    "positive": (1, True, "one layer or a stack of them without attention"),
+    "symmetric": (2, False, "one layer"),
+}
+LAYERS = {"olmo-hybrid": "symmetric", "qwen3-next": "positive"}
+_FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
+
+
+class Rejected(ValueError):
+    """The certificate does not prove what it says; the message names the first thing that is wrong."""
+
+
+def recheck(certificate: Any) -> str:
+    """What the certificate proves, in one line. Raises `Rejected` if it proves nothing."""
+    try:
+        return _recheck(certificate)
+    except Rejected:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
+        raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
+
+
+def _recheck(certificate: Any) -> str:
+    _require(type(certificate) is dict and set(certificate) == _FIELDS, f"the fields are not {sorted(_FIELDS)}")
+    form = certificate["format"], certificate["version"]
+    _require(form == FORM and type(form[1]) is int, f"{str(form)[:80]} is no certificate that this file can read")
+    layer, argument = certificate["layer"], certificate["argument"]
+    _require(layer in LAYERS, f"layer {str(layer)[:80]!r} is not known")
+    _require(argument == LAYERS[layer], f"the argument {str(argument)[:80]!r} does not hold for {layer}")
+    period, may_be_long, scope = ARGUMENTS[argument]
+    delta, outputs, start = _machine(certificate["machine"])
+    before, repeated, after = (_word(certificate[name], delta) for name in ("before", "repeated", "after"))
+    _require(len(repeated) >= 1, "no word is repeated")
+    _require(may_be_long or len(repeated) == 1, f"for {layer} the word that is repeated is one letter")
+    states, q = list[int](), _run(start, before, delta)
+    while q not in states:
+        states.append(q)
+        q = _run(q, repeated, delta)
+    cycle = states[states.index(q) :]
+    found = [outputs[_run(state, after, delta)] for state in cycle]
+    differ = any(found[i] != found[(i + period) % len(found)] for i in range(len(found)))
+    _require(differ, f"the outputs have period {period} in the end, as the layer's have")
+    return f"impossible: {scope} of {layer}, whose states recur, can't put out what this machine does"
+
+
+def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
+    _require(
+        type(value) is dict and set(value) == {"alphabet", "delta", "outputs", "start"}, "the machine is no machine"
+    )
+    delta, outputs, start = value["delta"], [_symbol(output) for output in value["outputs"]], value["start"]
+    n = len(outputs)
+    _require(type(delta) is list and len(delta) == len(value["alphabet"]) > 0 and n > 0, "no states or no letters")
+    rows = all(type(row) is list and len(row) == n for row in delta)
+    _require(rows and all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
+    _require(type(start) is int and 0 <= start < n, "the start is no state")
+    return delta, outputs, start
+
+
+def _symbol(value: Any) -> Any:
+    """An output as an object whose equality is the symbols'."""
+    if type(value) is dict and len(value) == 1:
+        ((tag, items),) = value.items()
+        if tag in ("tuple", "frozenset") and type(items) is list:
+            return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
+    _require(value is None or type(value) in (str, int, float, bool), "an output is no symbol")
+    _require(value == value, "an output is not equal to itself")
+    return value
+
+
+def _word(value: Any, delta: list[list[int]]) -> list[int]:
+    _require(type(value) is list, "a word is no list")
+    _require(
+        all(type(a) is int and 0 <= a < len(delta) for a in value), "a word has a letter that is none of the machine's"
+    )
+    return value
+
+
+def _run(q: int, word: list[int], delta: list[list[int]]) -> int:
+    for a in word:
+        q = delta[a][q]
+    return q
+
+
+def _require(condition: bool, fault: str) -> None:
+    if not condition:
+        raise Rejected(fault)
+
+
+def main(arguments: list[str]) -> str:
+    """What the certificate in a file proves. Raises `SystemExit` with the reason if it proves nothing."""
+    if len(arguments) != 1:
+        sys.exit("usage: python recheck.py certificate.json")
+    try:
+        with open(arguments[0], encoding="utf-8") as file:  # noqa: PTH123 - this file stands alone
+            return recheck(json.load(file))
+    except (OSError, RecursionError, ValueError) as fault:
+        sys.exit(f"rejected: {fault}")
+
+
+if __name__ == "__main__":
+    print(main(sys.argv[1:]))
