@@ -69,6 +69,7 @@ table2: $(READY) ## Table 2 of the paper, whole, in runs/table2: days of one cor
 tables: $(READY) ## families and cascades again, proofs and all; then the tables of both READMEs
 	$(BIN)/python -m experiments.studies.families
 	$(BIN)/python -m experiments.studies.cascades
+	$(BIN)/python -m experiments.studies.released
 	$(BIN)/python -m experiments.readme
 	$(BIN)/python -m experiments.coverage
 

@@ -13,7 +13,9 @@ from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
-FILES = (_ROOT / "README.md", _ROOT / "experiments" / "README.md", _ROOT / "docs" / "block-sizes.md")
+FILES = tuple(
+    _ROOT / name for name in ("README.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
+)
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
 )
@@ -60,6 +62,30 @@ def families() -> str:
         cells = [f"yes, {a['dimension']}d" if a["verdict"] == "yes" else "no" for a in answers]
         lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
+
+
+def released() -> str:
+    """Which layers of others hold which machine, proved or refused."""
+    rows = results_io.read("released_table")["results"]
+    layers = list(rows[0]["layers"])
+    lines = [f"| machine | states | {' | '.join(layers)} |", "|---" * (2 + len(layers)) + "|"]
+    answers = [[row["layers"][layer] for layer in layers] for row in rows]
+    for row, cells in zip(rows, answers, strict=True):
+        lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
+    kinds = [said["answer"] for cells in answers for said in cells]
+    counts = ", ".join(f"{kind} {kinds.count(kind)}" for kind in ("yes", "no", "unknown"))
+    return "\n".join(
+        [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
+    )
+
+
+def _answer(said: dict[str, Any]) -> str:
+    if said["answer"] == "yes":
+        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {said['nodes']:,} states"
+    if said["answer"] == "no":
+        separator = "" if all(len(letter) == 1 for letter in said["repeated"]) else " "
+        return f"no: `{separator.join(said['repeated'])}`"
+    return "unknown"
 
 
 def cascades() -> str:
@@ -141,6 +167,7 @@ SECTIONS = {
     "measurements": Section(measurements, ("bench_machines", "bench_scans", "bench_words")),
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
+    "released": Section(released, ("released_table",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2",)),
@@ -177,6 +204,7 @@ WRITERS = {
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
     "paper_speed": "benchmarks.paper_speed",
+    "released_table": "studies.released",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",

@@ -18,6 +18,7 @@ import torch
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extras import require
 from fsa2lrnn.released.folder import Exported
 from fsa2lrnn.released.packages import transformers, versions
 from fsa2lrnn.symbols import align
@@ -117,9 +118,7 @@ def _step(model: Any, state: State | None, a: int, depths: dict[int, int]) -> tu
 
 def _cache(model: Any, state: State, depths: dict[int, int]) -> Any:
     """A cache as their code makes it, with this state; layers that attend start anew, which adds the same zeros."""
-    from transformers.cache_utils import DynamicCache
-
-    cache = DynamicCache(config=model.config)
+    cache = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
     for i, (window, S) in zip(depths, state, strict=True):
         layer = cache.layers[i]
         layer.update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])

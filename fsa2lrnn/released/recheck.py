@@ -47,7 +47,7 @@ def recheck(certificate: Any) -> str:
 
 
 def _recheck(certificate: Any) -> str:
-    _require(type(certificate) is dict and set(certificate) == _FIELDS, f"the fields are not {sorted(_FIELDS)}")
+    _require(isinstance(certificate, dict) and set(certificate) == _FIELDS, f"the fields are not {sorted(_FIELDS)}")
     form = certificate["format"], certificate["version"]
     _require(form == FORM and type(form[1]) is int, f"{str(form)[:80]} is no certificate that this file can read")
     layer, argument = certificate["layer"], certificate["argument"]
@@ -70,13 +70,13 @@ def _recheck(certificate: Any) -> str:
 
 
 def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
-    _require(
-        type(value) is dict and set(value) == {"alphabet", "delta", "outputs", "start"}, "the machine is no machine"
-    )
-    delta, outputs, start = value["delta"], [_symbol(output) for output in value["outputs"]], value["start"]
+    names = {"alphabet", "delta", "outputs", "start"}
+    _require(isinstance(value, dict) and set(value) == names, "the machine is no machine")
+    delta: Any = value["delta"]
+    outputs, start = [_symbol(output) for output in value["outputs"]], value["start"]
     n = len(outputs)
-    _require(type(delta) is list and len(delta) == len(value["alphabet"]) > 0 and n > 0, "no states or no letters")
-    rows = all(type(row) is list and len(row) == n for row in delta)
+    _require(isinstance(delta, list) and len(delta) == len(value["alphabet"]) > 0 and n > 0, "no states or no letters")
+    rows = all(isinstance(row, list) and len(row) == n for row in delta)
     _require(rows and all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
     _require(type(start) is int and 0 <= start < n, "the start is no state")
     return delta, outputs, start

@@ -93,7 +93,7 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
 
 def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """What words do to the states, each map once with a shortest word, up to `_MAX_MAPS`."""
-    queue = [((a,), row) for a, row in enumerate(delta)]
+    queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
     seen = {row.tobytes() for row in delta}
     for word, row in queue:  # grows
         yield word, row

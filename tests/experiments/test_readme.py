@@ -11,7 +11,7 @@ from experiments import readme, results_io
 SOURCES = Path(readme.__file__).parent
 
 
-@pytest.mark.parametrize("path", readme.FILES, ids=["README.md", "experiments/README.md", "docs/block-sizes.md"])
+@pytest.mark.parametrize("path", readme.FILES, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_the_measurements_are_regenerated_as_they_stand(path):
     text = path.read_text(encoding="utf-8")
     assert readme.regenerated(text) == text
