@@ -10,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled import DTYPES
@@ -19,6 +18,7 @@ from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.column_kernels import kernels
 from fsa2lrnn.lrnn.normalise.reference import bounded
+from fsa2lrnn.lrnn.once import once
 
 _PASSES = 8  # multiplications that the work on a number is worth, about
 
@@ -54,11 +54,9 @@ class _Normalise(Function):
         return y
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dy,), (y, norms) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        y, norms = ctx.saved_tensors
         dA = empty(y.shape, y.dtype)
         _share(ctx.kernels.backward, y, norms, dy.contiguous(), ctx.powers, dA)
         return dA, None, None

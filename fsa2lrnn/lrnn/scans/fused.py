@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, job, share, thread_count
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
@@ -72,11 +72,9 @@ class _Scan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dx,), (A, x0, x) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        A, x0, x = ctx.saved_tensors
         with_A, with_v, with_x0 = ctx.needs_input_grad
         dA = empty(A.shape, A.dtype) if with_A else A
         dv, dx0 = empty(x.shape, x.dtype), torch.zeros_like(x0)
@@ -98,11 +96,9 @@ class _TokenScan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dx,), (tokens, A, x0, x) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        tokens, A, x0, x = ctx.saved_tensors
         _, with_A, with_v, with_x0 = ctx.needs_input_grad
         batch, length, heads, b = x.shape
         # What is added up in one place depends on the shapes alone, so that the sums don't depend on the threads.

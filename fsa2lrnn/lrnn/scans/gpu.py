@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import is_installed, missing
+from fsa2lrnn.lrnn.once import once
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 WIDEST = 64  # blocks that fit in a program's registers
@@ -134,15 +134,13 @@ class _Scan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         with_A, *_ = ctx.needs_input_grad
         dA = torch.empty_like(A) if with_A else None
         g = torch.empty(x.shape, dtype=ctx.dtypes[1], device=x.device)
-        dx0 = _backward(None, A, x0, x, gradients[0].contiguous(), dA, g)
+        dx0 = _backward(None, A, x0, x, dx.contiguous(), dA, g)
         return tuple(t if needed else None for t, needed in zip((dA, g, dx0), ctx.needs_input_grad, strict=True))
 
     @staticmethod
@@ -169,14 +167,12 @@ class _TokenScan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         _, *needed = ctx.needs_input_grad
         g = torch.empty(x.shape, dtype=_state(*ctx.dtypes), device=x.device)
-        dx0 = _backward(tokens, A, x0, x, gradients[0].contiguous(), None, g)
+        dx0 = _backward(tokens, A, x0, x, dx.contiguous(), None, g)
         dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
         found = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
         return None, *(t.to(dtype) if t is not None and wanted else None for t, wanted, dtype in found)

@@ -19,13 +19,13 @@ import torch
 from numba import njit
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, thread_count
 from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE
+from fsa2lrnn.lrnn.once import once
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
 
@@ -78,11 +78,9 @@ class _HardScan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dx,), (index, rows, states, logits) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        index, rows, states, logits = ctx.saved_tensors
         batch, _, heads, b = dx.shape
         of_columns = torch.zeros(*rows.shape, b, dtype=dx.dtype)  # (N, H, column, row)
         of_state = torch.zeros(batch, heads, b, dtype=dx.dtype)

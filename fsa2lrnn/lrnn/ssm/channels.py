@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.ssm.response import Response, respond
 from fsa2lrnn.lrnn.ssm.toeplitz import convolve
 from fsa2lrnn.lrnn.ssm.transition import Transition, from_planes, planes, reading, twice_real
@@ -148,11 +148,9 @@ class _Arrive(Function):
         return (_columns(u) @ _backwards(reach, u.dtype)).transpose(0, 1)
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (u, reach), of_state = ctx.saved_tensors, gradients[0].transpose(0, 1)
+    @once
+    def backward(ctx: Any, dstate: Tensor) -> tuple[Tensor | None, ...]:
+        (u, reach), of_state = ctx.saved_tensors, dstate.transpose(0, 1)
         du = (of_state @ _backwards(reach, u.dtype).mT).permute(1, 2, 0)
         return du, (_columns(u).mT @ of_state).flip(1).to(reach.dtype)
 

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 
 
@@ -63,11 +63,9 @@ class _Scan(Function):
         return x[1:]
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dx,), (A, x) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        A, x = ctx.saved_tensors
         g = dx.clone(memory_format=torch.contiguous_format)  # of x_1 … x_T
         for k in reversed(range(len(g) - 1)):
             g[k].addmm_(g[k + 1], A)

@@ -14,12 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, instruction, kernel
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 
 _WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
@@ -99,11 +99,9 @@ class _Scan(Function):
         return x
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dx,), (rates, x0, x) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
+        rates, x0, x = ctx.saved_tensors
         batch, length, width = x.shape
         parts = cuts(batch, _SHARES)
         dv, dx0 = empty(x.shape, x.dtype), torch.empty_like(x0)

@@ -16,12 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 from fsa2lrnn.lrnn.ssm.channels import System
 from fsa2lrnn.lrnn.ssm.states import States
@@ -93,11 +93,9 @@ class _Liquid(Function):
         return y, last
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dy, dlast), (coefficients, u, state) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dy: Tensor | None, dlast: Tensor | None) -> tuple[Tensor | None, ...]:
+        coefficients, u, state = ctx.saved_tensors
         (batch, length, channels), n = u.shape, coefficients.shape[1]
         dy = torch.zeros_like(u) if dy is None else dy.contiguous()
         g = torch.zeros_like(state) if dlast is None else dlast.clone(memory_format=torch.contiguous_format)

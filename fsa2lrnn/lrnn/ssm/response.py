@@ -16,10 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.ssm.states import States
 from fsa2lrnn.lrnn.ssm.transition import Transition, coefficients_of, from_planes, planes, reading
 
@@ -86,18 +86,15 @@ class _Respond(Function):
         arguments = (coefficients, K, states, least, with_states, (length, channels, n))
         share(kernels(channels).forward, arguments, _parts(coefficients, length))
         ctx.save_for_backward(coefficients)
-        ctx.least = least
+        ctx.least, ctx.length = least, length
         ctx.set_materialize_grads(False)
         return K, states if with_states else None
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dK, dstates), (coefficients,) = gradients, ctx.saved_tensors
-        _, n, channels = coefficients.shape
-        length = len(dK) if dK is not None else dstates.shape[1]
+    @once
+    def backward(ctx: Any, dK: Tensor | None, dstates: Tensor | None) -> tuple[Tensor | None, ...]:
+        (coefficients,) = ctx.saved_tensors
+        (_, n, channels), length = coefficients.shape, ctx.length
         dK = coefficients.new_zeros(length, channels) if dK is None else dK.contiguous()
         of_states = coefficients.new_empty(0) if dstates is None else dstates.contiguous()
         found = torch.zeros_like(coefficients)

@@ -17,13 +17,13 @@ from llvmlite import ir
 from numba.core import cgutils
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import pad
 
 from fsa2lrnn.lrnn.compiled import takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, instruction, kernel
+from fsa2lrnn.lrnn.once import once
 
 _WORTH_COMPILING = 1 << 15  # multiplications, twice; below, no number of calls makes up for seconds of compilation
 _TOGETHER = 8  # outputs kept in registers
@@ -71,11 +71,9 @@ class _Convolve(Function):
         return y
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dy,), (u, K), (with_u, with_K) = gradients, ctx.saved_tensors, ctx.needs_input_grad
+    @once
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
+        (u, K), (with_u, with_K) = ctx.saved_tensors, ctx.needs_input_grad
         dy, (batch, length, channels) = dy.contiguous(), u.shape
         du = dK = None
         if with_u:

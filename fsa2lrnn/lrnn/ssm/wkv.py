@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.exponentials import Exponentials
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
+from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞
@@ -100,11 +100,9 @@ class _Wkv(Function):
         return y, states[:, -1].clone()
 
     @staticmethod
-    @once_differentiable
-    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the decorator hides the parameters' names
-        ctx: Any, *gradients: Any
-    ) -> tuple[Tensor | None, ...]:
-        (dy, dstate), (w, u, k, v, y, states) = gradients, ctx.saved_tensors
+    @once
+    def backward(ctx: Any, dy: Tensor | None, dstate: Tensor | None) -> tuple[Tensor | None, ...]:
+        w, u, k, v, y, states = ctx.saved_tensors
         batch, length, width = k.shape
         dy = torch.zeros_like(y) if dy is None else dy.contiguous()
         adjoint = torch.zeros(batch, 3, width, dtype=k.dtype)  # of numerator and denominator, times e^{−exponent}

@@ -5,7 +5,6 @@ import torch
 from torch.autograd import gradcheck
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise import choose_method, normalise, reference
 
@@ -127,15 +126,9 @@ def test_any_number_of_blocks_in_any_layout(shape, rule):
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_threads_change_no_bit(monkeypatch, rule):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    A, found = blocks(8, torch.float32, n=7), []
-    for n_threads in (1, 2, 3):
-        monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
-        found.append(results(A, rule, 1.2, "fused"))
-    for others in found[1:]:
-        for one, other in zip(found[0], others, strict=True):
-            assert torch.equal(one, other)
+def test_threads_change_no_bit(same_by_any_threads, rule):
+    A = blocks(8, torch.float32, n=7)
+    same_by_any_threads(lambda: results(A, rule, 1.2, "fused"))
 
 
 def test_none_is_the_identity():

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 
 
@@ -53,21 +52,18 @@ def test_halves_have_states_in_single_precision(dtype):
 
 
 @pytest.mark.parametrize(("batch", "heads"), [(6, 1), (1, 5), (7, 8), (2, 3)])
-def test_threads_change_no_bit(monkeypatch, batch, heads):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
+def test_threads_change_no_bit(same_by_any_threads, batch, heads):
     tokens = torch.randint(3, (batch, 90), generator=torch.Generator().manual_seed(0))
-    found = []
-    for n_threads in (1, 2, 3):
-        monkeypatch.setattr(torch, "get_num_threads", lambda n=n_threads: n)
+
+    def results():
         dense, table = inputs(batch, 90, heads, 4), inputs(1, 3, heads, 4)
         A, v, x0 = (t[0] for t in table)
         x, y = scan(*dense, method="fused"), scan_tokens(tokens, A, v, x0, "fused")
         (x * x).sum().backward()
         (y * y).sum().backward()
-        found.append([x, y, *(t.grad for t in dense + table)])
-    for others in found[1:]:
-        for one, other in zip(found[0], others, strict=True):
-            assert torch.equal(one, other)
+        return [x, y, *(t.grad for t in dense + table)]
+
+    same_by_any_threads(results)
 
 
 def test_a_second_derivative_is_refused_not_wrong():

@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.ssm.channels import METHODS as PLAIN
 from fsa2lrnn.lrnn.ssm.channels import System
 from fsa2lrnn.lrnn.ssm.liquid import METHODS, liquid
@@ -56,17 +55,9 @@ def test_small_inputs_make_it_linear():
     assert not torch.allclose(y, PLAIN["sequential"](system, u, start)[0], rtol=1e-2)
 
 
-def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    given, found, before = drawn(7, 21), [], torch.get_num_threads()
-    try:
-        for n in (1, 2, 3):
-            torch.set_num_threads(n)
-            found.append(results(*given, "fused"))
-    finally:
-        torch.set_num_threads(before)
-    for others in found[1:]:
-        assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
+def test_threads_change_no_bit(same_by_any_threads):
+    given = drawn(7, 21)
+    same_by_any_threads(lambda: results(*given, "fused"))
 
 
 def test_what_the_compiled_one_does_not_take_is_refused():

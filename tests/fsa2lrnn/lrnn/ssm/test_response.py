@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.ssm import response
 from fsa2lrnn.lrnn.ssm.transition import Transition
 
@@ -45,17 +44,9 @@ def test_small_numbers_of_states_are_zero():
         assert (states == 0).any()
 
 
-def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    given, found, before = system(channels=12), [], torch.get_num_threads()
-    try:
-        for n in (1, 2, 3):
-            torch.set_num_threads(n)
-            found.append(results(response.fused, given, 13, 0.0, True))
-    finally:
-        torch.set_num_threads(before)
-    for others in found[1:]:
-        assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
+def test_threads_change_no_bit(same_by_any_threads):
+    given = system(channels=12)
+    same_by_any_threads(lambda: results(response.fused, given, 13, 0.0, True))
 
 
 def test_few_numbers_are_not_worth_compiling(monkeypatch):

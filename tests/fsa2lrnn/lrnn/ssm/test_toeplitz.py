@@ -4,7 +4,6 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.ssm import toeplitz
 
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-5}
@@ -43,17 +42,9 @@ def test_gradcheck_and_inputs_that_are_not_contiguous():
     torch.testing.assert_close(toeplitz.fused(u, K), toeplitz.reference(u, K))
 
 
-def test_threads_change_no_bit(monkeypatch):
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
-    given, found, before = drawn(7, 21, 4), [], torch.get_num_threads()
-    try:
-        for n in (1, 2, 3):
-            torch.set_num_threads(n)
-            found.append(results(toeplitz.fused, *given))
-    finally:
-        torch.set_num_threads(before)
-    for others in found[1:]:
-        assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
+def test_threads_change_no_bit(same_by_any_threads):
+    given = drawn(7, 21, 4)
+    same_by_any_threads(lambda: results(toeplitz.fused, *given))
 
 
 def test_little_work_is_not_worth_compiling(monkeypatch):
