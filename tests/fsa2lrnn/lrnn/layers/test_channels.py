@@ -30,7 +30,7 @@ SMALL = S4DConfig(width=4, d_state=8)
         ({"mixing": "swish"}, "mixing 'swish' is not known"),
         ({"l_max": 0}, "l_max = 0: give at least 1, or None for words of any length"),
         ({"beyond": "wrap"}, "beyond 'wrap' is none of refuse, cut"),
-        ({"d_state": 1 << 20}, "at most 65,536 make a layer"),
+        ({"width": 1 << 20}, "at most 65,536 make a layer"),
     ],
 )
 def test_misfits_are_refused(change, wording):
