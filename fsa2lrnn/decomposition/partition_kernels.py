@@ -82,18 +82,25 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
+def _grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
+    """Places by their groups: those of group g are `order[first[g] : first[g + 1]]`, ascending."""
+    first = np.zeros(n_groups + 1, np.int64)
+    for s in range(groups.shape[0]):
+        first[groups[s] + 1] += 1
+    first = np.cumsum(first)
+    fill, order = first[:-1].copy(), np.empty(groups.shape[0], np.int64)
+    for s in range(groups.shape[0]):
+        order[fill[groups[s]]] = s
+        fill[groups[s]] += 1
+    return first, order
+
+
+@njit(cache=True)
 def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """context ∧ p for every row p of (N, n): (rows (N, n), numbers of blocks, most blocks in one of the context)."""
     N, n = partitions.shape
     n_blocks = context.max() + 1
-    first = np.zeros(n_blocks + 1, np.int64)
-    for s in range(n):
-        first[context[s] + 1] += 1
-    first = np.cumsum(first)
-    fill, order = first[:-1].copy(), np.empty(n, np.int64)
-    for s in range(n):
-        order[fill[context[s]]] = s
-        fill[context[s]] += 1
+    first, order = _grouped(context, n_blocks)
     rows, blocks, index = np.empty((N, n), np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
     seen, number, raw = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(N):
@@ -274,16 +281,10 @@ def local_maps(
     """
     k, m, n_blocks = maps.shape[0], finer.max() + 1, context.max() + 1
     state, outer = np.full(m, -1), np.empty(m, np.int64)
-    first = np.zeros(n_blocks + 1, np.int64)
     for s in range(finer.shape[0]):
         if state[finer[s]] < 0:
             state[finer[s]], outer[finer[s]] = s, context[s]
-            first[context[s] + 1] += 1
-    first = np.cumsum(first)
-    fill, block = first[:-1].copy(), np.empty(m, np.int64)
-    for c in range(m):
-        block[fill[outer[c]]] = c
-        fill[outer[c]] += 1
+    first, block = _grouped(outer, n_blocks)
     images, kind = np.empty((k, m), np.int64), np.zeros((k, n_blocks), np.int64)
     seen = np.empty(m, np.int64)
     for a in range(k):

@@ -98,11 +98,7 @@ class Search:
             chosen, numbers = _with(small[0], size, chosen, numbers)
         if max(numbers) < n - 1:
             return None
-        for candidate in sorted(chosen, key=lambda c: -c.size):
-            rest = [c for c in chosen if c is not candidate]
-            if max(_joined(rest, n)) == n - 1:
-                chosen = rest
-        return [self._block(candidate) for candidate in chosen]
+        return [self._block(candidate) for candidate in _needed(chosen, n)]
 
     def of_copies(self, found: Chain) -> list[StateBlock]:
         """Blocks of the copies at level 0 that stand on nothing, none superfluous, if they tell all states apart."""
@@ -113,11 +109,7 @@ class Search:
             if copy.level == copy.base == 0
             for candidate in self._candidate(copy.rows, again=True)
         ]
-        for candidate in sorted(chosen, key=lambda c: -c.size):
-            rest = [c for c in chosen if c is not candidate]
-            if max(_joined(rest, n)) == n - 1:
-                chosen = rest
-        return [self._block(candidate) for candidate in chosen]
+        return [self._block(candidate) for candidate in _needed(chosen, n)]
 
     def _candidates(self, found: Chain) -> Iterator[Candidate]:
         """Submodules that are known or easily found: copies in the chain, mixed ones of a kind first; of indicators."""
@@ -283,6 +275,15 @@ def _with(
 
 def _joined(chosen: list[Candidate], n: int) -> tuple[int, ...]:
     return _numbered(zip(*(candidate.numbers for candidate in chosen), strict=True)) if chosen else (0,) * n
+
+
+def _needed(chosen: list[Candidate], n: int) -> list[Candidate]:
+    """Those that are left when each that the others can spare is dropped, the largest first."""
+    for candidate in sorted(chosen, key=lambda c: -c.size):
+        rest = [c for c in chosen if c is not candidate]
+        if max(_joined(rest, n)) == n - 1:
+            chosen = rest
+    return chosen
 
 
 def _numbered(codes: Iterator[tuple[int, ...]]) -> tuple[int, ...]:

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +16,8 @@ from torch.autograd import Function
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, instruction, kernel
+from fsa2lrnn.lrnn.compiled.vectors import Rows, instruction, kernel
+from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 
@@ -160,13 +159,8 @@ class Kernels(NamedTuple):
     backward: Callable[..., None]
 
 
-def kernels(n: int) -> Kernels:
-    """The kernels for n complex states: compiled once for each width of vectors that they divide into."""
-    return _kernels(math.gcd(n, WIDEST))
-
-
-@lru_cache
-def _kernels(width: int) -> Kernels:
+@by_width
+def kernels(width: int) -> Kernels:
     @kernel(Rows)
     def forward(a, v, x0, x, sizes, part):  # type: ignore[no-untyped-def]
         T, P = sizes

@@ -7,9 +7,7 @@ that one word alone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +18,8 @@ from torch.autograd import Function
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
+from fsa2lrnn.lrnn.compiled.vectors import instruction, kernel
+from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 from fsa2lrnn.lrnn.ssm.channels import System
@@ -194,13 +193,8 @@ class Kernels(NamedTuple):
     backward: Callable[..., None]
 
 
-def kernels(channels: int) -> Kernels:
-    """The kernels for so many channels: compiled once for each width of vectors that they divide into."""
-    return _kernels(math.gcd(channels, WIDEST))
-
-
-@lru_cache
-def _kernels(width: int) -> Kernels:
+@by_width
+def kernels(width: int) -> Kernels:
     @kernel(States)
     def forward(k, u, state, y, last, sizes, part):  # type: ignore[no-untyped-def]
         T, H, n = sizes

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +18,7 @@ from torch.autograd import Function
 
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
+from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.ssm.states import States
 from fsa2lrnn.lrnn.ssm.transition import Transition, coefficients_of, from_planes, planes, reading
@@ -195,13 +195,8 @@ class Kernels(NamedTuple):
     backward: Callable[..., None]
 
 
-def kernels(channels: int) -> Kernels:
-    """The kernels for so many channels: compiled once for each width of vectors that they divide into."""
-    return _kernels(math.gcd(channels, WIDEST))
-
-
-@lru_cache
-def _kernels(width: int) -> Kernels:
+@by_width
+def kernels(width: int) -> Kernels:
     @kernel(States)
     def forward(k, K, states, least, keep, sizes, part):  # type: ignore[no-untyped-def]
         L, H, n = sizes

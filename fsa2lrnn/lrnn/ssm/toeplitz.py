@@ -7,9 +7,7 @@ gradient with K, that of K, reversed, one of the reversed gradient with u.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
@@ -22,7 +20,8 @@ from torch.nn.functional import pad
 from fsa2lrnn.lrnn.compiled import takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
-from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, instruction, kernel
+from fsa2lrnn.lrnn.compiled.vectors import Rows, instruction, kernel
+from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.once import once
 
 _WORTH_COMPILING = 1 << 15  # multiplications, twice; below, no number of calls makes up for seconds of compilation
@@ -66,7 +65,7 @@ class _Convolve(Function):
         u, K = u.contiguous(), K.contiguous()
         y = empty(u.shape, u.dtype)
         batch, length, channels = u.shape
-        share(kernels(channels).forward, (u, K, y, (length, channels)), cuts(batch, _threads(u)))
+        share(kernels(channels).convolve, (u, K, y, False, (length, channels)), cuts(batch, _threads(u)))
         ctx.save_for_backward(u, K)
         return y
 
@@ -78,7 +77,7 @@ class _Convolve(Function):
         du = dK = None
         if with_u:
             du = empty(u.shape, u.dtype)
-            share(kernels(channels).backward_u, (dy, K, du, (length, channels)), cuts(batch, _threads(u)))
+            share(kernels(channels).convolve, (dy, K, du, True, (length, channels)), cuts(batch, _threads(u)))
         if with_K:
             parts = cuts(batch, _SHARES)
             shares = torch.zeros(len(parts), length, channels, dtype=K.dtype)
@@ -139,50 +138,30 @@ _tile, _one = instruction(_write_tile, _Tiles), instruction(_write_one, _Tiles)
 class Kernels(NamedTuple):
     """Kernels on flat arrays, `sizes` = (T, H), `part` the words (n0, n1) to do, for dK also the number of the share.
 
-    - forward(u, K, y, sizes, part), backward_u(dy, K, du, sizes, part): write y and du.
+    - convolve(x, K, y, backwards, sizes, part): writes y, or with `backwards` du from dy, both read from their ends.
     - backward_taps(dy, u, dK, sizes, part): adds to dK (shares, T, H).
     """
 
-    forward: Callable[..., None]
-    backward_u: Callable[..., None]
+    convolve: Callable[..., None]
     backward_taps: Callable[..., None]
 
 
-def kernels(channels: int) -> Kernels:
-    """The kernels for so many channels: compiled once for each width of vectors that they divide into."""
-    return _kernels(math.gcd(channels, WIDEST))
-
-
-@lru_cache
-def _kernels(width: int) -> Kernels:
+@by_width
+def kernels(width: int) -> Kernels:
     @kernel(_Tiles)
-    def forward(u, K, y, sizes, part):  # type: ignore[no-untyped-def]
+    def convolve(x, K, y, backwards, sizes, part):  # type: ignore[no-untyped-def]
         T, H = sizes
+        first, step = ((T - 1) * H, -H) if backwards else (0, H)
         for n in range(part[0], part[1]):
             y[n * T * H : (n + 1) * T * H] = 0
             for h in range(0, H, width):
-                i, t = n * T * H + h, 0
+                i, t = n * T * H + first + h, 0
                 while t < T:
                     if t + _TOGETHER <= T:
-                        _tile(width, (u, i, H, K, h, H, y, i, H, t))
+                        _tile(width, (x, i, step, K, h, H, y, i, step, t))
                         t += _TOGETHER
                     else:
-                        _one(width, (u, i, H, K, h, H, y, i, H, t))
-                        t += 1
-
-    @kernel(_Tiles)
-    def backward_u(dy, K, du, sizes, part):  # type: ignore[no-untyped-def]
-        T, H = sizes
-        for n in range(part[0], part[1]):
-            du[n * T * H : (n + 1) * T * H] = 0
-            for h in range(0, H, width):
-                i, t = (n * T + T - 1) * H + h, 0
-                while t < T:
-                    if t + _TOGETHER <= T:
-                        _tile(width, (dy, i, -H, K, h, H, du, i, -H, t))
-                        t += _TOGETHER
-                    else:
-                        _one(width, (dy, i, -H, K, h, H, du, i, -H, t))
+                        _one(width, (x, i, step, K, h, H, y, i, step, t))
                         t += 1
 
     @kernel(_Tiles)
@@ -199,4 +178,4 @@ def _kernels(width: int) -> Kernels:
                         _one(width, (dy, i + (T - 1) * H, -H, u, i, H, dK, k, -H, t))
                         t += 1
 
-    return Kernels(forward, backward_u, backward_taps)
+    return Kernels(convolve, backward_taps)

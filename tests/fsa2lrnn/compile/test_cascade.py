@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.judge import Proved, prove_equivalent
@@ -31,16 +31,7 @@ def cascade_of(letters, components, output, reads_now=False):
         return tuple(after)
 
     start = tuple(part.start for part in components)
-    return Cascade(explored(start, range(letters), step, output), components, reads_now)
-
-
-def explored(start, letters, step, output):
-    states, columns = [start], []
-    for state in states:
-        targets = [step(state, a) for a in letters]
-        states += [target for target in dict.fromkeys(targets) if target not in states]
-        columns.append([states.index(target) for target in targets])
-    return MooreMachine(np.array(columns).T, [output(state) for state in states], 0)
+    return Cascade(explore(range(letters), start, step, output), components, reads_now)
 
 
 def proved(cascade):

@@ -38,6 +38,8 @@ from fsa2lrnn.lrnn.ssm.response import respond
 from fsa2lrnn.lrnn.ssm.transition import from_planes, planes
 from fsa2lrnn.lrnn.ssm.wkv import METHODS, NOTHING, wkv
 
+from .layers.conftest import by_steps
+
 TOLERANCE = 1e-6
 EPS = 1e-6  # of Flax's LayerNorm
 COMMITTED = Path(__file__).parent / "data"
@@ -105,14 +107,6 @@ def run(layer, weights, u, state=None, method="auto"):
     return functional_call(layer, weights, (u, state, method))
 
 
-def run_by_steps(layer, u):
-    state, outputs = layer.initial_state(len(u)), []
-    for u_k in u.unbind(1):
-        y, state = layer.step(u_k, state)
-        outputs.append(y)
-    return torch.stack(outputs, 1), state
-
-
 def loaded(layer, weights):
     layer.load_state_dict({name: x.detach() for name, x in weights.items()})
     return layer
@@ -153,12 +147,12 @@ def check_s4_block(numbers, options):
     if "param_after_long.layer.kernel.C" in numbers:
         later = {**theirs, "layer.kernel.C": numbers["param_after_long.layer.kernel.C"]}
         assert_close(official.s4_block(later, int(numbers["l_kernel_after_long"]), config.dt_transform)["C"], ours["C"])
-    y, state = run_by_steps(layer, numbers["input"])
+    y, state = by_steps(layer, numbers["input"])
     numbers.check("step_output", y)
     if "step_state_final" in numbers:  # of all states or of the stored half
         assert_close(planes(numbers["step_state_final"][..., : config.d_state // 2]), state)
     if "step_output_long" in numbers:
-        numbers.check("step_output_long", run_by_steps(layer, numbers["input_long"])[0])
+        numbers.check("step_output_long", by_steps(layer, numbers["input_long"])[0])
 
 
 def check_system(numbers, layer):
@@ -226,7 +220,7 @@ def check_liquid_exact(numbers, options):
         y, state = run(layer, weights, u, method=method)
         numbers.check("output_exact_recurrence", y.mT)
         assert_close(state, planes(numbers["state_final"][..., :n]))
-    y, state = run_by_steps(loaded(layer, weights), u)
+    y, state = by_steps(loaded(layer, weights), u)
     numbers.check("output_exact_recurrence", y.mT)
     system = layer.system()
     assert_close(system.B, numbers["B_bar"][:, :n])
@@ -296,7 +290,7 @@ def check_sequence_layer(numbers, options, layer, bare, convert, norm):
         numbers.check_gradients(y, u, theirs)
         alone = run(bare, bare_weights(ours), u, method=method)[0]
         numbers.check("ssm_output_on_input", alone)
-    y, state = run_by_steps(loaded(bare, bare_weights(ours)), numbers["input"])
+    y, state = by_steps(loaded(bare, bare_weights(ours)), numbers["input"])
     numbers.check("step_ssm_output", y)
     numbers.check("step_state_final", from_planes(state))
 
@@ -378,7 +372,7 @@ def check_vanilla(numbers, options):
         y, _ = run(layer, weights, u, start, method)
         numbers.check("output", y)
         numbers.check_gradients(y, u, weights)
-    numbers.check("output", run_by_steps(loaded(layer, numbers.weights()), numbers["input"])[0])
+    numbers.check("output", by_steps(loaded(layer, numbers.weights()), numbers["input"])[0])
 
 
 class InitialState(torch.nn.Module):
