@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from typing import Any
 
@@ -41,15 +41,20 @@ def modeling(name: str) -> Any:
     """
     import torch
 
-    module, purpose = f"transformers.models.{name}.modeling_{name}", f"the layer {name}"
-    if module in sys.modules or torch.cuda.is_available() or not is_installed("fla"):
-        return require(module, "hf", purpose)
-    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == "fla"}
-    sys.modules["fla"] = None  # type: ignore[assignment]
+    is_there = f"transformers.models.{name}.modeling_{name}" in sys.modules
+    with nullcontext() if is_there or torch.cuda.is_available() or not is_installed("fla") else _without("fla"):
+        return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
+
+
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """A package out of sight."""
+    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == package}
+    sys.modules[package] = None  # type: ignore[assignment]
     try:
-        return require(module, "hf", purpose)
+        yield
     finally:
-        del sys.modules["fla"]
+        del sys.modules[package]
         sys.modules.update(hidden)
 
 

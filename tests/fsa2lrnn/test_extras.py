@@ -63,15 +63,20 @@ def test_an_error_inside_a_package_that_is_there_passes_through(tmp_path, monkey
 
 def test_every_extra_that_is_named_brings_what_is_asked_of_it():
     asked = [
-        [ast.literal_eval(argument) for argument in call.args[:2]]
+        [ast.literal_eval(beginning(argument)) for argument in call.args[:2]]
         for path in (ROOT / "fsa2lrnn").rglob("*.py")
         for call in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("require", "missing")
         if path.name != "extras.py"
     ]
-    assert {extra for _, extra in asked} >= {"gpu", "learn", "plot", "repair", "sweep", "test"}
+    assert {extra for _, extra in asked} >= {"gpu", "hf", "learn", "plot", "repair", "sweep", "test"}
     for module, extra in asked:
         assert extra is None or module.partition(".")[0] in PACKAGES[extra], (module, extra)
+
+
+def beginning(text):
+    """The literal that a text begins with."""
+    return text.values[0] if isinstance(text, ast.JoinedStr) else text
 
 
 def test_no_optional_package_is_imported_where_it_may_be_missing():
