@@ -118,6 +118,7 @@ def test_every_verb_works_beside_folders_of_the_same_names(place):
         "tasks": [],
         "train": ["task:parity", "--preset", "quick", "--steps", "2", "--out", "runs", "--seeds", "0,1", *few],
         "sweep": ["few.toml", "--engine", "serial", "--out", "swept"],
+        "learn": ["task:parity", "-o", "learned"],
         "compare": [even, "--against", "task:even_pair(5)", "--seconds", "1", "--plot", "plot.svg", *few],
         "falsify": ["task:parity", "task:parity"],
         "certify": [even, "task:even_pair(5)", "--memory", "2"],
