@@ -47,5 +47,5 @@ def report(
     if as_json:
         console.emit_json({"page": str(page), "facts": str(data)})
         return
-    rows = [(model.name, verdict(facts, model)) for model in facts.models if model.kind == "learned"]
+    rows = [(model.name, verdict(model)) for model in facts.models if model.kind == "learned"]
     console.facts(facts.title, [*rows, ("page", str(page)), ("the same as JSON", str(data))])

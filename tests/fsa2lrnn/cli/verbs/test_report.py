@@ -2,19 +2,19 @@
 
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-import fsa2lrnn.report as pages
-from fsa2lrnn.report import assemble
+from fsa2lrnn.report import Facts, Machine, Model, assemble, verdict
 
 KEPT = Path(__file__).parents[4] / "experiments" / "models"
 SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")
 
 
 def test_a_page_and_its_facts(call, monkeypatch):
-    seen, facts = [], SimpleNamespace(title="of EvenPair", models=[SimpleNamespace(name="mine", kind="learned")])
+    seen, machine = [], Machine(["even", "odd"], ["a"], ["yes", "no"], [[1, 0]], 0)
+    mine = Model("mine", "learned", parameters=3, proved=2)
+    facts = Facts("of EvenPair", "task:even_pair(5)", "1 May", machine, [mine], {"torch": "2"})
 
     def assembled(source, models, budget, evaluated, say, ignore):
         seen.append((source, list(models), budget.seconds, evaluated, ignore))
@@ -22,8 +22,6 @@ def test_a_page_and_its_facts(call, monkeypatch):
         return facts
 
     monkeypatch.setattr(assemble, "assemble", assembled)
-    monkeypatch.setattr(pages, "verdict", lambda found, model: f"said of {model.name} in {found.title}")
-    monkeypatch.setattr(pages, "write", lambda _, path: (path, path.with_suffix(".json")))
     few = ("--lengths", "4,9", "--words", "5", "--letters", "100", "--seconds", "3")
     arguments = ("report", EVEN5, "--against", "task:even_pair(5)", "-o", "page.html", *few)
     code, out, err = call(*arguments)
@@ -31,7 +29,9 @@ def test_a_page_and_its_facts(call, monkeypatch):
     evaluated = {"lengths": (4, 9), "n_words": 5, "letters": 100}
     assert seen == [("task:even_pair(5)", ["even5/seed-4"], 3.0, evaluated, "lacked")]
     assert "looking" in err
-    assert "said of mine in of EvenPair" in out
+    assert ("of EvenPair" in out, verdict(mine) in out) == (True, True)
+    assert Facts.from_json(json.loads(Path("page.json").read_text())) == facts
+    assert "mine" in Path("page.html").read_text()
     assert json.loads(call(*arguments, "--json")[1]) == {"page": "page.html", "facts": "page.json"}
 
 
