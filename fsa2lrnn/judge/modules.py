@@ -64,8 +64,11 @@ def _faults(model: LRNN) -> Iterator[str]:
     if named != (wanted := {"embedding", "layers", "norms", "readout"}):
         yield f"it has the modules {sorted(named)}, an LRNN {sorted(wanted)}"
         return
-    if model.not_causal is not None or (reasons := unproved(model)):
-        yield model.not_causal or f"{reasons[0]}: {INSTEAD}"
+    if model.not_causal is not None:
+        yield model.not_causal
+        return
+    if reasons := unproved(model):
+        yield f"{reasons[0]}: {INSTEAD}"
         return
     theirs = [layer for layer in model.recurrences if type(layer) not in OURS]
     believed = {module for layer in theirs for module in layer.modules()}
