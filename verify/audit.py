@@ -1,38 +1,21 @@
 """Every claim of the paper, with what it comes to and the command that shows it: `python -m verify.audit`.
 
-A claim rests on propositions of the registry, which `python -m verify --paper` checks, or on what was measured, which
-results in experiments/results hold. docs/paper.md is written from here.
+A claim rests on propositions of the registry, which `python -m verify --paper` checks, or on what was measured
+(`verify.measured`), which results in experiments/results hold. docs/paper.md is written from here.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
 
 from fsa2lrnn.files import write_atomically
+from verify.measured import Found, Kind, behind, others, ours, same_length, speed
 
-Kind = Literal[
-    "reproduced", "sharpened", "refuted", "at chance level", "not reproduced", "unfinished", "nothing to check"
-]
-
-ROOT = Path(__file__).parent.parent
-FILE = ROOT / "docs" / "paper.md"
-RESULTS = ROOT / "experiments" / "results"
+FILE = Path(__file__).parent.parent / "docs" / "paper.md"
 TABLE_2 = "make table2"
 SPEED = "python -m experiments.benchmarks.paper_speed"
-_SAME = 0.01  # of accuracies of two digits
-_LIKE = 1.5  # times: ratios of speeds that count as alike
-
-
-@dataclass(frozen=True)
-class Found:
-    """What a claim comes to, and why, in a line."""
-
-    kind: Kind
-    why: str
 
 
 @dataclass(frozen=True)
@@ -63,114 +46,6 @@ class Claim:
     def shown_by(self) -> str:
         """The command that shows it, or none."""
         return self.command or (f"python -m verify {' '.join(f'--only {name}' for name in self.by)}" if self.by else "")
-
-
-def read(name: str) -> Any:
-    """Results of that name, None where nothing was measured yet."""
-    path = RESULTS / f"{name}.json"
-    return json.loads(path.read_text(encoding="utf-8"))["results"] if path.exists() else None
-
-
-def _cells(column: str) -> list[dict[str, Any]]:
-    document = read("table2")
-    return [cell for cell in document["cells"] if cell["column"] == column] if document else []
-
-
-def ours() -> Found:
-    """The paper's layer in Table 2."""
-    cells = [cell for cell in _cells("ours") if "best_look" in cell]
-    if not cells:
-        return Found("unfinished", "no run has ended")
-    shown = ", ".join(f"{_task(cell)} {cell['best_look']:.2f} (paper {cell['paper']:.2f})" for cell in cells)
-    right = all(cell["best_look"] >= cell["paper"] - _SAME for cell in cells)
-    last = min(line["least"] for cell in cells for line in cell["last"][-1:])
-    why = f"best looks: {shown}; last checkpoints on 10,000 fresh words at 500, the worst seed: {last:.3f}"
-    return Found("reproduced" if right else "not reproduced", why + _unfinished(cells))
-
-
-def others() -> Found:
-    """S4, S4D and Liquid-S4 in Table 2, trained here."""
-    cells = [cell for name in ("s4", "s4d", "liquid_polyb") for cell in _cells(name)]
-    ended = [cell for cell in cells if "best_look" in cell]
-    if not ended:
-        return Found("unfinished", "no run has ended; what the printed numbers are worth stands in the line above")
-    levels = read("table2")["chance"]
-    above = [cell for cell in ended if cell["best_look"] > levels[cell["task"]]["interval"][1] + _one_seed(cell)]
-    shown = "; ".join(
-        f"{cell['column']} on {_task(cell)} {cell['best_look']:.3f} (paper {cell['paper']:.2f})" for cell in ended
-    )
-    kind: Kind = "not reproduced" if above else "at chance level"
-    return Found(kind, f"best looks of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
-
-
-def _one_seed(cell: dict[str, Any]) -> float:
-    """By how much more a mean of fewer seeds than five may lie above the level: three deviations of one trial."""
-    return 0.0 if cell["is_finished"] else 3 * read("table2")["chance"][cell["task"]]["deviation"]
-
-
-def same_length() -> Found:
-    """Accuracy at the length trained on, of all layers that have ended."""
-    document = read("table2")
-    cells = [cell for cell in document["cells"] if "last" in cell] if document else []
-    if not cells:
-        return Found("unfinished", "no run has ended")
-    if all(cell["column"] == "ours" for cell in cells):
-        return Found("unfinished", "no run of a layer but the paper's own has ended, which is right at 40 letters")
-    titles = {name: column["title"] for name, column in document["columns"].items()}
-    shown = "; ".join(f"{titles[cell['column']]} on {_task(cell)} {cell['last'][0]['mean']:.3f}" for cell in cells)
-    wrong = [cell for cell in cells if cell["last"][0]["mean"] < 0.99]
-    return Found("refuted" if wrong else "reproduced", f"last outputs right at 40 letters: {shown}")
-
-
-def behind() -> Found:
-    """RWKV and a vanilla layer against S4."""
-    ended = {name: [cell for cell in _cells(name) if "best_look" in cell] for name in ("s4", "rwkv4", "vanilla")}
-    if not all(ended.values()):
-        missing = ", ".join(name for name, cells in ended.items() if not cells)
-        return Found("unfinished", f"no run has ended of: {missing}; the paper prints no numbers")
-    shown = "; ".join(f"{name} on {_task(c)} {c['best_look']:.3f}" for name, cells in ended.items() for c in cells)
-    of_s4 = {cell["task"]: cell["best_look"] for cell in ended["s4"]}
-    behind = all(
-        cell["best_look"] <= of_s4.get(cell["task"], 1) for name in ("rwkv4", "vanilla") for cell in ended[name]
-    )
-    return Found("reproduced" if behind else "not reproduced", shown)
-
-
-def speed(what: str, block: int) -> Callable[[], Found]:
-    """Sequential against PScan in one line of the paper's speed comparison."""
-
-    def found() -> Found:
-        documents = {name: read(name) for name in ("paper_speed", "paper_speed_gpu")}
-        if documents["paper_speed"] is None:
-            return Found("unfinished", "not measured")
-        rows = {
-            document["device"]: next(r for r in document["rows"] if (r["what"], r["block"]) == (what, block))
-            for document in documents.values()
-            if document is not None
-        }
-        shown = "; ".join(
-            f"{device}: Sequential takes {row['sequential_over_pscan']:.2f} times as long as PScan (in the paper "
-            f"{row['paper_sequential_over_pscan']:.2f}), the faster {row['best_over_ours']:.1f} times as long as ours"
-            for device, row in rows.items()
-        )
-        alike = all(
-            1 / _LIKE <= row["sequential_over_pscan"] / row["paper_sequential_over_pscan"] <= _LIKE
-            for row in rows.values()
-        )
-        if documents["paper_speed_gpu"] is None:
-            return Found("unfinished", f"{shown}; not measured on a GPU, where the paper did")
-        return Found("reproduced" if alike else "not reproduced", shown)
-
-    return found
-
-
-def _task(cell: dict[str, Any]) -> str:
-    return cell["task"].removeprefix("task:")
-
-
-def _unfinished(cells: list[dict[str, Any]]) -> str:
-    short = [f"{cell['column']} on {_task(cell)} {len(cell['seeds'])}" for cell in cells if not cell["is_finished"]]
-    return f". Unfinished, seeds that have ended of five: {', '.join(short)}" if short else ""
 
 
 CLAIMS: tuple[Claim, ...] = (
