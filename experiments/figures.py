@@ -12,7 +12,7 @@ from fsa2lrnn.files import write_atomically
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 ROW, UNIT, LEFT, CHARACTER = 46, 26, 70, 8  # pixels: a level, a dimension, before the boxes, a letter of a word
-HEADING = "states told apart by all functions so far"
+ENTER, HEADING = "functions that enter", "states told apart by all functions so far"
 COLOURS = ("#9ecae1", "#fdd0a2", "#c7e9c0", "#dadaeb", "#fbb4b9", "#d9d9d9")  # of kinds
 
 
@@ -20,11 +20,11 @@ def chain(found: dict[str, Any]) -> str:
     """A chain as SVG: a line a size, with what enters there and the states it tells apart by then."""
     levels, states = found["levels"], found["states"]
     width = UNIT * max(sum(copy["dimension"] for copy in level["enters"]) for level in levels)
-    right = LEFT + max(width, 90) + 30
+    right = LEFT + max(width, CHARACTER * len(ENTER)) + 30
     ends = [right + CHARACTER * len(HEADING)]
     body = [
         _text(10, 20, "size"),
-        _text(LEFT, 20, "functions that enter"),
+        _text(LEFT, 20, ENTER),
         _text(right, 20, HEADING),
     ]
     for line, level in enumerate(levels):

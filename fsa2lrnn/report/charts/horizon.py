@@ -42,10 +42,10 @@ def _bar(model: Model, top: float, left: float, x: Scale) -> list[Markup]:
         return tag("rect", tag("title", said), x=begin, y=top, width=width, height=20, rx=3, class_=class_)
 
     if model.proof is not None:
-        said = f"{model.name}: proved on all words"
+        said = f"{model.name}: proved on all words ({model.proof})"
         return [
             piece(left, _END, "proved", said),
-            text(left + 8, top + 14, f"proved on all words: {model.proof}", anchor="start", class_="label on-proved"),
+            text(left + 8, top + 14, "proved on all words", anchor="start", class_="label on-proved"),
         ]
     proved = x(max(model.proved or 1, 1))
     failure = _failure(model)

@@ -24,7 +24,11 @@ def test_bars_meet_and_cover_the_row(facts):
 
 
 def test_what_is_proved_for_all_words_reaches_the_end(facts):
-    assert bars(horizon(facts))[-1] == ("proved", 170, 950)
+    proof = "26 joint states closed, bit for bit, " * 9
+    drawn = horizon(replace(facts, models=[replace(facts.models[2], proof=proof)]))
+    assert bars(drawn)[-1] == ("proved", 170, 950)
+    assert re.findall(r'class="label on-proved">([^<]*)<', drawn) == ["proved on all words"]
+    assert f"({proof})</title>" in drawn
 
 
 @pytest.mark.parametrize("name", ["even5/seed-0: repaired", "a/very/long/path/" * 5 + ": dyadic"])
