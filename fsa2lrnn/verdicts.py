@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
+from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.reading import read
 
@@ -31,6 +32,16 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """A JSON object: the kind under "verdict", and all that the verdict holds."""
         return {"verdict": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}}
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """What it says, as names and values for people."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
+        failure: FailingWord | None = getattr(self, "failure", None)
+        return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
 
 
 @dataclass(frozen=True)
@@ -220,6 +231,15 @@ class Proved(Verdict):
     covers: Coverage
     scope: Scope
 
+    def in_words(self) -> list[tuple[str, str]]:
+        """Of what, how, and where."""
+        return [
+            ("right", "on every word of every length, wherever the output counts, in the runs covered"),
+            ("closed", f"{self.pairs:,} joint states, {self.transitions:,} transitions"),
+            ("covers", str(self.covers)),
+            ("scope", str(self.scope)),
+        ]
+
     @property
     def arithmetic(self) -> str:
         """The dtype computed in, "int" for a `Recurrence`."""
@@ -254,6 +274,14 @@ class Refuted(Verdict):
     scope: Scope
     found_by: str = "exhaustive"
     searches: tuple[Searched, ...] = ()
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """How long the word is, and what is known of shorter ones."""
+        least = (
+            "no shorter word fails" if self.is_shortest else f"no word of up to {self.checked_length:,} letters fails"
+        )
+        found = f"{self.position:,} letter{'s' * (self.position != 1)} long, found by {self.found_by}"
+        return [("failing word", found), ("shorter", least), ("scope", str(self.scope))]
 
     @property
     def word(self) -> tuple[Hashable, ...]:
@@ -292,6 +320,15 @@ class Undecided(Verdict):
     budget: int | None = None
     searches: tuple[Searched, ...] = ()
 
+    def in_words(self) -> list[tuple[str, str]]:
+        """How far was looked."""
+        so_far = f"of up to {self.checked_length or 0:,} letters fails, by single steps"
+        if self.checked_length is None:
+            so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
+        spent = [] if self.budget is None else [("budget", f"{self.budget:,} joint states, all spent")]
+        looked = [("searched", search.what) for search in self.searches]
+        return [("checked", f"no word {so_far}"), *spent, *looked, ("scope", str(self.scope))]
+
 
 @dataclass(frozen=True)
 class Accepted(Verdict):
@@ -304,6 +341,11 @@ class Accepted(Verdict):
 
     horizon: int | None
     scope: Scope
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Up to which length."""
+        length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
+        return [("right", f"on every word of every {length}, wherever the output counts"), ("scope", str(self.scope))]
 
 
 def _plain(value: Any) -> Any:
