@@ -13,7 +13,7 @@ from typing import Any, NoReturn, cast
 from fsa2lrnn import symbols
 from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.reading import read
+from fsa2lrnn.reading import read, shown
 
 _NAMED = 8  # outputs that a line of text names
 
@@ -173,13 +173,20 @@ class FailingWord:
         >>> FailingWord.from_json(FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
         """
+        length = None
         if isinstance(value, Mapping):
-            value = {name: part for name, part in cast("Mapping[str, Any]", value).items() if name != "length"}
+            rest = dict(cast("Mapping[str, Any]", value))
+            length, value = rest.pop("length", None), rest
         found = read(cls, value, where, {Hashable: lambda symbol, _: symbols.from_json(symbol)})
         lengths = {max(len(found.word), 1), len(found.wanted), len(found.given), len(found.counts or found.wanted)}
         if len(lengths) > 1:
             raise UnsupportedFormat(
                 f"{where}: {len(found.word)} letters, but {len(found.wanted)} and {len(found.given)} outputs"
+            )
+        if length is not None and length != found.position:
+            raise UnsupportedFormat(
+                f"{where}: length {shown(length)}, but the first wrong output stands at {found.position}: leave length "
+                "out, the word and its outputs say it"
             )
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.drawing.machine import Machine
@@ -131,10 +131,7 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
-        value = asdict(self)
-        for model, written in zip(self.models, value["models"], strict=True):
-            written["failure"] = None if model.failure is None else model.failure.to_json()
-        return value
+        return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Facts:
@@ -182,6 +179,15 @@ def letters(n: int) -> str:
     ('1 letter', '12,000 letters')
     """
     return f"{n:,} letter{'' if n == 1 else 's'}"
+
+
+def _written(value: Any) -> Any:
+    """As JSON: what knows how to write itself does."""
+    if isinstance(value, FailingWord):
+        return value.to_json()
+    if is_dataclass(value):
+        return {f.name: _written(getattr(value, f.name)) for f in fields(value)}
+    return [_written(part) for part in value] if isinstance(value, list) else value
 
 
 def _read(cls: Any, value: Any) -> Any:

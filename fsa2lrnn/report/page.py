@@ -74,20 +74,26 @@ def _summary(facts: Facts) -> str:
 
 
 def _verdicts(facts: Facts) -> Markup:
-    titles = (("model", None), ("verdict", None), ("weights", "number"))
+    titles = (("model", None), ("verdict", None), ("parameters", "number"))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col", class_=class_) for name, class_ in titles)))
     rows = [
         tag(
             "tr",
             tag("th", _kind(model), model.name, scope="row"),
-            tag("td", verdict(model)),
+            tag("td", verdict(model), _meaning(facts, model)),
             tag("td", f"{model.parameters:,}" if model.parameters is not None else "", class_="number"),
         )
         for model in facts.models
     ]
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    meanings = repairs_shown(facts)
-    return join(table, _list(meanings)) if meanings else table
+    return tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+
+
+def _meaning(facts: Facts, model: Model) -> Markup | None:
+    """What a kind of repair is, where it stands first."""
+    kind = model.name.rpartition(": ")[2]
+    first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
+    meaning = repairs_shown(facts).get(kind)
+    return tag("p", join(tag("strong", kind), " ", meaning), class_="hint") if model is first and meaning else None
 
 
 def _horizon(facts: Facts) -> Markup:
@@ -100,7 +106,8 @@ def _horizon(facts: Facts) -> Markup:
     return join(
         tag("p", "Tests of any number of words say nothing of the others. The bars say what holds for every word."),
         tag("ul", *legend, class_="legend"),
-        _figure(tag("div", horizon(facts), class_="scroll broad", tabindex=0, role="region", aria_label="Horizons")),
+        _figure(tag("div", horizon(facts), class_="on-wide")),
+        _figure(tag("div", horizon(facts, is_narrow=True), class_="on-narrow")),
     )
 
 
