@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from functools import cache
@@ -151,7 +152,9 @@ def of_spec(spec: Any) -> Any:
     if not isinstance(spec, dict) or not isinstance(spec.get("shape"), list):
         return spec
     shape, kind = spec["shape"], spec.get("kind")
-    if not all(type(size) is int and 0 <= size < 1 << 40 for size in shape) or np.prod(shape, dtype=float) > 2.0**60:
+    if not all(type(size) is int and 0 <= size < 1 << 40 for size in shape):
+        return shape
+    if math.prod(max(size, 1) for size in shape) > 1 << 60:  # torch multiplies strides past a size of 0 too
         return shape
     if kind == "list":
         return [0.0] * 3
