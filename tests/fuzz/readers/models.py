@@ -69,7 +69,8 @@ def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[
     dtype = getattr(torch, rng.choice(kinds.split()))
     match rng.randrange(5):
         case 0:
-            tensors[name] = torch.full_like(tensors[name], rng.choice((-1, 1, 2, 10**5, 10**12)))
+            filled = torch.tensor(rng.choice((-1, 1, 2, 10**5, 10**12))).to(tensors[name].dtype)  # bytes wrap around
+            tensors[name] = torch.zeros_like(tensors[name]) + filled
         case 1:
             del tensors[name]
         case 2:
