@@ -1,4 +1,4 @@
-"""The tables of results in the READMEs and docs/block-sizes.md, from the JSON: `python -m experiments.readme`."""
+"""The tables of results in docs/ and experiments/README.md, from the JSON: `python -m experiments.readme`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsa2lrnn.files import write_atomically
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
 FILES = tuple(
-    _ROOT / name for name in ("README.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
+    _ROOT / name for name in ("docs/results.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
 )
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
@@ -227,7 +227,7 @@ def regenerated(text: str) -> str:
 
 
 def main() -> None:
-    """Write the tables of results in README.md, experiments/README.md and docs/block-sizes.md anew, in place."""
+    """Write the tables of results in docs/ and experiments/README.md anew, in place."""
     for path in FILES:
         write_atomically(path, regenerated(path.read_text(encoding="utf-8")).encode())
 
