@@ -4,6 +4,9 @@ BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
+# Tests start some hundred processes, each of which would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # `verify` is a folder too.
 .PHONY: help demo test test-all verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
 

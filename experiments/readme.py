@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import results_io, script, tables
+from experiments import learned_sizes, results_io, script, tables
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
 
@@ -186,6 +186,7 @@ SECTIONS = {
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
     "block_sizes": Section(tables.block_sizes, ("block_sizes",)),
+    "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
     "block_sizes_held_out": Section(tables.block_sizes_held_out, ("block_sizes",)),
 }
 # The script that writes each file of results, with its arguments.
@@ -205,6 +206,7 @@ WRITERS = {
     "learned": "studies.learned",
     "paper_speed": "benchmarks.paper_speed",
     "released_table": "studies.released",
+    "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",

@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -84,7 +85,11 @@ def modules():
 
 
 MODULES = dict(modules())
-TREES = {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
+
+
+@cache
+def trees():
+    return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
 
 def room(module):
@@ -153,15 +158,15 @@ def test_every_room_says_what_it_may_know():
 
 
 def test_a_room_imports_only_those_below_it():
-    assert list(breaks(graph(TREES, typing=True))) == []
+    assert list(breaks(graph(trees(), typing=True))) == []
 
 
 def test_modules_import_in_no_circle():
-    assert circle(graph(without_the_door(TREES), typing=False)) is None
+    assert circle(graph(without_the_door(trees()), typing=False)) is None
 
 
 def test_rooms_import_in_no_circle():
-    edges = graph(without_the_door(TREES), typing=True)
+    edges = graph(without_the_door(trees()), typing=True)
     rooms = nx.DiGraph((room(m), room(name)) for m, name in edges.edges if room(m) != room(name))
     assert circle(rooms) is None
 
