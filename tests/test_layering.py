@@ -29,8 +29,9 @@ MAY_IMPORT = {
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
     "fsa2lrnn.leaps": {"graph_kernels"},
-    "fsa2lrnn.verdicts": {"errors", "reading", "symbols"},
-    "fsa2lrnn.automata": {"errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
+    "fsa2lrnn.drawing": {"errors", "extras", "symbols"},
+    "fsa2lrnn.verdicts": {"drawing", "errors", "reading", "symbols"},
+    "fsa2lrnn.automata": {"drawing", "errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
     "fsa2lrnn.decomposition": {"automata", "errors", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"errors", "gates", "symbols"},
@@ -53,8 +54,8 @@ MAY_IMPORT = {
         "automata", "decomposition", "errors", "extras", "files", "reading", "symbols", "verdicts",
     },
     "fsa2lrnn.report": {
-        "automata", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn", "repairing",
-        "training", "verdicts", "versions",
+        "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",
+        "repairing", "symbols", "training", "verdicts", "versions",
     },
     "fsa2lrnn.cli": ALL,
     "fsa2lrnn.__main__": {"cli"},
@@ -73,7 +74,7 @@ NAMED = {
 }
 TORCH_FREE = (
     "errors", "extras", "files", "graph_kernels", "reading", "rows", "source_kinds", "symbols", "verdicts",
-    "automata", "decomposition", "gates", "recurrence", "compile", "families",
+    "automata", "decomposition", "drawing", "gates", "recurrence", "compile", "families",
 )  # fmt: skip
 
 
