@@ -29,8 +29,8 @@ def on_files(files: Any, config: Any) -> Any:
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
     files.append(File.generated(config, "explorer.html", content=explorer()))
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
-        files.remove(files.get_file_from_path(f"notebooks/{path.name}"))
-        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path)))
+        itself = f"[This page as a notebook]({path.name})"
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=f"{notebook(path)}\n{itself}\n"))
     return files
 
 
