@@ -76,17 +76,23 @@ def plan(seeds: int, machines: int) -> list[tuple[str, int]]:
 
 def run_one(task: str, seed: int, seconds: float) -> dict[str, Any]:
     """One run: proved or not, and what it took."""
-    begun, last = time.process_time(), dict[str, Any]()
+    begun = time.process_time()
     target = MooreMachine.from_source(f"task:{task}").minimise().n_states
     run = {"task": task, "seed": seed, "target_states": target, "limit": seconds}
-    try:
-        found: Learned | None = learn(f"task:{task}", seed=seed, steps=1_000_000, report=_until(begun + seconds, last))
-    except _OutOfTime:
-        found = None
+    found, last = learn_within(f"task:{task}", seed, seconds)
     run |= {"proved": found is not None and found.is_proved, "processor_seconds": time.process_time() - begun}
     if found is None:
         return run | {"starts": last["start"] + 1, "steps": last["step"], "last_look": last}
     return run | summary(found)
+
+
+def learn_within(source: str | MooreMachine, seed: int, seconds: float) -> tuple[Learned | None, dict[str, Any]]:
+    """What `learn` finds within so much processor time, None for nothing; and the record of its last look."""
+    last = dict[str, Any]()
+    try:
+        return learn(source, seed=seed, steps=1_000_000, report=_until(time.process_time() + seconds, last)), last
+    except _OutOfTime:
+        return None, last
 
 
 def _until(end: float, last: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
