@@ -1,1 +1,1 @@
-"""Random regular languages, as Valvoda et al. (2022) ask: what training makes of each layer, beside what theory says."""
+"""Random regular languages, as Valvoda et al. (2022) ask: each layer as trained, beside what theory says."""

@@ -1,7 +1,7 @@
 """Random languages × layers and rules × seeds: `python -m experiments.studies.random_languages`, hours of a core.
 
-A call goes on where the last one stopped. Machines come in an order in which classes and sizes take turns, all layers of
-one before the next, all first seeds before the second: whenever it stops, what has been run is balanced.
+A call goes on where the last one stopped. Machines come in an order in which classes and sizes take turns, all layers
+of one before the next, all first seeds before the second: whenever it stops, what has been run is balanced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Machines of three classes, minimal and drawn from a seed: groups, aperiodic ones, and those that are neither.
 
-Uniform tables (`zoo.random_dfa`) are neither with near certainty, and uniform permutations generate the symmetric or the
-alternating group with near certainty. So that a class holds more than one kind of machine, each is drawn in two ways:
+Uniform tables (`zoo.random_dfa`) are neither with near certainty, and uniform permutations nearly always generate the
+symmetric or the alternating group. So that a class holds more than one kind of machine, two are drawn in two ways:
 
 - group: uniform permutations; or the translations of a small group by random elements.
 - aperiodic: maps that keep an order of the states; or a cascade of two-state memories, each told by the letter and the
