@@ -45,7 +45,13 @@ def main(
         run = runs[found.number, arm, seed] = run_cell(found, arm, seed)
         asked = {"machines": machines, "seeds": seeds, "arms": list(ARMS)}
         protocol = {**TRAINING, "lengths": LENGTHS, "words": WORDS, "learn_seconds": SECONDS}
-        document = {"asked": asked, "protocol": protocol, "machines": list(rows.values()), "runs": list(runs.values())}
+        document = {
+            "asked": asked,
+            "protocol": protocol,
+            "titles": {name: ARMS[name].title for name in ARMS},
+            "machines": list(rows.values()),
+            "runs": list(runs.values()),
+        }
         results_io.write(NAME, document, COMMAND)
         typer.echo(str(run))
 

@@ -75,12 +75,12 @@ def test_then_prove_on_a_model_made_otherwise():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni"),
+        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
-        ({"method": "rpni"}, "RPNI learns from given words: give a file of words, not a machine"),
+        ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
     ],
 )
 def test_what_does_not_fit_is_refused(given, message):
