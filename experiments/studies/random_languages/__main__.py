@@ -14,8 +14,9 @@ import torch
 import typer
 
 from experiments import results_io, script
+from experiments.studies.random_languages import show
 from experiments.studies.random_languages.arms import ARMS, TRAINING
-from experiments.studies.random_languages.cells import LENGTHS, SECONDS, WORDS, run_cell, theory
+from experiments.studies.random_languages.cells import LENGTHS, SEARCH, SECONDS, WORDS, run_cell, theory
 from experiments.studies.random_languages.machines import Drawn, drawn
 
 NAME = "random_languages"
@@ -29,31 +30,38 @@ def main(
         None
     ),
 ) -> None:
-    """Run the cells that have not been run, and write experiments/results/random_languages.json after each."""
+    """Run the cells that have not been run, and write experiments/results/random_languages.json after each.
+
+    The figure beside it is drawn when the call ends.
+    """
     torch.set_num_threads(1)
     path, begun = results_io.RESULTS / f"{NAME}.json", time.monotonic()
     known: dict[str, Any] = results_io.read(NAME)["results"] if path.exists() else {"machines": [], "runs": []}
     rows = {row["number"]: row for row in known["machines"]}
     runs = {(run["machine"], run["arm"], run["seed"]): run for run in known["runs"]}
-    for found, arm, seed in plan(machines, seeds):
-        if hours is not None and time.monotonic() - begun > 3600 * hours:
-            break
-        if (found.number, arm, seed) in runs:
-            continue
-        if found.number not in rows:
-            rows[found.number] = describe(found)
-        run = runs[found.number, arm, seed] = run_cell(found, arm, seed)
-        asked = {"machines": machines, "seeds": seeds, "arms": list(ARMS)}
-        protocol = {**TRAINING, "lengths": LENGTHS, "words": WORDS, "learn_seconds": SECONDS}
-        document = {
-            "asked": asked,
-            "protocol": protocol,
-            "titles": {name: ARMS[name].title for name in ARMS},
-            "machines": list(rows.values()),
-            "runs": list(runs.values()),
-        }
-        results_io.write(NAME, document, COMMAND)
-        typer.echo(str(run))
+    asked = {"machines": machines, "seeds": seeds, "arms": list(ARMS)}
+    protocol = {**TRAINING, "lengths": LENGTHS, "words": WORDS, "learn_seconds": SECONDS}
+    protocol["search_seconds"] = SEARCH.seconds
+    titles = {name: ARMS[name].title for name in ARMS}
+
+    def document() -> dict[str, Any]:
+        of_cells = {"machines": list(rows.values()), "runs": list(runs.values())}
+        return {"asked": asked, "protocol": protocol, "titles": titles, **of_cells}
+
+    try:
+        for found, arm, seed in plan(machines, seeds):
+            if hours is not None and time.monotonic() - begun >= 3600 * hours:
+                break
+            if (found.number, arm, seed) in runs:
+                continue
+            if found.number not in rows:
+                rows[found.number] = describe(found)
+            run = runs[found.number, arm, seed] = run_cell(found, arm, seed)
+            results_io.write(NAME, document(), COMMAND)
+            typer.echo(str(run))
+    finally:
+        if runs:
+            show.figure(document(), results_io.RESULTS / f"{NAME}.svg")
 
 
 def plan(machines: int, seeds: int) -> Iterator[tuple[Drawn, str, int]]:

@@ -24,10 +24,12 @@ def test_a_call_goes_on_where_the_last_one_stopped(monkeypatch, tmp_path):
     monkeypatch.setattr(results_io, "RESULTS", tmp_path)
     monkeypatch.setattr(study, "run_cell", run)
     monkeypatch.setattr(study, "theory", lambda _: {})
+    monkeypatch.setattr(study.show, "figure", lambda _, path: path.write_text("drawn"))
     with pytest.raises(KeyboardInterrupt):
         study.main(1, 2)
     study.main(1, 2)
     assert len(ran) - 1 == len(set(ran) - {None}) == 2 * len(ARMS)
+    assert (tmp_path / "random_languages.svg").read_text() == "drawn"
     found = results_io.read("random_languages")["results"]
     assert (len(found["runs"]), [row["number"] for row in found["machines"]]) == (2 * len(ARMS), [0])
     study.main(3, 1, hours=0)
