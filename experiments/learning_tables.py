@@ -36,7 +36,7 @@ def noise() -> str:
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
-    """Found of run, and the median of seconds; of a run that was left out since fewer words took too long, none."""
+    """Found of run, and the median of seconds; of runs that were left out since easier words took too long, none."""
     if runs is None or not runs["machine"]:
         return "not run"
     n, exact = len(runs["machine"]), sum(runs["exact"])

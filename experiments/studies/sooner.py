@@ -33,15 +33,19 @@ _WARM = 3
 
 
 def main() -> None:
-    """Time both on every seed and write experiments/results/sooner.json."""
+    """Time both on every seed that has not been, and write experiments/results/sooner.json after each."""
     torch.set_num_threads(1)
     learn_within("task:parity", 0, SECONDS)  # compiles what is compiled once
-    rows = []
+    path = results_io.RESULTS / f"{NAME}.json"
+    rows: list[dict[str, Any]] = results_io.read(NAME)["results"]["rows"] if path.exists() else []
+    done = {(line["task"], line["seed"]) for line in rows}
     for kept in results_io.read("training")["results"]:
         for seed in kept["seeds"]:
+            if (kept["task"], seed["seed"]) in done:
+                continue
             rows.append(row(kept["task"], kept["preset"], seed))
+            results_io.write(NAME, {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
             typer.echo(str(rows[-1]))
-    results_io.write(NAME, {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
 
 
 def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ def results(monkeypatch, tmp_path):
 @pytest.mark.usefixtures("results")
 def test_a_cell_says_how_many_of_how_many_and_what_has_not_been_run():
     cells = [cell("test", 50, [True, False], [0.01, 0.03]), cell("rpni", 50, [False], [10.0])]
-    cells.append(cell("rpni", 200, [False], [None], "out of time with fewer words"))
+    cells.append(cell("rpni", 200, [False], [None], "out of time with easier words"))
     results_io.write("noise", {"asked": 20, "limit": 10.0, "machines": [], "cells": cells}, "")
     lines = learning_tables.noise().splitlines()
     assert lines[2] == "| every letter | 50 | 5 % | not run | 1 of 2 (0.02) | 0 of 1 (10) | not run | not run |"
