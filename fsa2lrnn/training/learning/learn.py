@@ -35,6 +35,7 @@ from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import Stop, use_threads
 
 METHODS = ("train", "rpni", "merge")
+"""The ways to learn: by gradient with one-hot columns, or by merging states, of right labels or by a test."""
 HELD_OUT = 0.1  # of a user's words
 
 _GIVEN = "words drawn as the held-out ones were"
