@@ -16,6 +16,7 @@ MODEL_SUFFIX = ".safetensors"
 # Written out here, and compared with the originals by a test, because importing those would import torch.
 Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
+DrawFormat = Literal["html", "svg", "png", "dot"]
 Dtype = Literal["float64", "float32", "bfloat16", "float16"]
 Engine = Literal["ray", "processes", "serial"]
 ExtractMethod = Literal["closure", "suffixes", "lstar"]

@@ -34,6 +34,7 @@ from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import Stop, use_threads
 
 METHODS = ("train", "rpni")
+"""The ways to learn: by gradient with one-hot columns, or by merging states."""
 HELD_OUT = 0.1  # of a user's words
 
 _GIVEN = "words drawn as the held-out ones were"
