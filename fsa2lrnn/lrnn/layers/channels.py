@@ -162,7 +162,7 @@ class ChannelLayer(Layer):
         if self.is_too_long(u.shape[1]):
             return self.mixing(self._cut(u, state)), torch.ones_like(state)  # not zero: it can't be carried on
         y, state = self.run(u, state, method)
-        return self.mixing(y), state
+        return self.mixing(y, method), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone."""

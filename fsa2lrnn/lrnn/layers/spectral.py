@@ -70,7 +70,7 @@ class SpectralLayer(Layer):
         if index is not None:
             v, skip = embedding(index, v), embedding(index, skip)
         x = scan_diagonal(rates, v, state, method)
-        return self.mixing(linear(x, C) + skip), x[:, -1] if x.shape[1] else state
+        return self.mixing(linear(x, C) + skip, method), x[:, -1] if x.shape[1] else state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone: by "auto", for words of few inputs, as sums of the responses to them."""

@@ -55,10 +55,10 @@ class Mixing(nn.Module):
         if "glu" in kind:
             self.linear = nn.Linear(width, 2 * width if kind == "glu" else width)
 
-    def forward(self, y: Tensor) -> Tensor:
-        """(…, H) -> (…, H)."""
+    def forward(self, y: Tensor, method: str = "auto") -> Tensor:
+        """(…, H) -> (…, H); "sequential" is the definition, whatever else can be had."""
         weights = (self.linear.weight, self.linear.bias) if "glu" in self.kind else ()
-        is_worth_it = y.numel() >= _WORTH_COMPILING and takes(y, *weights) and not torch.compiler.is_compiling()
+        is_worth_it = method != "sequential" and y.numel() >= _WORTH_COMPILING and takes(y, *weights)
         return (fused if is_worth_it else reference)(y, self.kind, self.approximate, *weights)
 
 
