@@ -22,7 +22,8 @@ from fsa2lrnn.report.explorer.programs import one_hot_heads, programs
 from fsa2lrnn.report.facts import NEAR
 from fsa2lrnn.report.gather import fisher, machine_facts
 
-MODELS = 4  # side by side
+MODELS = 4
+"""How many models a page shows side by side."""
 _WORDS, _LENGTH, _SHOWN = 16, 24, 160  # whose states make a plane, and how many of them are shown in it
 _DIMENSIONS = 2_000  # of states, beyond which there is no plane
 _HEAD_STATES, _HEADS = 12, 16  # of automata of heads that are drawn
