@@ -25,6 +25,14 @@ NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far be
 
 
 @dataclass(frozen=True)
+class HeadAutomaton:
+    """A head that is an automaton: its number from 0, and the machine of the states that letters lead to."""
+
+    head: int
+    machine: Machine
+
+
+@dataclass(frozen=True)
 class Inside:
     """A layer over letters from within.
 
@@ -33,12 +41,14 @@ class Inside:
         blocks: [letter][head], rows of numbers.
         points: [x, y, state, NEAR or FAR]: states of the network in the plane where states of the machine lie apart.
         carrying: heads that carry a function of the machine's state.
+        automata: of heads that are automata over the letters, those of few states.
     """
 
     eigenvalues: list[list[list[list[float]]]]
     blocks: list[list[list[list[float]]]]
     points: list[list[float]]
     carrying: list[int]
+    automata: list[HeadAutomaton] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.drawing.automaton import automaton
-from fsa2lrnn.drawing.machine import Machine, written
+from fsa2lrnn.drawing.machine import Machine
 from fsa2lrnn.drawing.markup import Markup
-from fsa2lrnn.drawing.ranks import distances
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.report.explorer.programs import one_hot_heads, programs
+from fsa2lrnn.report.explorer.programs import programs
 from fsa2lrnn.report.facts import NEAR
 from fsa2lrnn.report.gather import fisher, machine_facts
+from fsa2lrnn.report.heads import heads_of
 
 MODELS = 4
 """How many models a page shows side by side."""
@@ -155,29 +155,8 @@ def _lively(goal: Goal) -> np.ndarray:
 
 
 def _heads(model: LRNN, minimal: MooreMachine) -> dict[int, tuple[list[int], Markup]]:
-    """The automata of heads that are one, as far as letters lead: the states by number, and the drawing."""
-    if not model.is_switched:
+    """The automata of heads, unless the only one is the machine itself: the states by number, and the drawing."""
+    if model.recurrences[0].block_sizes == (minimal.n_states,):
         return {}
-    layer = model.recurrences[0]
-    with torch.no_grad():
-        A, v = layer.tables(model.first_inputs())
-        start = layer.initial_state(1)[0]
-    heads = one_hot_heads(layer, A, v)
-    if len(layer.block_sizes) == 1 and layer.block_sizes[0] == minimal.n_states:
-        return {}  # the machine itself
-    found = {}
-    for h in heads[:_HEADS]:
-        b = layer.block_sizes[h]
-        delta = A[:, h, :b, :b].argmax(-2).numpy()  # (|Σ|, b)
-        first = int(start[h, :b].argmax())
-        edges = [(int(q), int(then)) for row in delta for q, then in enumerate(row)]
-        steps = distances(b, edges, first)
-        states = [q for q in range(b) if q == first or steps[q]]
-        if len(states) <= _HEAD_STATES:
-            number = {q: i for i, q in enumerate(states)}
-            rows = [[number[int(row[q])] for q in states] for row in delta]
-            names = [str(q + 1) for q in states]
-            small = Machine(names, written(minimal.alphabet), names, rows, number[first])
-            if (svg := automaton(small, "small")) is not None:
-                found[h] = states, svg
-    return found
+    drawn = {h: (head.states, automaton(head.machine, "small")) for h, head in heads_of(model, _HEAD_STATES).items()}
+    return {h: (states, svg) for h, (states, svg) in list(drawn.items())[:_HEADS] if svg is not None}
