@@ -8,8 +8,6 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.released import layer_file
-from fsa2lrnn.released.construct import construct
-from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.refuse import Refusal, refuse
 
 
@@ -25,7 +23,7 @@ class Answer:
 
     kind: str
     why: str
-    plan: Plan | None = None
+    plan: Any = None
     refusal: Refusal | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -41,11 +39,11 @@ def answer(machine: MooreMachine, layer: str) -> Answer:
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
     ('yes', 'no')
     """
-    has_reflections = layer_file(layer).LAYER.largest_beta == 2
+    file = layer_file(layer)
     if (refusal := refuse(machine, layer)) is not None:
         return Answer("no", refusal.explain(), refusal=refusal)
     try:
-        plan = construct(machine, has_reflections)
+        plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
         return Answer("unknown", str(fault))
     return Answer("yes", plan.how, plan=plan)

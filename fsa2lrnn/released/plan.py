@@ -142,6 +142,11 @@ class Plan:
         return tuple(dict.fromkeys(self.machine.outputs))
 
     @property
+    def n_layers(self) -> int:
+        """Stages, one layer each but where a layer's file says otherwise."""
+        return len(self.stages)
+
+    @property
     def n_heads(self) -> int:
         """Heads of a layer."""
         return max(len(stage.orbits) for stage in self.stages)

@@ -78,6 +78,8 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
     >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
     ((1,), None)
     """
+    if layer not in LAYERS:
+        return None  # no argument is known against it
     minimal = minimise(machine)
     period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
     for word, row in _maps(minimal.delta, may_be_long):

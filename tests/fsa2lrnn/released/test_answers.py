@@ -4,9 +4,8 @@ import pytest
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.released import LAYERS
+from fsa2lrnn.released import LAYERS, layer_file
 from fsa2lrnn.released.answers import answer
-from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.refuse import refuse
 
 
@@ -32,7 +31,7 @@ def test_no_construction_where_there_is_a_refusal(layer, seed):
     machine = zoo.random_dfa(3, 2, seed, minimal=True)
     if refuse(machine, layer) is not None:
         with pytest.raises(NotExpressible):
-            construct(machine, layer == "olmo-hybrid")
+            layer_file(layer).plan(machine)
 
 
 def test_another_layer():
