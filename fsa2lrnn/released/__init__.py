@@ -17,6 +17,7 @@ LAYERS = {
     "qwen3-next": "qwen3_next",
     "mamba-2": "mamba2",
     "pd-ssm": "pd_ssm",
+    "rwkv-7": "rwkv7",
 }  # a file each
 
 

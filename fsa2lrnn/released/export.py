@@ -50,10 +50,11 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
     model: Any = file.build(plan, DTYPES[dtype])
     folder.mkdir(parents=True, exist_ok=True)
     save(model, layer, plan, folder)
-    verdict = prove(load(folder))
+    loaded = load(folder)
+    verdict = prove(loaded)
     if not isinstance(verdict, Proved):
         raise NotExact(
             f"{folder} is not right on the code that is installed ({verdict}): install {file.LAYER.tried}, for which "
             "it was made, and tell the authors"
         )
-    return Written(plan, verdict, file.CODE.n_parameters(model))
+    return Written(plan, verdict, file.CODE.n_parameters(loaded.model))

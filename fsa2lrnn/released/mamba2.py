@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
 from fsa2lrnn.released.huggingface import HuggingFace
@@ -92,12 +91,7 @@ def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
     for i, orbit in enumerate(stage.orbits):
         head, size = orbit.head, orbit.head.values.shape[1]
         at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
-        writes = head.betas == 1
-        keeps = (head.alphas == 1) & (head.betas == 0)
-        is_unit = head.keys.shape[1] == 1 and (head.keys[writes] == 1).all()
-        if not is_unit or not (writes | keeps | (head.alphas == 0)).all():
-            raise NotExpressible("a head of mamba-2 keeps all that it holds or forgets all: give a plan of registers")
-        values = np.where(writes[:, None], head.values, 0)
+        keeps, values = head.keeps(), np.where(head.writes()[:, None], head.values, 0)
         x[i, :size, slice(at[0], at[-1] + 1)] = values.T / r
         gate[i, :, letters] = B[i, letters] = C[i, letters] = KEY / r
         dt[i, at] = np.where(keeps, -SATURATED, SATURATED)

@@ -13,6 +13,12 @@ arithmetic, with states that recur. What is used:
 *symmetric*  The same with β in [0, 2]: symmetric matrices of norm at most 1. Where w is one letter, A is one such
     matrix in the end, with eigenvalues −1 and 1 of modulus 1, and states that recur have period 1 or 2. That is of
     one layer: what a second one multiplies may have period 2, and the product of two such matrices can be a rotation.
+*spectrum*  A letter's transition is diag(w) − κ(a∘κ)ᵀ with w in [exp(−0.606531), 1], a in [0, 1], ‖κ‖ ≤ 1. For a > 0
+    the diagonal matrix √a makes it diag(w) − (√a∘κ)(√a∘κ)ᵀ, symmetric, with eigenvalues between 0.545 − 1 and 1; for
+    other a these are limits of such. Where w is one letter, x ↦ Ax + c in the end with one such A. Differences of
+    states that recur span a space on which A has finite order, so its eigenvalues there are roots of unity: 1 alone.
+    Hence A fixes them, and states that recur move by the same difference each time, which is 0. The next layer then
+    reads what is the same after each w, and so on. Products of two letters are not symmetric: nothing is said of them.
 
 So it is enough that the outputs after u wⁿ v do not have that period in the end, which this file computes.
 """
@@ -28,8 +34,9 @@ FORM = ("fsa2lrnn-released-certificate", 1)
 ARGUMENTS = {
     "positive": (1, True, "one layer or a stack of them without attention"),
     "symmetric": (2, False, "one layer"),
+    "spectrum": (1, False, "one layer or a stack of them without attention"),
 }
-LAYERS = {"olmo-hybrid": "symmetric", "qwen3-next": "positive", "mamba-2": "positive"}
+LAYERS = {"olmo-hybrid": "symmetric", "qwen3-next": "positive", "mamba-2": "positive", "rwkv-7": "spectrum"}
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 

@@ -54,7 +54,7 @@ def test_reflections_are_no_plan_for_it():
     from fsa2lrnn.released.construct import construct
 
     plan = construct(zoo.group("S3", "transpositions"), has_reflections=True)
-    with pytest.raises(NotExpressible, match="keeps all that it holds or forgets all"):
+    with pytest.raises(NotExpressible, match="keep all that they hold or forget it"):
         mamba2.build(plan, torch.float32)
 
 
