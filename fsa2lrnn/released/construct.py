@@ -10,6 +10,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.released.cascades import cascaded
 from fsa2lrnn.released.plan import MAX_STATES, Orbit, Plan, side_by_side
 from fsa2lrnn.released.reflections import reflections
 from fsa2lrnn.released.registers import MAX_WINDOW, register, two_stages, windowed
@@ -57,10 +58,12 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
             found = _heads_for(minimal, chosen, has_reflections)
             if found is not None:
                 return found
+    if (cascade := cascaded(minimal, has_reflections)) is not None:
+        return cascade
     kinds = "registers, reflections" if has_reflections else "registers"
     raise NotExpressible(
         f"no construction is known here for this machine of {minimal.n_states} states: neither {kinds} side by side, "
-        f"nor a register behind windows of {longest_lag + 1} letters"
+        f"nor a register behind windows of {longest_lag + 1} letters, nor a cascade of resets"
     )
 
 

@@ -50,11 +50,12 @@ def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
     for i, orbit in enumerate(stage.orbits):
         head = orbit.head
         at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
-        keys, values = (head.keys, head.values) if number == 0 else (head.keys[:1], head.values[:1])
+        keys = head.keys if number == 0 else head.keys[:1]
         size_k, size_v = head.keys.shape[1], head.values.shape[1]
-        q[i, :size_k, letters] = _before_silu(head.query) / r
+        values = head.values if (head.values >= 0).all() else _before_silu(head.values)
+        q[i, :size_k, letters] = _query(head.query)[:, None] / r
         k[i, :size_k, letters] = KEY * keys.T / r
-        v[i, :size_v, letters] = values.T / r
+        v[i, :size_v, at] = values / r
         gate[i, :, letters] = KEY / r
         alpha[i, at] = np.where(head.alphas > 0, -SATURATED, SATURATED)
         beta[i, at] = [_logit(value, largest_beta) for value in head.betas]
@@ -97,14 +98,18 @@ def _logit(beta: float, largest: int) -> float:
     return SATURATED if beta == largest else 0.0
 
 
-def _before_silu(query: np.ndarray) -> np.ndarray:
+def _query(query: np.ndarray) -> np.ndarray:
     """Numbers whose SiLU points along the query: large ones where it has no negative entries, else small ones."""
     if (query >= 0).all():
-        return (KEY * query / query.max())[:, None]
-    wanted = _LEAST_SILU * query / np.abs(query).max()
-    low, high = np.full(len(wanted), -1.278), np.full(len(wanted), 1.0)
+        return KEY * query / query.max()
+    return _before_silu(_LEAST_SILU * query / np.abs(query).max())
+
+
+def _before_silu(wanted: np.ndarray) -> np.ndarray:
+    """Numbers whose SiLU is what is wanted, from −¼ to ¼; 0 for 0."""
+    low, high = np.full(wanted.shape, -1.278), np.full(wanted.shape, 1.0)
     for _ in range(80):  # SiLU rises from −1.278 on
         middle = (low + high) / 2
         below = middle / (1 + np.exp(-middle)) < wanted
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return low[:, None]
+    return np.where(wanted == 0, 0.0, low)
