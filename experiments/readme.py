@@ -81,7 +81,8 @@ def released() -> str:
 
 def _answer(said: dict[str, Any]) -> str:
     if said["answer"] == "yes":
-        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {said['nodes']:,} states"
+        shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
+        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
     if said["answer"] == "no":
         separator = "" if all(len(letter) == 1 for letter in said["repeated"]) else " "
         return f"no: `{separator.join(said['repeated'])}`"

@@ -16,9 +16,10 @@ class Answer:
     """What is known of a layer and a machine.
 
     Args:
-        kind: "yes" for a construction in exact numbers, which `export` proves on the layer's own code; "no" for a
-            refusal that was checked; "unknown".
+        kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal that was
+            checked; "unknown".
         why: in a sentence.
+        refusal: of all that the layer can be stacked to, or, beside a construction, of one such layer alone.
     """
 
     kind: str
@@ -40,10 +41,15 @@ def answer(machine: MooreMachine, layer: str) -> Answer:
     ('yes', 'no')
     """
     file = layer_file(layer)
-    if (refusal := refuse(machine, layer)) is not None:
+    refusal = refuse(machine, layer)
+    if refusal is not None and refusal.is_of_stacks:
         return Answer("no", refusal.explain(), refusal=refusal)
     try:
         plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
+        if refusal is not None:
+            return Answer("no", refusal.explain(), refusal=refusal)
         return Answer("unknown", str(fault))
-    return Answer("yes", plan.how, plan=plan)
+    if refusal is None:
+        return Answer("yes", plan.how, plan=plan)
+    return Answer("yes", f"{plan.how}; in one it is impossible: {refusal.explain()}", plan=plan, refusal=refusal)

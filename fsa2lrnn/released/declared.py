@@ -26,6 +26,7 @@ class ReleasedLayer:
         start: the state before a word.
         saturates: at which logits its gates are exact.
         tried: the versions of the package that it was tried with.
+        layers_a_stage: how many of them a stage of a plan takes.
     """
 
     name: str
@@ -38,6 +39,7 @@ class ReleasedLayer:
     start: str
     saturates: str
     tried: str
+    layers_a_stage: int = 1
 
 
 class Code(Protocol):

@@ -11,9 +11,9 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import layer_file
+from fsa2lrnn.released.answers import answer
 from fsa2lrnn.released.folder import load, save
 from fsa2lrnn.released.proof import prove
-from fsa2lrnn.released.refuse import refuse
 from fsa2lrnn.verdicts import Proved
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -44,9 +44,10 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     file = layer_file(layer)
-    if (refusal := refuse(machine, layer)) is not None:
-        raise NotExpressible(f"{layer} can't hold this machine: {refusal.explain()}")
-    plan = file.plan(machine)
+    said = answer(machine, layer)
+    if said.kind == "no":
+        raise NotExpressible(f"{layer} can't hold this machine: {said.why}")
+    plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
     model: Any = file.build(plan, DTYPES[dtype])
     folder.mkdir(parents=True, exist_ok=True)
     save(model, layer, plan, folder)

@@ -31,6 +31,7 @@ LAYER = ReleasedLayer(
     start="h = 0",
     saturates="softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on",
     tried="transformers 5.23.0",
+    layers_a_stage=2,
 )
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
 

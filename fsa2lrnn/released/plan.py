@@ -158,7 +158,7 @@ class Plan:
 
     @property
     def n_layers(self) -> int:
-        """Stages, one layer each but where a layer's file says otherwise."""
+        """Stages; `ReleasedLayer.layers_a_stage` says how many layers each takes."""
         return len(self.stages)
 
     @property

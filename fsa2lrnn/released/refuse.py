@@ -36,6 +36,11 @@ class Refusal:
         """What is proved, in a line, by `recheck`. Raises `recheck.Rejected` if nothing is."""
         return recheck(self.to_json())
 
+    @property
+    def is_of_stacks(self) -> bool:
+        """Whether it speaks of layers one after another too, and not of one alone."""
+        return ARGUMENTS[LAYERS[self.layer]][2] != "one layer"
+
     def explain(self) -> str:
         """The contradiction, in a sentence that names the word."""
         period, _, scope = ARGUMENTS[LAYERS[self.layer]]
