@@ -33,7 +33,7 @@ MACHINES = (
     "even_pair(2)", "mod_arith(2)", "even_pairs", "cycle_navigation(5)", "cerny(4)", "all_maps(3)", "elevator(3)",
     "resettable_counter(3)", "remainder(3)", "contains(abaab)", "count_mod(2)", "group(Z2xZ2)", "tomita(6)",
 )  # fmt: skip
-BUDGET = 250
+BUDGET = 150
 LETTERS = 2_000
 
 
