@@ -95,7 +95,7 @@ def main(
 def _write(cells: dict[Cell, dict[str, list[Any]]], machines: int, seconds: float) -> None:
     rows = [{**cell._asdict(), "runs": runs} for cell, runs in cells.items()]
     document = {"machines": MACHINES, "asked": machines, "limit": seconds, "cells": rows}
-    results_io.write(NAME, document, COMMAND)
+    results_io.write("noise", document, COMMAND)
 
 
 def plan(machines: int) -> Iterator[tuple[int, Cell]]:

@@ -44,7 +44,7 @@ def main() -> None:
             if (kept["task"], seed["seed"]) in done:
                 continue
             rows.append(row(kept["task"], kept["preset"], seed))
-            results_io.write(NAME, {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
+            results_io.write("sooner", {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
             typer.echo(str(rows[-1]))
 
 

@@ -57,7 +57,7 @@ def main(
             if found.number not in rows:
                 rows[found.number] = describe(found)
             run = runs[found.number, arm, seed] = run_cell(found, arm, seed)
-            results_io.write(NAME, document(), COMMAND)
+            results_io.write("random_languages", document(), COMMAND)
             typer.echo(str(run))
     finally:
         if runs:
