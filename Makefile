@@ -4,8 +4,11 @@ BIN := $(VENV)/bin
 DEMO := $(VENV)/.demo
 READY := $(VENV)/.ready
 
+# Tests start some hundred processes, each of which would compile every module anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify soundness fuzz wheel-test lint coverage bench table2 tables clean
+.PHONY: help demo test test-all verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -51,10 +54,13 @@ lint: $(READY)   ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
 
+docs: $(READY)   ## the documentation as a site that opens from disk, site/index.html; a broken link is an error
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet
+
 coverage: $(READY) ## tests with branch coverage
 	$(BIN)/pytest -q -n auto -m "not slow" --cov --cov-report=term-missing:skip-covered
 
-bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of both READMEs
+bench: $(READY)  ## measure scans, steps and machines on this CPU; then the tables of results
 	$(BIN)/python -m experiments.benchmarks.scans
 	$(BIN)/python -m experiments.benchmarks.machines
 	$(BIN)/python -m experiments.benchmarks.words
@@ -66,7 +72,7 @@ table2: $(READY) ## Table 2 of the paper, whole, in runs/table2: days of one cor
 	$(BIN)/python -m experiments.studies.table2 runs/table2
 	$(BIN)/python -m experiments.readme
 
-tables: $(READY) ## families and cascades again, proofs and all; then the tables of both READMEs
+tables: $(READY) ## families and cascades again, proofs and all; then the tables of results
 	$(BIN)/python -m experiments.studies.families
 	$(BIN)/python -m experiments.studies.cascades
 	$(BIN)/python -m experiments.studies.released

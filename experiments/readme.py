@@ -1,4 +1,4 @@
-"""The tables of results in the READMEs and docs/block-sizes.md, from the JSON: `python -m experiments.readme`."""
+"""The tables of results in docs/ and experiments/README.md, from the JSON: `python -m experiments.readme`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import results_io, script, tables
+from experiments import learned_sizes, learning_tables, results_io, script, tables
+from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
 
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
 FILES = tuple(
-    _ROOT / name for name in ("README.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
+    _ROOT / name for name in ("docs/results.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
 )
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
@@ -163,6 +164,11 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
     )
 
 
+def random_language_table() -> str:
+    """Learned against representable."""
+    return show_random.table(results_io.read("random_languages")["results"])
+
+
 SECTIONS = {
     "measurements": Section(measurements, ("bench_machines", "bench_scans", "bench_words")),
     "families": Section(families, ("families_table",)),
@@ -182,10 +188,14 @@ SECTIONS = {
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
+    "sooner": Section(learning_tables.sooner, ("sooner",)),
+    "noise": Section(learning_tables.noise, ("noise",)),
+    "random_languages": Section(random_language_table, ("random_languages",)),
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
     "block_sizes": Section(tables.block_sizes, ("block_sizes",)),
+    "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
     "block_sizes_held_out": Section(tables.block_sizes_held_out, ("block_sizes",)),
 }
 # The script that writes each file of results, with its arguments.
@@ -203,8 +213,12 @@ WRITERS = {
     "families_table": "studies.families",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
+    "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
+    "random_languages": "studies.random_languages",
     "released_table": "studies.released",
+    "sooner": "studies.sooner",
+    "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
     "training": "studies.training FOLDER…",
@@ -227,7 +241,7 @@ def regenerated(text: str) -> str:
 
 
 def main() -> None:
-    """Write the tables of results in README.md, experiments/README.md and docs/block-sizes.md anew, in place."""
+    """Write the tables of results in docs/ and experiments/README.md anew, in place."""
     for path in FILES:
         write_atomically(path, regenerated(path.read_text(encoding="utf-8")).encode())
 

@@ -281,6 +281,12 @@ def _hints(kind: type) -> dict[str, Any]:
     return {field.name: hints[field.name] for field in fields(cast("Any", kind))}
 
 
-_REPR = Repr()
+class _Repr(Repr):
+    def repr_int(self, x: int, level: int) -> str:
+        bits = x.bit_length()  # TOML has hexadecimal numbers of any size, and Python prints 4,300 digits at most
+        return super().repr_int(x, level) if bits <= 1 << 13 else f"a whole number of {bits:,} bits"
+
+
+_REPR = _Repr()
 _REPR.maxstring = _REPR.maxother = 80
 _REPR.maxlevel = 2

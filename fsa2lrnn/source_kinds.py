@@ -65,6 +65,7 @@ FORMATS = (
         "formats.json_file:to_json",
     ),
 )
+"""All formats, in the order in which help lists them."""
 
 
 def endings(for_writing: bool = False) -> str:

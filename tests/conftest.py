@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
-from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.automata import explore
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.check import digest
@@ -50,7 +50,7 @@ def _counter():
         low, high = state
         return (1 - low, high ^ low) if letter == "1" else state
 
-    machine = _explored(("0", "1"), (1, 0), step, lambda state: state[0] + 2 * state[1])
+    machine = explore(("0", "1"), (1, 0), step, lambda state: state[0] + 2 * state[1])
     low = [_ands(2, [constant], [([[1]], [], [change])]) for constant, change in [(1, -2), (0, 1)]]
     high = [_ands(3, [constant], [([[1]], [2], [change])]) for constant, change in [(1, -2), (0, 1)]]
     layers = [(*low, np.array([[1]]), (1,)), (*high, np.array([[0]]), (1,))]
@@ -68,7 +68,7 @@ def _registers():
         (s, t), (operator, d) = state, letter
         return (s, t * d % 5) if operator == "*" else ((s + t) % 5, d if operator == "+" else -d % 5)
 
-    machine = _explored(letters, (0, 1), step, lambda state: sum(state) % 5)
+    machine = explore(letters, (0, 1), step, lambda state: sum(state) % 5)
     times = [([[10 + d]], [], eye[:, [t * d % 5 for t in range(5)]].ravel()) for d in range(5)]
     resets = [([[c]], [], eye[step((0, 0), letter)[1]]) for c, letter in enumerate(letters[:10])]
     turns = [([range(10), [35 + t]], [], (np.roll(eye, t, axis=0) - eye).ravel()) for t in range(1, 5)]
@@ -88,7 +88,7 @@ def _repeats():
         last, count, odd = state
         return letter, (count + (letter == "a")) % 3, odd ^ (letter == last)
 
-    machine = _explored(("a", "b", "c"), ("b", 0, False), step, lambda state: state[1:])
+    machine = explore(("a", "b", "c"), ("b", 0, False), step, lambda state: state[1:])
     eye = np.eye(3, dtype=np.int64)
     block = [np.concatenate([np.zeros(18, np.int64), part.ravel()]) for part in (eye, np.roll(eye, 1, axis=0) - eye)]
     letters = [([[1]], [], np.eye(9, dtype=np.int64)[0]), ([[2]], [], np.eye(9, dtype=np.int64)[3])]
@@ -125,15 +125,6 @@ def _stacked(machine, layers, token_shift, votes):
     eye = np.eye(len(outputs), dtype=np.int64)
     gate = _ands(stack.width, [0] * len(outputs), [(*vote, eye[outputs.index(output)]) for *vote, output in votes])
     return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
-
-
-def _explored(alphabet, start, step, output):
-    states, columns = [start], []
-    for state in states:
-        targets = [step(state, letter) for letter in alphabet]
-        states += [target for target in dict.fromkeys(targets) if target not in states]
-        columns.append([states.index(target) for target in targets])
-    return MooreMachine(np.array(columns).T, [output(state) for state in states], 0, alphabet)
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from fsa2lrnn.cli.verbs.compare import compare
 from fsa2lrnn.cli.verbs.compile import compile_
 from fsa2lrnn.cli.verbs.convert import convert
 from fsa2lrnn.cli.verbs.demo import demo
+from fsa2lrnn.cli.verbs.draw import draw
 from fsa2lrnn.cli.verbs.explain import explain
 from fsa2lrnn.cli.verbs.export import export
 from fsa2lrnn.cli.verbs.extract import extract
@@ -39,6 +40,7 @@ _VERBS = {
         "compile": compile_,
         "run": run,
         "explain": explain,
+        "draw": draw,
         "verify": verify,
         "extract": extract,
         "convert": convert,

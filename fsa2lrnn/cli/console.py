@@ -15,8 +15,9 @@ from rich.table import Table
 
 from fsa2lrnn.errors import shortened
 
-out = Console(highlight=False, soft_wrap=True)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# Without emoji: `regex:a` and `regex:b` in one line hold `:b:`.
+out = Console(highlight=False, soft_wrap=True, emoji=False)
+err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
 _LINE, _LINES = 600, 60  # characters and lines that an error keeps of what it echoes
 

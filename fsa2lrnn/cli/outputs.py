@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fsa2lrnn.cli.options import MODEL_SUFFIX
+from fsa2lrnn.cli.options import MODEL_SUFFIX, DrawFormat
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import check_file, check_folder
 
@@ -36,6 +36,23 @@ def check_page(path: Path) -> None:
 def check_drawing(path: Path | None) -> None:
     """The same for a cascade as Graphviz source."""
     _check(path, "a drawing", ".dot", ".gv")
+
+
+def drawing_format(path: Path | None, wanted: DrawFormat | None) -> DrawFormat:
+    """What `draw` writes, by its ending unless it is said. Raises `UnsupportedFormat` where the two contradict each
+    other, or a page or PNG has no file; `OSError` for a place that takes none."""
+    by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
+    if path is None:
+        if wanted in ("svg", "dot"):
+            return wanted
+        raise UnsupportedFormat("give -o page.html for the page; --format svg and --format dot print without a file")
+    found = wanted or by_ending.get(path.suffix)
+    if found is None:
+        raise UnsupportedFormat(f"output {path}: write a file ending in {', '.join(by_ending)}, or name the --format")
+    if by_ending.get(path.suffix, found) != found:
+        raise UnsupportedFormat(f"output {path} and --format {found} are two formats: leave one of them out")
+    check_file(path)
+    return found
 
 
 def check_plot(path: Path | None) -> None:

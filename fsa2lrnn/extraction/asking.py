@@ -8,13 +8,13 @@ from torch import Tensor
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction.runner import Runner, States, pick
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 
 
 class Asked:
     """A model and the mask under which its outputs count."""
 
-    def __init__(self, model: LRNN, mask: Positions) -> None:
+    def __init__(self, model: Network, mask: Positions) -> None:
         self.model, self.mask, self.runner = model, mask, Runner(model)
         self.letters = 0  # model steps taken
 

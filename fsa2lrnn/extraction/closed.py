@@ -17,7 +17,8 @@ from fsa2lrnn.lrnn.arithmetic import check_arithmetic
 from fsa2lrnn.lrnn.declared import check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
-NOT_A_NUMBER = -1  # the output number of logits that hold a NaN
+NOT_A_NUMBER = -1
+"""The output number of logits that hold a NaN."""
 _STEP_ENTRIES = 1 << 24  # entries of A(u) that one batch of single steps may materialise
 
 

@@ -19,7 +19,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.asking import Asked
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.extras import require
-from fsa2lrnn.lrnn.model import LRNN, decode
+from fsa2lrnn.lrnn.model import decode
+from fsa2lrnn.lrnn.network import Network
 
 METHODS = ("suffixes", "lstar")
 _HELD_OUT = 256  # random words
@@ -72,7 +73,7 @@ class Extraction:
 
 
 def extract_learned(
-    model: LRNN,
+    model: Network,
     method: str = "suffixes",
     counts: MooreMachine | None = None,
     empty_word: bool = False,
@@ -85,7 +86,7 @@ def extract_learned(
     """The minimal machine that a model behaves like on short words, and the evidence.
 
     Args:
-        model: any LRNN, trained or compiled.
+        model: any LRNN, trained or compiled, or a module in `wrap`.
         method: "suffixes" looks at all short words and tells them apart by their suffixes; "lstar" asks AALpy's L*.
         counts: an acceptor of the words after which the output counts; everywhere else the machine gives None. Without
             it every output counts: nothing in a model tells an output that training asked for from another.
@@ -131,7 +132,7 @@ def extract_learned(
     return Extraction(machine, method, *evidence, asked.letters, held_out)
 
 
-def _finished(model: LRNN, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:
+def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:
     """Minimal, the start with an output of its own or merged."""
     if empty_word:
         return minimise(machine)

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.declared import check_causal
-from fsa2lrnn.lrnn.model import LRNN, LayerState
+from fsa2lrnn.lrnn.model import LayerState
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -26,7 +27,7 @@ class Runner:
     to the order of their sums, so that what is found here is to be looked at once more with the model itself.
     """
 
-    def __init__(self, model: LRNN) -> None:
+    def __init__(self, model: Network) -> None:
         check_causal(model)
         self.model = model
         self.n_letters = len(model.alphabet)

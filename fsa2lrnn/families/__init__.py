@@ -46,6 +46,7 @@ Verdict = (
     | FactorImpossibility
     | Unknown
 )
+"""What `represent` answers: weights, a certificate that there are none, or neither."""
 
 FAMILIES: dict[str, str] = {
     **{name: family.description for name, family in FORCED.items()},
@@ -54,6 +55,7 @@ FAMILIES: dict[str, str] = {
     "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
     "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
 }
+"""The families that `represent` knows, with the form of A in each; sizes in brackets may be others."""
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 _FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 

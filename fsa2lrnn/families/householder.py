@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families.cosets import fewest_points
 from fsa2lrnn.families.minimal_block.heads import HeadTables, head_tables
 from fsa2lrnn.families.minimal_block.householder import FactorBounds, factor_bounds
 from fsa2lrnn.families.minimal_block.products import keys as sink_keys
@@ -28,11 +29,12 @@ class HouseholderWitness:
     """The keys of each letter's factors, all with β = 1, first applied first, and what is written after them.
 
     Args:
-        machine: the minimal machine, its states at the unit vectors: x_q = e_q.
+        machine: the minimal machine.
         family: "householder".
-        keys: for each letter a list of integer vectors of length n.
-        shifts: for each letter an integer vector: zero, or e_q for a reset to q.
-        sink: a state at zero instead, which no letter leaves.
+        keys: for each letter a list of integer vectors of length d.
+        shifts: for each letter an integer vector: zero, or x_q for a reset to q.
+        sink: a state at zero, which no letter leaves, where the others are at unit vectors.
+        at: x_q for each state, integers; none for the unit vectors, x_q = e_q and d = n.
     """
 
     answer: ClassVar[str] = "yes"
@@ -41,17 +43,18 @@ class HouseholderWitness:
     keys: tuple[tuple[tuple[int, ...], ...], ...]
     shifts: tuple[tuple[int, ...], ...]
     sink: int | None = None
+    at: tuple[tuple[int, ...], ...] = ()
 
     @property
     def dimension(self) -> int:
-        """n, one dimension a state."""
-        return self.machine.n_states
+        """d, one dimension a state or fewer."""
+        return len(self.vectors[0])
 
     @property
     def vectors(self) -> tuple[tuple[int, ...], ...]:
         """x_q for each state."""
         n = self.machine.n_states
-        return tuple((0,) * n if q == self.sink else _unit(n, q) for q in range(n))
+        return self.at or tuple((0,) * n if q == self.sink else _unit(n, q) for q in range(n))
 
     @property
     def n_factors(self) -> int:
@@ -73,6 +76,7 @@ class HouseholderWitness:
             "keys": [[list(key) for key in keys] for keys in self.keys],
             "shifts": [list(shift) for shift in self.shifts],
             **({} if self.sink is None else {"sink": self.sink}),
+            **({"vectors": [list(vector) for vector in self.at]} if self.at else {}),
         }
 
 
@@ -152,11 +156,15 @@ def householder(machine: MooreMachine, most: int | None = None) -> HouseholderVe
     """Factors for a minimal machine: any number, or at most so many a letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
-    one to one but for it. Other coordinates may take fewer factors, or do where these don't (T36): decided for
-    permutations and resets, else as far as the bounds go.
+    one to one but for it; for many groups fewer points do. All that is integer. Other coordinates may take yet fewer
+    factors, or do where these don't (T36): decided for permutations and resets, else as far as the bounds go.
     """
     family = "householder" if most is None else f"householder({most})"
     simplest = _one_hot(machine)
+    if isinstance(simplest, HouseholderWitness) and simplest.sink is None:
+        fewer = _on_points(machine)
+        if fewer is not None and (fewer.n_factors, fewer.dimension) < (simplest.n_factors, simplest.dimension):
+            simplest = fewer
     if isinstance(simplest, HouseholderWitness) and (most is None or simplest.n_factors <= most):
         return simplest
     bounds = factor_bounds(machine, BUDGET)
@@ -186,6 +194,28 @@ def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
         else:
             return Unknown(machine, "householder", f"letter {letter!r} is neither a permutation nor a reset")
     return HouseholderWitness(machine, "householder", tuple(keys), tuple(shifts))
+
+
+def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
+    """States at vectors on the points of `cosets`, for letters that are permutations and resets."""
+    n = machine.n_states
+    is_reset = [n > 1 and len(np.unique(row)) == 1 for row in machine.delta]
+    permuting = [row for row, reset in zip(machine.delta, is_reset, strict=True) if not reset]
+    points = fewest_points(np.array(permuting).reshape(-1, n), any(is_reset))
+    if points is None:
+        return None
+    d, moves = points.moves.shape[1], iter(points.moves)
+    at = tuple(tuple(vector) for vector in points.vectors.tolist())
+    keys: list[tuple[tuple[int, ...], ...]] = []
+    shifts: list[tuple[int, ...]] = []
+    for row, reset in zip(machine.delta, is_reset, strict=True):
+        if reset:
+            keys.append(tuple(_unit(d, i) for i in range(d)))
+            shifts.append(at[int(row[0])])
+        else:
+            keys.append(tuple(_difference(d, x, y) for x, y in transpositions(next(moves))))
+            shifts.append((0,) * d)
+    return HouseholderWitness(machine, "householder", tuple(keys), tuple(shifts), at=at)
 
 
 def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:

@@ -307,27 +307,38 @@ def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) ->
 
 def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
     sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors
-    names = ("keys", "shifts") if sink is None else ("keys", "shifts", "sink")
+    names = ["keys", "shifts", *(name for name in ("sink", "vectors") if name in certificate)]
+    _require(len(names) < 4, "states are at unit vectors but for a sink, or where vectors say: not both")
     keys, shifts = _fields(certificate, *_HEADER, *names)[len(_HEADER) :][:2]
     n = machine.n
-    _require(sink is None or (type(sink) is int and 0 <= sink < n), "the sink is no state")
+    _require("sink" not in names or (type(sink) is int and 0 <= sink < n), "the sink is no state")
+    if "vectors" in names:
+        rows = [_list(vector) for vector in _list(certificate["vectors"])]
+        _require(len(rows) == n, "there are vectors of other states")
+        d = len(rows[0])
+        _require(all(len(vector) == d for vector in rows), "the vectors have unlike lengths")
+        _require(all(type(x) is int for vector in rows for x in vector), "a vector is not of integers")
+        _require(len({tuple(vector) for vector in rows}) == n, "two states have the same vector")
+    else:
+        d, rows = n, [[int(i == q != sink) for i in range(n)] for q in range(n)]
+    vectors = [{i: x for i, x in enumerate(row) if x} for row in rows]
     _require(len(_list(keys)) == len(_list(shifts)) == len(machine.delta), "there are keys and shifts of other letters")
     for a, row in enumerate(machine.delta):
-        rows = [*_list(keys[a]), shifts[a]]
-        _require(all(len(_list(key)) == n for key in rows), "a key or a shift has other entries than states")
-        _require(all(type(k) is int for key in rows for k in key), "a key or a shift is not of integers")
+        written = [*_list(keys[a]), shifts[a]]
+        _require(all(len(_list(key)) == d for key in written), "a key or a shift has other entries than states")
+        _require(all(type(k) is int for key in written for k in key), "a key or a shift is not of integers")
         factors = [[(i, k) for i, k in enumerate(key) if k] for key in keys[a]]
         longest = max((sum(k * k for _, k in key) for key in factors), default=0)
         _require(longest <= 2, "a key is longer than √2: its factor would expand")
         for q, target in enumerate(row):
-            x = {} if q == sink else {q: 1}
+            x = dict(vectors[q])
             for key in factors:
                 along = sum(k * x.get(i, 0) for i, k in key)
                 x |= {i: x.get(i, 0) - along * k for i, k in key}
             reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]
             fault = f"the factors of letter {a} do not lead from state {q} to state {target}"
-            _require(reached == [int(i == target != sink) for i in range(n)], fault)
-    return n
+            _require(reached == rows[target], fault)
+    return d
 
 
 def _tables(certificate: dict[str, Any], *names: str) -> tuple[int, list[list[list[int]]]]:

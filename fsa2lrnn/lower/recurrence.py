@@ -17,6 +17,7 @@ from fsa2lrnn.lrnn.normalise import released_scale
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexReadout, IndexTables, Recurrence
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
+"""The floating-point types that machines are compiled into."""
 
 
 def compile_machine(

@@ -17,7 +17,8 @@ from torch.nn.functional import layer_norm
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.scans import scan_tokens
 
-EPS = 1e-5  # what a LayerNorm adds to the variance
+EPS = 1e-5
+"""What a LayerNorm adds to the variance."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,9 @@ from fsa2lrnn.repairing.representation import Representation
 from fsa2lrnn.verdicts import Scope
 
 Columns = Literal["keep", "p<=1"]
+"""What a repair does with the columns: keeps them as they come, or holds their p-norms to 1."""
 Mode = Literal["least", "deadbeat", "dyadic"]
+"""What a repair is for: the least change, blocks that forget, or numbers that never round."""
 
 
 class Change(NamedTuple):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from fsa2lrnn.drawing.machine import Machine
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.report.facts import Facts, Inside, Machine, Model, verdict
+from fsa2lrnn.report.facts import Facts, Inside, Model, verdict
 from fsa2lrnn.report.page import build
 
 

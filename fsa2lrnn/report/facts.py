@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
+from fsa2lrnn.drawing.machine import Machine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verdicts import FailingWord
 
@@ -20,32 +21,7 @@ REPAIRED = {
     "dyadic": "Tables of so few digits that no step rounds: a far larger change, from half to twice the tables' size "
     "in the models tried, and proved on words of every length.",
 }
-_SHORT = 5  # characters of a label that fits into a drawing
 NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
-
-
-@dataclass(frozen=True)
-class Machine:
-    """A Moore machine, as it is written: labels and symbols are text.
-
-    Args:
-        states, alphabet: labels of states, letters.
-        outputs: of each state.
-        delta: [letter][state], numbers of states.
-        start: the initial state.
-    """
-
-    states: list[str]
-    alphabet: list[str]
-    outputs: list[str]
-    delta: list[list[int]]
-    start: int
-
-    @property
-    def names(self) -> list[str]:
-        """What states are called in drawings: their labels if all are short, else numbers from 1."""
-        is_short = max(map(len, self.states)) <= _SHORT and len(set(self.states)) == len(self.states)
-        return self.states if is_short else [str(q + 1) for q in range(len(self.states))]
 
 
 @dataclass(frozen=True)

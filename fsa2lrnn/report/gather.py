@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.drawing.machine import Machine
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.report.align import Alignment
-from fsa2lrnn.report.facts import FAR, NEAR, Inside, Machine
+from fsa2lrnn.report.facts import FAR, NEAR, Inside
 
 _NEAR_WORDS, _NEAR_LENGTH = 12, 24
 _FAR_WORDS, _FAR_LENGTH, _FAR_SHOWN = 12, 500, 8
@@ -24,10 +24,7 @@ _RIDGE = 1e-3  # of the variance within states: no direction counts as without a
 def machine_facts(machine: MooreMachine) -> Machine:
     """The minimal machine as text, its states labelled by their outputs where they have no labels."""
     minimal = machine.minimise()
-    labels = minimal.labels or tuple(range(minimal.n_states))
-    return Machine(
-        _texts(labels), _texts(minimal.alphabet), _texts(minimal.outputs), minimal.delta.tolist(), int(minimal.start)
-    )
+    return Machine.of(minimal.delta.tolist(), minimal.outputs, minimal.start, minimal.alphabet, minimal.labels)
 
 
 def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | None = None) -> Inside:
@@ -57,7 +54,7 @@ def plane(tables: SwitchedAffine, goal: Goal, like: list[list[float]] | None = N
     near_x, near_q = _walk(tables, goal, rng.integers(0, n_letters, (_NEAR_WORDS, _NEAR_LENGTH)))
     far_x, far_q = _walk(tables, goal, rng.integers(0, n_letters, (_FAR_WORDS, _FAR_LENGTH)))
     x, q = near_x.reshape(near_q.size, -1), near_q.ravel()
-    mean, directions = _fisher(x, q, like)
+    mean, directions = fisher(x, q, like)
     points = []
     shown = ((x, q, NEAR), (far_x[:, -_FAR_SHOWN:].reshape(-1, x.shape[1]), far_q[:, -_FAR_SHOWN:].ravel(), FAR))
     for states, numbers, when in shown:
@@ -70,7 +67,7 @@ def _walk(tables: SwitchedAffine, goal: Goal, tokens: np.ndarray) -> tuple[np.nd
     return tables.run(torch.from_numpy(tokens)).flatten(-2).numpy(), goal.path(tokens)
 
 
-def _fisher(x: np.ndarray, q: np.ndarray, like: list[list[float]] | None) -> tuple[np.ndarray, np.ndarray]:
+def fisher(x: np.ndarray, q: np.ndarray, like: list[list[float]] | None) -> tuple[np.ndarray, np.ndarray]:
     """The mean (d,), and two directions (d, 2) scaled so that the centres' largest coordinate is 1."""
     seen = np.unique(q)
     centres = np.stack([x[q == state].mean(0) for state in seen])
@@ -99,7 +96,3 @@ def _centre(points: list[list[float]], state: int) -> np.ndarray:
 def accuracy_of(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The lines of one model of a document of `fsa2lrnn.training.compare`, as they come back from JSON."""
     return json.loads(json.dumps(document["models"][name]["lengths"]))
-
-
-def _texts(symbols: Iterable[Hashable]) -> list[str]:
-    return [", ".join(map(str, symbol)) if isinstance(symbol, tuple) else str(symbol) for symbol in symbols]

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fsa2lrnn.drawing.automaton import automaton, notes
+from fsa2lrnn.drawing.markup import Markup, join, tag
+from fsa2lrnn.drawing.traces import trace
+from fsa2lrnn.drawing.transitions import transitions
 from fsa2lrnn.report.charts.accuracy import PROTOCOLS, accuracy
-from fsa2lrnn.report.charts.automaton import DRAWN, automaton
 from fsa2lrnn.report.charts.blocks import LETTERS, blocks, change, largest
 from fsa2lrnn.report.charts.eigenvalues import eigenvalues
 from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
-from fsa2lrnn.report.facts import KINDS, Facts, Machine, Model, letters, repairs_of, repairs_shown, verdict
-from fsa2lrnn.report.markup import Markup, join, tag
+from fsa2lrnn.report.facts import KINDS, Facts, Model, letters, repairs_of, repairs_shown, verdict
 from fsa2lrnn.report.style import STYLE
-from fsa2lrnn.report.traces import trace
 from fsa2lrnn.verdicts import FailingWord
 
 _SECTIONS = {
@@ -130,25 +131,18 @@ def _accuracy_table(facts: Facts) -> Markup:
 
 def _automaton(facts: Facts) -> Markup:
     drawn = automaton(facts.machine)
+    said = " ".join(notes(facts.machine))
     if drawn is None:
-        said = f"It has {len(facts.machine.states)} states; up to {DRAWN} are drawn."
-        return join(tag("p", said), tag("details", tag("summary", "Its transitions"), _transitions(facts.machine)))
-    said = "Minimal. In a circle the state, below it what it puts out where that is not its name."
-    return tag("div", _figure(drawn, said), _transitions(facts.machine), class_="pair wide")
-
-
-def _transitions(machine: Machine) -> Markup:
-    has_labels = machine.names != machine.states
-    titles = ["state", *(["meaning"] if has_labels else []), "output", *(f"after {a}" for a in machine.alphabet)]
-    rows = []
-    for q, name in enumerate(machine.names):
-        cells = [*([machine.states[q]] if has_labels else []), machine.outputs[q]]
-        cells += [machine.names[row[q]] for row in machine.delta]
-        start = " (start)" if q == machine.start else ""
-        rows.append(tag("tr", tag("th", name, start, scope="row"), *(tag("td", cell) for cell in cells)))
-    head = tag("thead", tag("tr", *(tag("th", title, scope="col") for title in titles)))
-    table = tag("table", head, tag("tbody", *rows), class_="tight")
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label="Transitions")
+        return join(tag("p", said), tag("details", tag("summary", "Its transitions"), transitions(facts.machine)))
+    ring = (
+        "A double ring accepts."
+        if facts.machine.accepting
+        else "Below it what it puts out, where that is not its name."
+    )
+    caption = f"Minimal. In a circle the state. {ring} {said}"
+    return tag(
+        "div", _figure(tag("div", drawn, class_="scroll"), caption), transitions(facts.machine), class_="pair wide"
+    )
 
 
 def _models(facts: Facts) -> Markup | None:

@@ -1,21 +1,10 @@
-"""The page's style sheet: one for light and dark, screen and paper."""
+"""The page's style sheet: one for light and dark, screen and paper; its palettes are those of all drawings."""
 
-STYLE = """
-:root {
-  color-scheme: light dark;
-  --page: #f7f7f5; --card: #ffffff; --ink: #1c1e21; --soft: #5b6068; --rule: #e2e3e0; --grid: #ecedea;
-  --accent: #2457c5; --learned: #b8620a; --repaired: #0f7a8a; --constructed: #6a4fc0;
-  --proved: #2f8f62; --fails: #c2413f; --unknown: #d9dad6; --on: #ffffff; --above: #c8472f; --below: #2c63b8;
-  --state-l: 0.58; --state-c: 0.15;
-}
-@media screen and (prefers-color-scheme: dark) {
-  :root {
-    --page: #131518; --card: #1b1e22; --ink: #e8e9ea; --soft: #a3a9b2; --rule: #31353b; --grid: #2a2e33;
-    --accent: #8fb4ff; --learned: #f0a24a; --repaired: #4fc3d3; --constructed: #b3a1ff;
-    --proved: #3fae7b; --fails: #e26a66; --unknown: #3a3f46; --on: #101214; --above: #f0775f; --below: #6ea2f5;
-    --state-l: 0.74; --state-c: 0.13;
-  }
-}
+from fsa2lrnn.drawing.automaton import LOOK
+
+STYLE = (
+    LOOK
+    + """
 * { box-sizing: border-box; }
 html { scroll-behavior: smooth; }
 @media (prefers-reduced-motion: reduce) { html { scroll-behavior: auto; } }
@@ -78,9 +67,6 @@ code { font-size: 0.85em; overflow-wrap: anywhere; }
 .word .silent { color: var(--soft); opacity: 0.55; }
 footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
 
-.label { font-size: 12px; fill: var(--ink); } .label.faint { fill: var(--soft); } .label.tiny { font-size: 10px; }
-.label.name { font-size: 13px; } .label.on-proved, .label.on-fails { fill: var(--on); font-weight: 600; }
-.label.halo { paint-order: stroke; stroke: var(--card); stroke-width: 3.5px; stroke-linejoin: round; }
 .grid { stroke: var(--grid); stroke-width: 1; } .grid.strong { stroke: var(--soft); stroke-dasharray: 2 3; }
 .axis { stroke: var(--soft); stroke-width: 1; }
 .curve { fill: none; stroke-width: 1.8; } .curve.learned { opacity: 0.75; }
@@ -97,15 +83,7 @@ footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
 .stripes { stroke: var(--unknown); stroke-width: 3; }
 .state { --tint: oklch(var(--state-l) var(--state-c) var(--h)); }
 .state.near { fill: var(--tint); opacity: 0.7; } .state.far { stroke: var(--tint); stroke-width: 1.6; fill: none; }
-.node { --tint: oklch(var(--state-l) var(--state-c) var(--h)); stroke: var(--tint); stroke-width: 2;
-  fill: color-mix(in oklab, var(--tint) 18%, var(--card)); }
-.edge { fill: none; stroke: var(--soft); stroke-width: 1.2; opacity: 0.8; } .edge.start { stroke-width: 2; }
-.arrowhead { fill: var(--soft); }
 .frame { fill: none; stroke: var(--rule); stroke-width: 1; }
-.heat.above { fill: var(--above); } .heat.below { fill: var(--below); }
-.l1 { opacity: 0.125; } .l2 { opacity: 0.25; } .l3 { opacity: 0.375; } .l4 { opacity: 0.5; }
-.l5 { opacity: 0.625; } .l6 { opacity: 0.75; } .l7 { opacity: 0.875; } .l8 { opacity: 1; }
-
 @media (max-width: 640px) {
   main, header, footer { padding-inline: 12px; } section { padding: 16px; }
   #verdicts .number { display: none; } tbody th { white-space: normal; }
@@ -124,3 +102,4 @@ footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
   .scroll { overflow: visible; } .scroll.broad > svg { min-width: 0; } .word { font-size: 0.6rem; }
 }
 """
+)

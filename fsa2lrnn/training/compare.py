@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, evaluate
 
@@ -26,7 +26,7 @@ CONSTRUCTED = "constructed"
 
 def compare(
     source: str,
-    models: Mapping[str, LRNN],
+    models: Mapping[str, Network],
     sampler: str = "task",
     lengths: Sequence[int] = LENGTHS,
     n_words: int = WORDS,

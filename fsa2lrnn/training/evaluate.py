@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.training.data import Batch, Words
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
@@ -81,7 +81,7 @@ def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> 
 
 
 def evaluate(
-    model: LRNN,
+    model: Network,
     words: Words,
     seed: int,
     lengths: Sequence[int] = LENGTHS,
@@ -104,7 +104,7 @@ def evaluate(
     return found
 
 
-def count(model: LRNN, words: Words, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
+def count(model: Network, words: Words, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
     """How many of `n_words` words drawn from `generator` the model gets right, in memory that `length` doesn't change.
 
     An output is wrong where a logit is not a number.
@@ -117,7 +117,7 @@ def count(model: LRNN, words: Words, length: int, n_words: int, generator: torch
 
 
 @torch.no_grad()
-def _batch(model: LRNN, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
+def _batch(model: Network, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
     piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token)) if model.is_causal else length
     state = model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)

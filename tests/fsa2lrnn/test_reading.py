@@ -180,4 +180,5 @@ def test_other_types_by_decoders():
 def test_long_values_are_cut_short():
     assert len(shown("x" * 10**6)) < 100
     assert len(shown([[["x"] * 1_000] * 1_000] * 1_000)) < 1_000
-    assert len(shown(10**4_000)) < 100
+    assert len(shown(10**2_000)) < 100
+    assert shown({"heads": -1 << 20_000}) == "{'heads': a whole number of 20,001 bits}"

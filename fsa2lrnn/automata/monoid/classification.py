@@ -21,6 +21,7 @@ from fsa2lrnn.automata.monoid.order import is_definite, is_j_trivial, is_r_trivi
 from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
 
 MAX_MONOID = 100_000
+"""Elements of a transition monoid that are listed at most, unless one asks for more."""
 
 _TITLES = {
     "monoid_size": "elements of the monoid",

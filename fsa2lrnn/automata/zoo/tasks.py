@@ -40,6 +40,7 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         sampling.random_moore,
     )
 }
+"""The functions of the zoo by name: what `task:NAME(…)` calls."""
 
 
 class Facts(NamedTuple):
@@ -124,6 +125,7 @@ ZOO: dict[str, Facts] = {
     "random_dfa(12, 3, seed=2, minimal=true)": Facts(12, "mixed"),
     "random_moore(8, 2, outputs=3, seed=3, minimal=true)": Facts(8, "mixed"),
 }
+"""Examples by the text that makes them, and what is known of each; tests check it."""
 
 _CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\)\s*)?", re.DOTALL)
 _ARGUMENT = re.compile(r"""\s*(?:(\w+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,=()"']+)\s*(?:,|$)""")

@@ -37,7 +37,8 @@ from fsa2lrnn.families.recheck import Rejected, recheck
 
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
-MAX_STATES = 200  # of the minimal machine; beyond, only the bounds that need no search
+MAX_STATES = 200
+"""States of the minimal machine beyond which there are only the bounds that need no search."""
 MAX_WORK = 50_000_000  # multiplications of one matrix a letter, beyond which a single step could outlast a budget
 
 

@@ -13,6 +13,7 @@ from fsa2lrnn.families.verdicts import certificate_header
 
 Field = Literal["Q", "R", "C"]
 FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
+"""The fields that blocks are taken over, by their letter."""
 
 
 @dataclass(frozen=True)

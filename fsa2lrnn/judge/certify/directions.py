@@ -12,6 +12,7 @@ from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.lrnn.switched import EPS, SwitchedAffine
 
 _SAMPLES = 4_000
+_FAN = 8  # directions in half a turn: of twice as many, sets are hardly smaller
 
 
 def gradients(tables: SwitchedAffine, goal: Goal, nodes: Nodes, tube: Tube) -> np.ndarray:
@@ -38,6 +39,23 @@ def gradients(tables: SwitchedAffine, goal: Goal, nodes: Nodes, tube: Tube) -> n
     for part, rows in enumerate(found):
         result[part, : len(rows)] = np.reshape(rows, (-1, H, b))
     return result.astype(np.float32).astype(np.float64)
+
+
+def fans(tube: Tube) -> np.ndarray:
+    """Directions all around in the plane of the first two coordinates of a head, wherever both are slow: (parts, D, H,
+    b).
+
+    A letter turns such a plane and stretches it. Intervals would grow at every turn, to whichever side.
+    """
+    parts, _, H, b = tube.directions.shape
+    found: list[np.ndarray] = []
+    for h in np.flatnonzero((tube.slow.sum(-1) >= 2).any(0)):
+        for angle in np.arange(_FAN) * np.pi / _FAN:
+            row = np.zeros((parts, H, b))
+            row[:, h, :2] = np.round([np.cos(angle), np.sin(angle)], 6)  # the coordinates themselves among them
+            found.append(row)
+    rows = np.stack(found, 1) if found else np.zeros((parts, 0, H, b))
+    return rows.astype(np.float32).astype(np.float64)
 
 
 def _typical(weights: dict[str, np.ndarray], goal: Goal, nodes: Nodes, length: int) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certificate import Sets, Tube
-from fsa2lrnn.judge.certify.directions import gradients
+from fsa2lrnn.judge.certify.directions import fans, gradients
 from fsa2lrnn.judge.certify.frames import Frames, components
 from fsa2lrnn.judge.certify.tails import find_tail, rounded
 from fsa2lrnn.judge.certify.work import Work
@@ -110,11 +110,12 @@ class Search:
         basis, slow = self._frames.of(found, threshold)
         part = np.maximum(self._part, 0)
         plain = Tube(memory, frame_memory, start, basis, slow, part, np.zeros((part.max() + 1, 0, *slow.shape[1:])))
-        n_directions = n_states * (len(self._weights["b2"]) - 1)
-        if n_directions > _MOST_DIRECTIONS:
-            return plain
-        directions = gradients(self._tables, self._goal, found, plain)
-        return replace(plain, directions=directions) if np.isfinite(directions).all() else plain
+        directions = fans(plain)
+        if n_states * (len(self._weights["b2"]) - 1) <= _MOST_DIRECTIONS:
+            joint = gradients(self._tables, self._goal, found, plain)
+            if np.isfinite(joint).all():
+                directions = np.concatenate([joint, directions], 1)
+        return replace(plain, directions=directions)
 
     def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> Walk:
         """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
@@ -159,7 +160,8 @@ class Search:
         """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
         F, H, b = tube.slow.shape
         n_sets = F * len(self._goal.delta) ** (tube.memory - tube.frame_memory)
-        per_step = len(self._goal.delta) * H * b * (4 * b + 2 * tube.directions.shape[1])
+        extent = tube.directions.any((0, 3)).sum()  # of all directions, in heads
+        per_step = len(self._goal.delta) * b * (4 * b * H + 2 * int(extent))
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: Walk) -> Walk:

@@ -8,7 +8,8 @@ import warnings
 
 from fsa2lrnn.errors import UnsupportedFormat
 
-WORK = 5e9  # multiplications: half a minute of one core or so
+WORK = 5e9
+"""Multiplications that a search takes unless told otherwise: half a minute of one core or so."""
 
 
 class SearchCutShort(UserWarning):

@@ -33,9 +33,11 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verdicts import Accepted
 
-MOST_READ = 1 << 20  # letters read by an enumeration, in all joint states: many times what the search asks for
+MOST_READ = 1 << 20
+"""Letters that an enumeration may ask the judge to read, in all joint states: many times what the search asks for."""
 _MOST_STEPS = 1 << 14  # four times as many as the search walks
-SCANS = ("sequential", "fused", "letters")  # x_k from x_{k-1}, by inner products in some order
+SCANS = ("sequential", "fused", "letters")
+"""The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""
 
 
 def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = ()) -> Accepted:

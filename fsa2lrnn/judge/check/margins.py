@@ -87,6 +87,11 @@ class Margins:
         self._rows_ball = norm((self._rows_size * self._fast).reshape(F, -1, H, b))  # (F, m, H)
         self._rows_ball_slip = norm((self._rows_slip * self._fast).reshape(F, -1, H, b))
         self._directions = directions.reshape(F, directions.shape[1], n)
+        several = np.flatnonzero(directions.any(3).sum(2).max(0, initial=0) > 1)
+        every = np.arange(directions.shape[1])
+        self._choices = [rows for rows in (every, several) if len(rows)]
+        if len(several) == len(every):
+            self._choices = self._choices[:1]
         rivals = np.array([[j for j in range(len(readout.b2)) if j != i] for i in range(len(readout.b2))], np.int64)
         rivals = rivals.reshape(len(readout.b2), -1)[y]  # (F, C)
         W2, b2, error = readout.W2, readout.b2, readout.error
@@ -202,30 +207,39 @@ class Margins:
         self, g: np.ndarray, sets: Sets, centre: np.ndarray, radius: np.ndarray, ball: np.ndarray
     ) -> np.ndarray:
         """At least the greatest value of g·(w − centre) on each set: g (F, J, C, n) -> (F, J, C)."""
-        F, J, C, n = g.shape
+        F, J, C, _ = g.shape
         size = np.abs(g)
         fast = norm((size * self._fast[:, None]).reshape(F, J, C, self._shape[1], -1))  # (F, J, C, H)
         of_ball = (fast @ ball[..., None])[..., 0]
         of_box = (size @ radius[..., None])[..., 0]
-        D = self._directions.shape[1]
-        if not D:
-            return above(of_box + of_ball)
+        found = above(of_box + of_ball)
+        for rows in self._choices:
+            found = np.minimum(found, self._along_one(g, sets, centre, radius, of_box, of_ball, rows))
+        return found
+
+    def _along_one(
+        self, g: np.ndarray, sets: Sets, centre: np.ndarray, radius: np.ndarray, of_box: np.ndarray,
+        of_ball: np.ndarray, rows: np.ndarray,
+    ) -> np.ndarray:  # fmt: skip
+        """At least that value, by that of these directions that g goes along the most, and the box for the rest."""
+        F, J, C, n = g.shape
+        directions = self._directions[:, rows]
         squares = radius * radius
-        along = (g * squares[:, :, None]).reshape(F, J * C, n) @ self._directions.swapaxes(1, 2)
-        lengths = squares @ (self._directions**2).swapaxes(1, 2)  # (F, J, D)
+        along = (g * squares[:, :, None]).reshape(F, J * C, n) @ directions.swapaxes(1, 2)
+        lengths = squares @ (directions**2).swapaxes(1, 2)  # (F, J, D)
         lengths = np.where(lengths > 0, lengths, np.inf)[:, :, None]
-        along = along.reshape(F, J, C, D)
+        along = along.reshape(F, J, C, len(rows))
         best = (np.abs(along) / np.sqrt(lengths)).argmax(-1)[..., None]  # (F, J, C, 1)
         factor = np.take_along_axis(along / lengths, best, -1)  # any number would do
-        chosen = self._directions[np.arange(F)[:, None, None], best[..., 0]]  # (F, J, C, n)
-        known = (centre @ self._directions.swapaxes(1, 2)).swapaxes(1, 2)  # (F, D, J)
-        up = np.take_along_axis((sets.upper - known).swapaxes(1, 2)[:, :, None], best, -1)
-        down = np.take_along_axis((sets.lower - known).swapaxes(1, 2)[:, :, None], best, -1)
+        chosen = directions[np.arange(F)[:, None, None], best[..., 0]]  # (F, J, C, n)
+        known = (centre @ directions.swapaxes(1, 2)).swapaxes(1, 2)  # (F, D, J)
+        up = np.take_along_axis((sets.upper[:, rows] - known).swapaxes(1, 2)[:, :, None], best, -1)
+        down = np.take_along_axis((sets.lower[:, rows] - known).swapaxes(1, 2)[:, :, None], best, -1)
         bound = np.where(factor > 0, factor * up, factor * down)[..., 0]
         rest = (np.abs(g * ~self._fast[:, None] - factor * chosen) @ radius[..., None])[..., 0]
         slip = np.abs(factor[..., 0]) * (np.abs(chosen) @ (np.abs(centre) + radius)[..., None])[..., 0]
         slip = _SLIP * (slip + np.abs(bound) + of_box)
-        return np.minimum(above(of_box + of_ball), bound + above(rest + of_ball + slip))
+        return bound + above(rest + of_ball + slip)
 
     def _reach(self, size: np.ndarray, radius: np.ndarray, ball: np.ndarray) -> np.ndarray:
         """At least |g·(w − centre)| for |g| ≤ size: (F, J, n) -> (F, J)."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.judge.certificate import Sets, Tube
+from fsa2lrnn.judge.check.along import Along, groups
 from fsa2lrnn.judge.check.nodes import Nodes
 from fsa2lrnn.judge.check.rounding import StepError
 from fsa2lrnn.judge.intervals import EPS, Ball, above, inverse, norm, spectral_norm
@@ -36,22 +37,7 @@ class _Letter:
     error_size: np.ndarray  # (E, H, b, b), of the entries of x
     error_centre: np.ndarray  # (E, H, b, b), of those of the centre in coordinates w
     error: np.ndarray  # (E, H, b)
-    along: _Along
-
-
-@dataclass(frozen=True, eq=False)
-class _Along:
-    """How the bounds along directions carry over: d·w' = α d·w + rest·w + d·t."""
-
-    image: np.ndarray  # (E, D, n), d M
-    alpha: np.ndarray  # (E, D)
-    rest: np.ndarray  # (E, D, n), |d M − α d| over slow coordinates
-    ball: np.ndarray  # (E, D, H)
-    before: np.ndarray  # (E, D, n), d at the source
-    size: np.ndarray  # (E, D, n), |d| at the target
-    constant: np.ndarray  # (E, D), d·t
-    slip: np.ndarray  # (E, D, n), what the products with a centre may be off by, by the centre's size
-    slip_constant: np.ndarray  # (E, D)
+    along: list[Along]  # by groups of directions
 
 
 class Steps:
@@ -63,8 +49,9 @@ class Steps:
         self.size_T = above(np.abs(tube.basis))
         self.ball_rows = norm(np.abs(tube.basis) * ~tube.slow[:, :, None, :])  # (F, H, b)
         self.directions = tube.directions[tube.part[nodes.state]] * tube.slow[:, None]  # (F, D, H, b)
-        self._part = tube.part[nodes.state]
-        self._letters = [self._letter(a, A[a], v[a], error) for a in range(nodes.n_letters)]
+        self._part, self._groups = tube.part[nodes.state], groups(tube.directions)
+        self._axes = _axes(tube.directions)
+        self.letters = [self._letter(a, A[a], v[a], error) for a in range(nodes.n_letters)]
 
     def sizes(self, sets: Sets) -> np.ndarray:
         """At least the absolute values of the states' entries: (F, H, b, J)."""
@@ -76,7 +63,7 @@ class Steps:
         found = _Empty.like(sets)
         radius, size = sets.radius, self.sizes(sets)
         centres = found.centre if centre is None else centre
-        for letter in self._letters:
+        for letter in self.letters:
             if not len(letter.source):
                 continue
             images = self._images(letter, sets, size)
@@ -84,8 +71,12 @@ class Steps:
             if centre is None:
                 self._choose_centres(found, letter, images)
             self._join_balls(found, letter, images, centres)
+        self._tighten(found)
         alive = found.alive[:, None, None]
         slow = self.slow[..., None] & alive
+        if centre is None:
+            middle = (np.where(slow, found.low, 0) + np.where(slow, found.high, 0)) / 2
+            centres = np.where(slow, middle, centres)  # any choice would be sound
         off = np.maximum(found.high - centres, centres - found.low)
         radius = np.where(slow, above(np.where(slow, off, 0) + EPS * (np.abs(centres))), 0)
         along = found.alive[:, None]
@@ -110,24 +101,14 @@ class Steps:
     def _along(
         self, letter: _Letter, sets: Sets, middle: np.ndarray, spread: np.ndarray, error: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds on each direction in the images, (E, D, J): the better of what was known and the box."""
-        at, on = letter.source, letter.along
-        if not on.alpha.shape[1]:
-            nothing = np.zeros((len(at), 0, middle.shape[-1]))
-            return nothing, nothing
-        count, _, _, J = middle.shape
-        centre, radius = sets.centre[at].reshape(count, -1, J), sets.radius[at].reshape(count, -1, J)
-        size = np.abs(centre)
-        at_centre = on.image @ centre + on.constant[..., None]
-        known = on.before @ centre
-        slip = on.slip @ size + on.slip_constant[..., None]
-        rest = above(on.rest @ radius + on.ball @ sets.ball[at] + on.size @ error.reshape(count, -1, 1) + slip)
-        alpha, high, low = on.alpha[..., None], sets.upper[at] - known, sets.lower[at] - known
-        up, down = np.where(alpha > 0, alpha * high, alpha * low), np.where(alpha > 0, alpha * low, alpha * high)
-        from_box = on.size @ spread.reshape(count, -1, J)
-        up, down = np.minimum(up + rest, above(from_box + slip)), np.maximum(down - rest, -above(from_box + slip))
-        widen = 4 * EPS * (np.abs(at_centre) + np.abs(up) + np.abs(down) + np.abs(high) + np.abs(low))
-        return at_centre + down - above(widen), at_centre + up + above(widen)
+        """Bounds on each direction in the images, (E, D, J)."""
+        at = letter.source
+        lower, upper = (np.zeros((len(at), self.directions.shape[1], middle.shape[-1])) for _ in range(2))
+        for along in letter.along:
+            lower[:, along.group.rows], upper[:, along.group.rows] = along.bounds(
+                sets.centre[at], sets.radius[at], sets.ball[at], sets.lower[at], sets.upper[at], spread, error
+            )
+        return lower, upper
 
     def _join_intervals(self, found: _Empty, letter: _Letter, images: _Images) -> None:
         here = images.alive[:, None, None]
@@ -138,16 +119,21 @@ class Steps:
         self._put(found.upper, letter, np.maximum, np.where(along, images.upper, -np.inf))
         self._put(found.alive, letter, np.logical_or, images.alive)
 
+    def _tighten(self, found: _Empty) -> None:
+        """Intervals by the directions along their coordinates."""
+        for row, h, i in self._axes:
+            slow, low, high = self.slow[:, h, i, None], found.low[:, h, i], found.high[:, h, i]
+            found.low[:, h, i] = np.where(slow, np.maximum(low, found.lower[:, row]), low)
+            found.high[:, h, i] = np.where(slow, np.minimum(high, found.upper[:, row]), high)
+
     def _choose_centres(self, found: _Empty, letter: _Letter, images: _Images) -> None:
-        """The middle of the intervals, and the mean of the balls' centres: any choice would be sound."""
+        """The mean of the images' centres: any choice would be sound."""
         here = images.alive[:, None, None]
         total, count = np.zeros_like(found.centre), np.zeros(found.alive.shape)
         self._put(total, letter, np.add, np.where(here, images.middle, 0))
         self._put(count, letter, np.add, images.alive.astype(np.float64))
         mean = total / np.maximum(count, 1)[:, None, None]
-        reached = (count > 0)[:, None, None]
-        middle = np.where(reached, (np.where(reached, found.low, 0) + np.where(reached, found.high, 0)) / 2, 0)
-        found.centre += np.where(reached, np.where(self.slow[..., None], middle, mean), 0)
+        found.centre += np.where((count > 0)[:, None, None], mean, 0)
 
     def _join_balls(self, found: _Empty, letter: _Letter, images: _Images, centres: np.ndarray) -> None:
         there = self._pull(centres, letter)
@@ -207,33 +193,24 @@ class Steps:
             error=above(
                 (inverse_there.size @ error.constant[a][..., None])[..., 0] + 4 * EPS * np.abs(t.mid) + t.rad
             ),
-            along=self._directions(source, target, M, t),
+            along=[
+                Along.of_letter(
+                    group, M, t, self.directions[target], self.directions[source], self.slow[source],
+                    self._part[source] == self._part[target],
+                )
+                for group in self._groups
+            ],
         )  # fmt: skip
 
-    def _directions(self, source: np.ndarray, target: np.ndarray, M: Ball, t: Ball) -> _Along:
-        there, before = self.directions[target], self.directions[source]  # (E, D, H, b)
-        d = Ball.exact(np.moveaxis(there, 1, 2))  # (E, H, D, b)
-        image, constant = d @ M, (d @ t[..., None])[..., 0]  # (E, H, D, b), (E, H, D)
-        d0 = np.moveaxis(before, 1, 2)
-        size = (d0 * d0).sum((1, 3))
-        alpha = (image.mid * d0).sum((1, 3)) / np.where(size > 0, size, 1)  # any number would do
-        alpha = np.where((self._part[source] == self._part[target])[:, None], alpha, 0)
-        slow = self.slow[source][:, :, None]
-        rest = (image - Ball.exact(alpha[:, None, :, None]) * Ball.exact(d0)).size
-        slip = image.rad + 4 * EPS * (np.abs(image.mid) + np.abs(alpha[:, None, :, None] * d0))
-        count, D = there.shape[:2]
-        flat = (count, D, there.shape[2] * there.shape[3])
-        return _Along(
-            image=np.moveaxis(image.mid, 2, 1).reshape(flat),
-            alpha=alpha,
-            rest=np.moveaxis(rest * slow, 2, 1).reshape(flat),
-            ball=np.moveaxis(norm(image.size * ~slow), 2, 1),
-            before=before.reshape(flat),
-            size=np.abs(there).reshape(flat),
-            constant=constant.mid.sum(1),
-            slip=above(np.moveaxis(slip, 2, 1).reshape(flat)),
-            slip_constant=above((constant.rad + 4 * EPS * np.abs(constant.mid)).sum(1)),
-        )
+
+def _axes(directions: np.ndarray) -> list[tuple[int, int, int]]:
+    """Which directions are those of a coordinate, in all parts: (row, head, coordinate)."""
+    found: list[tuple[int, int, int]] = []
+    for row in range(directions.shape[1]):
+        entries = np.argwhere(directions[:, row].any(0))
+        if len(entries) == 1 and (directions[(slice(None), row, *entries[0])] == 1).all():
+            found.append((row, int(entries[0, 0]), int(entries[0, 1])))
+    return found
 
 
 @dataclass(frozen=True, eq=False)

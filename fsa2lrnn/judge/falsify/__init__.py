@@ -18,7 +18,7 @@ from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.long_words import periodic, random
 from fsa2lrnn.judge.falsify.shorten import shorten
 from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Failure, Outcome
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.verdicts import Refuted, Searched, Undecided
 
 __all__ = ["Budget", "falsify"]
@@ -37,7 +37,7 @@ _SEARCHES: tuple[tuple[str, _Search, float], ...] = (
 
 
 def falsify(
-    model: LRNN, machine: MooreMachine, budget: Budget | None = None, ignore: Ignore = ()
+    model: Network, machine: MooreMachine, budget: Budget | None = None, ignore: Ignore = ()
 ) -> Refuted | Undecided:
     """The shortest failing word found, and what was searched; or what was searched, without one.
 
@@ -45,8 +45,8 @@ def falsify(
     wherever the output counts. That no word was found proves nothing (`prove_equivalent`, `certify`).
 
     Args:
-        model: any LRNN: of any number of layers, with a token shift, or an index table; on its own device, in its own
-            dtype.
+        model: any LRNN, of any number of layers, with a token shift, or an index table, or a module in `wrap`; on its
+            own device, in its own dtype.
         machine: over the same letters, in any order.
         budget: how far to look; `Budget()` unless given. With equal budgets the answers are equal, unless the time
             runs out, which they say.

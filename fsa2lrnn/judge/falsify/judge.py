@@ -14,7 +14,7 @@ from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.extraction.runner import Runner
 from fsa2lrnn.judge.falsify.verdict import Failure
 from fsa2lrnn.judge.goal import goal_for
-from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.network import Network
 
 CONFIRMED_BY = ("sequential", "auto")
 
@@ -34,7 +34,7 @@ class Marks(NamedTuple):
 class Judge:
     """A model beside its goal, both stepped by numbers of letters."""
 
-    def __init__(self, model: LRNN, machine: MooreMachine, ignore: Ignore = ()) -> None:
+    def __init__(self, model: Network, machine: MooreMachine, ignore: Ignore = ()) -> None:
         self.model = model
         self.runner = Runner(model)
         self.goal = goal_for(model, machine, ignore)

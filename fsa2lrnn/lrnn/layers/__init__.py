@@ -36,7 +36,9 @@ LAYERS: dict[str, type[Layer]] = {
     "rwkv4": RWKV4Layer,
     "vanilla": VanillaLayer,
 }
-OURS = frozenset(LAYERS.values())  # what judges model; a layer of a user's own is believed in what it declares
+"""The layers of this library by name."""
+OURS = frozenset(LAYERS.values())
+"""What judges model; a layer of a user's own is believed in what it declares."""
 
 
 def layer_named(name: str) -> type[Layer]:

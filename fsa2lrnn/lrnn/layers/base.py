@@ -214,6 +214,12 @@ class Layer(nn.Module):
         )
 
     @property
+    def written_by(self) -> Columns | None:
+        """The column rule, where A(u) is what the gate `transition` writes under it, block by block, and v(u) what
+        `value` writes: all that another program needs to compute them. None where they come about otherwise."""
+        return None
+
+    @property
     def has_maps(self) -> bool:
         """Whether every state is one-hot in each block and every transition a map of their indices, in each dtype."""
         return False

@@ -230,6 +230,11 @@ class BlockLayer(AffineLayer):
         return super().forward(u, state, method, index)
 
     @property
+    def written_by(self) -> Columns:
+        """The rule that it was built under."""
+        return Columns(self.rule, self.p)
+
+    @property
     def has_maps(self) -> bool:
         """Whether the columns are one-hot by rule, and v = 0."""
         return self.rule == "onehot" and self.value is None

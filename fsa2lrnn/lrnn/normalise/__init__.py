@@ -15,7 +15,9 @@ from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, one_hot_columns, one_hot
 from fsa2lrnn.lrnn.normalise.reference import reference
 
 RULES = ("clip", "released", "none", "onehot")
+"""The column rules by name."""
 METHODS = {"reference": reference, "fused": fused}
+"""The ways to compute them: plain torch, and compiled kernels."""
 
 _WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for a second of compilation
 

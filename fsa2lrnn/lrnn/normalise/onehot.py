@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 TEMPERATURE = 0.4
+"""Of the softmax whose gradient the rule "onehot" takes."""
 
 
 def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:

@@ -24,10 +24,13 @@ from fsa2lrnn.lrnn.scans.reference import sequential
 from fsa2lrnn.lrnn.scans.tokens import letters, sequential_tokens
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
+"""The scans of tables that every machine runs, by name."""
 TOKEN_METHODS = {"sequential": sequential_tokens, "letters": letters, "fused": fused_tokens}
-# Those that not every machine runs.
+"""The scans of tables looked up by letter, by name."""
 GPU_METHODS = {"triton": gpu.dense}
+"""Scans of tables that need a GPU."""
 GPU_TOKEN_METHODS = {"triton": gpu.by_tokens}
+"""Scans by letter that need a GPU."""
 
 _WORTH_COMPILING = 1 << 13  # multiplications; below, no number of calls makes up for a second of compilation
 _LONG = 64  # letters from which 3√T steps are fewer launches than T, by far

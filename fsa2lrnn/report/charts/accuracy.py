@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fsa2lrnn.drawing.markup import Markup, line, picture, tag, text
 from fsa2lrnn.report.charts.scales import Scale, linear, logarithmic, short
 from fsa2lrnn.report.facts import KINDS, Facts
-from fsa2lrnn.report.markup import Markup, line, picture, tag, text
 
 PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}
 _WIDTH, _HEIGHT = 480, 250

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from fsa2lrnn.drawing.markup import Markup, cut, picture, tag, text
 from fsa2lrnn.report.facts import Model
-from fsa2lrnn.report.markup import Markup, cut, picture, tag, text
 
 LEVELS = 8  # of opacity, for each sign
 LETTERS = 6  # drawn, of more the first

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fsa2lrnn.drawing.markup import Markup, line, picture, tag, text
 from fsa2lrnn.report.charts.scales import linear, symmetric
 from fsa2lrnn.report.facts import Model
-from fsa2lrnn.report.markup import Markup, line, picture, tag, text
 
 _SIZE, _STRIP = 280, 64
 _TICKS = (

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.drawing.automaton import hue
+from fsa2lrnn.drawing.machine import Machine
+from fsa2lrnn.drawing.markup import Markup, picture, tag, text
 from fsa2lrnn.report.charts.scales import fit
-from fsa2lrnn.report.facts import NEAR, Machine, Model
-from fsa2lrnn.report.markup import Markup, picture, tag, text
+from fsa2lrnn.report.facts import NEAR, Model
 
 _SIZE = 280
-
-
-def hue(state: int, n: int) -> str:
-    """A style that sets the colour of state number `state` of `n`; lightness is the page's."""
-    return f"--h:{360 * state / max(n, 1) + 20:.0f}"
 
 
 def geometry(model: Model, machine: Machine) -> Markup:

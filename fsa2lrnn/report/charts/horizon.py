@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from fsa2lrnn.drawing.markup import Markup, line, picture, tag, text
 from fsa2lrnn.report.charts.accuracy import mark
 from fsa2lrnn.report.charts.scales import Scale, logarithmic, short
 from fsa2lrnn.report.facts import Facts, Model
-from fsa2lrnn.report.markup import Markup, line, picture, tag, text
 
 _WIDTH, _ROW, _TOP = 960, 30, 30
 _RIGHT, _END = 850, 950  # where the scale ends, and the bar that stands for all words

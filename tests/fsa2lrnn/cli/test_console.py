@@ -90,3 +90,8 @@ def test_facts_show_brackets_and_controls_as_they_are(capsys):
     out = capsys.readouterr().out
     assert r"title\x07" in out
     assert r"[bold]\x1b[0m" in out
+
+
+def test_colons_are_no_pictures(capsys):
+    console.error("error", "regex:a, regex:b: two")
+    assert capsys.readouterr().err == "error: regex:a, regex:b: two\n"

@@ -17,7 +17,7 @@ SOURCES = {
     "compile": (), "run": (), "explain": (), "verify": (), "extract": (), "falsify": (),
     "convert": ("-o", "m.dot"), "train": ("-o", "out"), "learn": ("-o", "out"), "certify": (SUM2,), "repair": (SUM2,),
     "compare": (SUM2, "--against"), "report": (SUM2, "-o", "p.html", "--against"), "sweep": ("-o", "out", "--task"),
-    "tasks": (), "export": ("--to", "olmo-hybrid", "-o", "out"),
+    "draw": ("-o", "p.html"), "tasks": (), "export": ("--to", "olmo-hybrid", "-o", "out"),
 }  # fmt: skip
 MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 # With outputs that can't be, and a source that would take long; where nothing is asked of torch, it is not there.
@@ -26,6 +26,8 @@ PLACES = [
     ("compile", "task:mod_arith(100)", "-o", "m.pt"),
     ("explain", "task:mod_arith(100)", "--dot", "no/m.dot"),
     ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
+    ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
+    ("draw", "task:mod_arith(100)", "-o", "m.xyz"),
     ("extract", "task:mod_arith(100)", "-o", "no/m.dot"),
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),

@@ -8,22 +8,26 @@ import pytest
 from fsa2lrnn import MooreMachine, compile_machine, save, zoo
 
 KEPT = Path(__file__).parents[4] / "experiments" / "models"
-EVEN5, OTHER = (str(KEPT / "even5" / f"seed-{i}.safetensors") for i in (4, 3))
+EVEN5 = str(KEPT / "even5" / "seed-4.safetensors")
+SUM2, OTHER = (str(KEPT / "sum2" / f"seed-{i}.safetensors") for i in (0, 1))
 
 
-def test_a_certificate_is_written_checked_and_refused(call):
-    code, out, _ = call("certify", EVEN5, "task:even_pair(5)", "--memory", "2", "-o", "c.json", "--json")
+def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--memory", "1", "-o", "c.json", "--json")
     horizon = json.loads(out)["horizon"]
-    assert (code, horizon >= 5) == (0, True)
-    code, out, _ = call("certify", EVEN5, "task:even_pair(5)", "--check", "c.json")
+    assert (code, horizon >= 20) == (0, True)
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")
     assert code == 0
     assert "accepted" in out
     assert f"at most {horizon:,} letters" in out
-    code, out, _ = call("certify", OTHER, "task:even_pair(5)", "--check", "c.json", "--json")
+    code, out, _ = call("certify", OTHER, "task:sum_mod(2)", "--check", "c.json", "--json")
     facts = json.loads(out)
     assert (code, facts["accepted"]) == (1, False)
     assert facts["why_not"]
-    code, out, _ = call("certify", EVEN5, "task:sum_mod(5)", "--check", "c.json")
+    machine = zoo.sum_mod(2)
+    swapped = MooreMachine(machine.delta[::-1], machine.outputs, 0, machine.alphabet)
+    (tmp_path / "swapped.json").write_text(swapped.to_json())
+    code, out, _ = call("certify", SUM2, "swapped.json", "--check", "c.json")
     assert code == 1
     assert "refused: it is of another machine: they differ after " in out
 

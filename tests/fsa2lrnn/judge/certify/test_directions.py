@@ -8,7 +8,8 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.judge.certificate import Tube
-from fsa2lrnn.judge.certify.directions import gradients
+from fsa2lrnn.judge.certify.directions import fans, gradients
+from fsa2lrnn.judge.check.along import groups
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.goal import goal_for
 
@@ -50,3 +51,14 @@ def test_coordinates_that_are_not_slow_stay_out(drifting):
     assert not rows[..., 1:].any()
     assert rows[..., 0].any()
     assert replace(tube, directions=rows).directions is rows
+
+
+def test_a_fan_for_each_plane_of_slow_coordinates():
+    slow = np.zeros((1, 3, 4), bool)
+    slow[0, 0, :2] = slow[0, 1, :1] = slow[0, 2, :3] = True
+    tube = Tube(1, 1, 2, np.zeros((1, 3, 4, 4)), slow, np.zeros(1, np.int64), np.zeros((2, 0, 3, 4)))
+    rows = fans(tube)
+    assert [group.is_fan for group in groups(rows)] == [True, True]
+    assert [group.heads.tolist() for group in groups(rows)] == [[0], [2]]
+    assert np.allclose(np.linalg.norm(rows, axis=(2, 3)), 1)
+    assert fans(replace(tube, slow=np.zeros_like(slow))).shape == (2, 0, 3, 4)

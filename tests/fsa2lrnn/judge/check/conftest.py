@@ -16,10 +16,17 @@ def any_tube(tables, goal, memory, frame_memory, seed):
     found = nodes(goal, memory, frame_memory)
     F, (H, b), Q = len(found.state), tables.x0.shape, goal.delta.shape[1]
     basis = np.eye(b) + 0.3 * rng.normal(size=(F, H, b, b))
-    return Tube(
-        memory, frame_memory, memory + 1, basis, rng.random((F, H, b)) < 0.5, rng.integers(0, 2, Q),
-        rng.normal(size=(2, 3, H, b)),
-    )  # fmt: skip
+    directions = np.concatenate([rng.normal(size=(2, 3, H, b)), fan(rng, H, b)], 1)
+    slow = rng.random((F, H, b)) < rng.choice([0.5, 0.9])
+    return Tube(memory, frame_memory, memory + 1, basis, slow, rng.integers(0, 2, Q), directions)
+
+
+def fan(rng, H, b):
+    """Directions in the plane of a head's first two coordinates, these among them; in one part some are other ones."""
+    rows = np.zeros((2, 6, H, b))
+    rows[:, :2, 0, :2] = np.eye(2)
+    rows[:, 2:, 0, :2] = rng.normal(size=(2, 4, 2)) * rng.choice([0, 1], (2, 4, 1), p=[0.2, 0.8])
+    return rows[:, rng.permutation(6)]
 
 
 @st.composite

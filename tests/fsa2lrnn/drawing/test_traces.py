@@ -2,7 +2,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fsa2lrnn.report.traces import trace
+from fsa2lrnn.drawing.traces import trace
 from fsa2lrnn.verdicts import FailingWord
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-_VOID = ("meta", "br", "col", "wbr")
+_VOID = ("meta", "br", "col", "wbr", "input")
 
 
 class Markup(str):

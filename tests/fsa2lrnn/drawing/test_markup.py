@@ -1,4 +1,4 @@
-from fsa2lrnn.report.markup import Markup, join, line, picture, tag, text
+from fsa2lrnn.drawing.markup import Markup, join, line, picture, tag, text
 
 
 def test_text_and_attributes_are_escaped_and_markup_is_not():

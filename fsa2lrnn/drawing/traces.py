@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Protocol
 
-from fsa2lrnn.report.markup import Markup, tag
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.drawing.markup import Markup, tag
 
 _FIRST, _LAST = 10, 16  # letters shown of a long word, before the gap and up to the first wrong output
 _AFTER = 3  # letters shown behind it
 
 
-def trace(failure: FailingWord, name: str) -> Markup:
+class Failing(Protocol):
+    """A word that a model gets wrong (`fsa2lrnn.verdicts.FailingWord`)."""
+
+    @property
+    def word(self) -> Sequence[Hashable]: ...
+    @property
+    def wanted(self) -> Sequence[Hashable]: ...
+    @property
+    def given(self) -> Sequence[Hashable]: ...
+    @property
+    def counts(self) -> Sequence[bool] | None: ...
+    @property
+    def position(self) -> int: ...
+
+
+def trace(failure: Failing, name: str) -> Markup:
     """A table: positions, letters, the machine's outputs and the model's; the first wrong one is marked."""
     wrong = failure.position - 1
     shown = _shown(len(failure.word), wrong)

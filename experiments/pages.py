@@ -1,0 +1,142 @@
+"""What the site shows beside the files of docs/: notebooks, pages from elsewhere, formulas. mkdocs calls it.
+
+`make docs` builds the site; `hooks` in mkdocs.yml names this file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).parent.parent
+# Pages that stand elsewhere in the repository, and what their links to files outside the site become.
+FROM = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "experiments.md": "experiments/README.md"}
+FENCED = re.compile(r"^(?P<fence>```+|~~~+).*?^(?P=fence)\s*$|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+FORMULA = re.compile(r"\$\$(.+?)\$\$|(?<![\\$\w])\$(?=\S)([^$\n]+?)(?<=\S)\$(?![\w$])", re.DOTALL)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages that are made: called by mkdocs with what it found in docs/."""
+    from mkdocs.structure.files import File
+
+    for name, source in FROM.items():
+        files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "explorer.html", content=explorer()))
+    for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
+        itself = f"[This page as a notebook]({path.name})"
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=f"{notebook(path)}\n{itself}\n"))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
+    """Formulas as MathML; the verbs where they are asked for."""
+    if page.file.src_uri == "reference/cli.md":
+        markdown = f"{markdown}\n{verbs()}"
+    return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))
+
+
+def explorer() -> str:
+    """A page on which Sum(5) runs, learned beside constructed: what `fsa2lrnn draw` makes of a kept model."""
+    model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--seconds", "20"]
+        subprocess.run([sys.executable, "-m", "fsa2lrnn", *command], cwd=ROOT, check=True, capture_output=True)
+        return page.read_text(encoding="utf-8")
+
+
+def at_home(text: str, up: str = "") -> str:
+    """A page of the repository as one of the site: links to other files of the repository are to their pages here.
+
+    >>> at_home("[a](../docs/results.md), [b](../../experiments/README.md#what)", "../")
+    '[a](../results.md), [b](../experiments.md#what)'
+    """
+    text = re.sub(r"\]\((?:\.\./)*docs/", f"]({up}", text)
+    for name, source in FROM.items():
+        text = re.sub(rf"\]\((?:\.\./)*{re.escape(source)}", f"]({up}{name}", text)
+    return text
+
+
+def formulas(markdown: str) -> str:
+    """$…$ and $$…$$ outside code as MathML, which browsers set without a script."""
+    parts, end = [], 0
+    for code in FENCED.finditer(markdown):
+        parts += [FORMULA.sub(_mathml, markdown[end : code.start()]), code[0]]
+        end = code.end()
+    return "".join([*parts, FORMULA.sub(_mathml, markdown[end:])])
+
+
+def _mathml(found: re.Match[str]) -> str:
+    from latex2mathml.converter import convert
+
+    return convert(found[1] or found[2], display="block" if found[1] else "inline")
+
+
+def notebook(path: Path) -> str:
+    """A notebook as a page: its cells, and what they gave when `python -m experiments.notebooks` last ran them."""
+    lines: list[str] = []
+    for cell in json.loads(path.read_bytes())["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            lines += [text, ""]
+            continue
+        lines += ["```python", text, "```", ""]
+        for output in cell["outputs"]:
+            lines += [_shown(output), ""]
+    return "\n".join(lines)
+
+
+def _shown(output: dict[str, Any]) -> str:
+    """One output of a cell: the richest form that needs no script."""
+    if output["output_type"] == "stream":
+        return _plain(output["text"])
+    data = output["data"]
+    for kind in ("image/svg+xml", "text/html"):
+        if kind in data:
+            return f'<div class="output">{"".join(data[kind])}</div>'
+    return _plain(data["text/plain"])
+
+
+def _plain(text: list[str] | str) -> str:
+    return f"```text\n{''.join(text).rstrip()}\n```"
+
+
+@cache
+def verbs() -> str:
+    """Every verb of the command line with its arguments and options, as it says them itself."""
+    import typer
+
+    from fsa2lrnn import cli
+
+    lines: list[str] = []
+    for name, verb in typer.main.get_command(cli.app).commands.items():  # type: ignore[attr-defined]
+        about, *more = (verb.help or "").strip().split("\n\n")
+        usage = " ".join(p.metavar or p.name.upper() for p in verb.params if p.param_type_name == "argument")
+        lines += [f"## {name}", "", f"`fsa2lrnn {name} {usage}`".replace(" `", "`"), "", about, "", *more, ""]
+        lines += ["| option | what | default |", "|---|---|---|"]
+        for parameter in verb.params:
+            lines.append(_row(parameter))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(parameter: Any) -> str:
+    """One argument or option as a row."""
+    names = (parameter.metavar or parameter.name.upper(),)
+    if parameter.param_type_name == "option":
+        names = (*parameter.opts, *parameter.secondary_opts)
+    default = parameter.default
+    shown = "required" if parameter.required else "" if default in (None, False, (), []) else _whole(default)
+    about = (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
+    return f"| {' '.join(map(_whole, names))} | {about.replace('<', '&lt;')} | {shown} |"
+
+
+def _whole(text: object) -> str:
+    """Code that is not broken into lines."""
+    return f"`{text}`{{ .whole }}"

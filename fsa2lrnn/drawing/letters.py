@@ -1,0 +1,53 @@
+"""The letters of an arrow in few characters: runs of letters, all of them, all but some; what is too long is cut."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+
+_RUN = 4  # letters in a row from which only the first and the last are written
+_WIDE = 11.5  # pixels of a wide character in a label, and of any other
+_NARROW = 6.9
+
+
+def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16) -> str:
+    """Letters by number, in order; of more than `most` characters the end is given up.
+
+    >>> digits = [*"0123456789", "+"]
+    >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
+    ('0–9', '1, 2, +', 'any')
+    >>> short_list([0, 1, 2, 3, 4, 6, 7, 8, 9, 10], digits), short_list([0], ["a long name of a letter"])
+    ('not 5', 'a long name of …')
+    """
+    if len(given) == len(alphabet) > 2:
+        return "any"
+    rest = sorted(set(range(len(alphabet))) - set(given))
+    text = ", ".join(_runs(sorted(given), alphabet))
+    others = "not " + ", ".join(alphabet[a] for a in rest)
+    if 0 < len(rest) <= 2 and len(others) < len(text):
+        text = others
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def width(text: str) -> float:
+    """Pixels that a label takes, a generous guess: fonts differ."""
+    return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else _NARROW for c in text) + 2
+
+
+def _runs(given: list[int], alphabet: Sequence[str]) -> list[str]:
+    """Single characters that follow one another in Unicode, as those of a range."""
+    runs: list[list[int]] = []
+    for a in given:
+        if runs and _follows(alphabet[runs[-1][-1]], alphabet[a]):
+            runs[-1].append(a)
+        else:
+            runs.append([a])
+    texts: list[str] = []
+    for run in runs:
+        names = [alphabet[a] for a in run]
+        texts += [f"{names[0]}–{names[-1]}"] if len(run) >= _RUN else names
+    return texts
+
+
+def _follows(a: str, b: str) -> bool:
+    return len(a) == len(b) == 1 and ord(b) == ord(a) + 1 and a.isalnum() and b.isalnum()

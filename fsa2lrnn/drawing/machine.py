@@ -1,0 +1,75 @@
+"""A Moore machine as it is drawn: text in place of symbols."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fsa2lrnn import symbols
+
+SHORT = 5  # characters of a label that fits into a circle
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A Moore machine, as it is written: labels and symbols are text.
+
+    Args:
+        states, alphabet: labels of states, letters.
+        outputs: of each state.
+        delta: [letter][state], numbers of states.
+        start: the initial state.
+    """
+
+    states: list[str]
+    alphabet: list[str]
+    outputs: list[str]
+    delta: list[list[int]]
+    start: int
+
+    @classmethod
+    def of(
+        cls,
+        delta: Sequence[Sequence[int]],
+        outputs: Iterable[Hashable],
+        start: int,
+        alphabet: Iterable[Hashable],
+        labels: Iterable[Hashable] | None = None,
+    ) -> Machine:
+        """From symbols of any kind; states without labels are called by their numbers.
+
+        >>> Machine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states
+        ['1, 2', 'x']
+        """
+        rows = [[int(q) for q in row] for row in delta]
+        return cls(written(labels or range(len(rows[0]))), written(alphabet), written(outputs), rows, int(start))
+
+    @property
+    def names(self) -> list[str]:
+        """What states are called in drawings: their labels if all are short, else numbers from 1."""
+        is_short = max(map(len, self.states)) <= SHORT and len(set(self.states)) == len(self.states)
+        return self.states if is_short else [str(q + 1) for q in range(len(self.states))]
+
+    @property
+    def accepting(self) -> list[bool] | None:
+        """Of an acceptor, which states accept; None of a machine with other outputs."""
+        if not set(self.outputs) <= {"True", "False"}:
+            return None
+        return [output == "True" for output in self.outputs]
+
+    @property
+    def arrows(self) -> dict[tuple[int, int], list[int]]:
+        """The numbers of the letters that lead from one state to another."""
+        found: dict[tuple[int, int], list[int]] = {}
+        for a, row in enumerate(self.delta):
+            for q, then in enumerate(row):
+                found.setdefault((q, then), []).append(a)
+        return found
+
+
+def written(values: Iterable[Hashable]) -> list[str]:
+    """Symbols as text, tuples without their brackets."""
+    return [
+        ", ".join(symbols.show_label(part) for part in value) if isinstance(value, tuple) else str(value)
+        for value in values
+    ]

@@ -1,0 +1,114 @@
+"""Letters that permute the states, on fewer points: cosets of subgroups of the group that the letters generate (T7).
+
+Each letter permutes the points as it does the cosets, and the vectors of the states are integers on the points that no
+letter changes, only moves: x_{δ(q,a)} at the image of a point is x_q there. On the coset of x such an x_q is a function
+of the orbit of q x⁻¹ under the subgroup, any function; where all orbits have unlike numbers, states are told apart as
+far as points can. S₄ has 24 states, and 4 points do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from fsa2lrnn.families.minimal_block.groups import Group, group_of, subgroups
+
+MAX_ORDER = 200
+MAX_SUBGROUPS = 3_000
+_TOGETHER = 3  # kinds of cosets at once
+_KINDS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points that letters permute.
+
+    Args:
+        moves: int64 (m, d), where each letter takes each point.
+        vectors: int64 (n, d), of the states.
+    """
+
+    moves: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def factors(self) -> np.ndarray:
+        """How many exchanges of two points each letter needs, d less its cycles: int64 (m,)."""
+        return np.array([len(row) - _cycles(row) for row in self.moves], np.int64)
+
+    @property
+    def tells_all_apart(self) -> bool:
+        """Whether no two states have the same vector."""
+        return len(np.unique(self.vectors, axis=0)) == len(self.vectors)
+
+
+def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
+    """Points on which the letters (m, n) need the fewest factors, among cosets of up to three kinds.
+
+    Args:
+        with_resets: whether a constant letter is to be had too, which takes a factor a point.
+
+    None where the group has more than 200 elements or 3,000 subgroups, or no such points tell all states apart.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> found = fewest_points(zoo.group("S4").delta, False)
+    >>> found.vectors.shape, int(found.factors.max())
+    ((24, 4), 3)
+    """
+    if not len(permutations) or (listed := group_of(permutations, MAX_ORDER)) is None:
+        return None
+    group, elements = listed
+    if (masks := subgroups(group, MAX_SUBGROUPS)) is None:
+        return None
+    number = {row.tobytes(): i for i, row in enumerate(elements)}
+    letters = [number[np.ascontiguousarray(row, np.int64).tobytes()] for row in permutations]
+    kinds: dict[tuple[bytes, bytes], tuple[np.ndarray, Points]] = {}
+    for mask in sorted(masks, key=lambda mask: -int(mask.sum())):
+        points = _on_cosets(group, elements, letters, mask)
+        told = np.unique(points.vectors, axis=0, return_inverse=True)[1].astype(np.int64)
+        needed = np.append(points.factors, points.moves.shape[1])  # of each letter, and of all points
+        kinds.setdefault((needed.tobytes(), told.tobytes()), (needed, points))
+
+    def cost(several: tuple[tuple[np.ndarray, Points], ...]) -> tuple[int, int]:
+        needed = sum(needed for needed, _ in several)
+        return int(np.max(needed[:-1], initial=needed[-1] * with_resets)), int(needed[-1])
+
+    best: tuple[tuple[int, int], Points] | None = None
+    chosen = sorted(kinds.values(), key=lambda kind: cost((kind,)))[:_KINDS]
+    for count in range(1, _TOGETHER + 1):
+        for several in combinations(chosen, count):
+            if best is None or cost(several) < best[0]:
+                points = _beside([points for _, points in several])
+                if points.tells_all_apart:
+                    best = cost(several), points
+    return None if best is None else best[1]
+
+
+def _on_cosets(group: Group, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
+    """The right cosets Hx of a subgroup H."""
+    members = np.flatnonzero(mask)
+    least = group.table[members].min(0)  # of Hx, for each x
+    chosen, coset = np.unique(least, return_inverse=True)
+    orbit = np.unique(elements[members].min(0), return_inverse=True)[1]  # of each state under H
+    back = elements[group.inverse[chosen]]  # (d, n), q x⁻¹
+    return Points(np.stack([coset[group.table[chosen, a]] for a in letters]).astype(np.int64), orbit[back].T)
+
+
+def _beside(several: list[Points]) -> Points:
+    """All their points, one kind after the other."""
+    starts = np.cumsum([0, *(points.moves.shape[1] for points in several)])
+    moves = [points.moves + start for points, start in zip(several, starts[:-1], strict=True)]
+    return Points(np.concatenate(moves, 1), np.concatenate([points.vectors for points in several], 1))
+
+
+def _cycles(row: np.ndarray) -> int:
+    seen, count = np.zeros(len(row), bool), 0
+    for start in range(len(row)):
+        count += not seen[start]
+        at = start
+        while not seen[at]:
+            seen[at] = True
+            at = int(row[at])
+    return count

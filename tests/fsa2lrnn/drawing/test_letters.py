@@ -1,0 +1,18 @@
+import string
+
+from fsa2lrnn.drawing.letters import short_list, width
+
+
+def test_runs_exceptions_and_what_is_cut():
+    letters = [*string.ascii_lowercase, "_"]
+    assert short_list(range(26), letters) == "a–z"
+    assert short_list(range(27), letters) == "any"
+    assert short_list([0, 1, 2, 25], letters) == "a, b, c, z"
+    assert short_list([*range(3), *range(4, 27)], letters) == "not d"
+    assert short_list(range(0, 26, 2), letters) == "a, c, e, g, i, …"
+    assert short_list([0, 1], ["0", "1"]) == "0, 1"
+
+
+def test_wide_characters_are_wide():
+    assert width("文字") > width("ab")
+    assert width("") < width("a")

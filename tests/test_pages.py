@@ -1,0 +1,130 @@
+"""The pages that are followed do what they say: each block runs, in the order of the page, and prints what is shown.
+
+A block with a title is a file of that name. In the others, `print(…)  # this` and the lines below a command are what is
+printed, with … for what may differ; lines of comments after a loop are what the loop prints.
+"""
+
+import contextlib
+import io
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+BLOCK = re.compile(r'^( *)```(\w+)(?: title="([^"]+)")?\n(.*?)^\1```$', re.DOTALL | re.MULTILINE)
+ENDS = {"  # exits with 1": {1}, "  # exits with 1 where it finds one": {0, 1}, "": {0}}
+# Pages that train, search or start processes for longer than a few seconds.
+LONG = {
+    "start.md", "results.md", "layers.md", "released.md",
+    "guides/checkpoint.md", "guides/course.md", "guides/cluster.md", "guides/own-model.md", "guides/strategies.md",
+}  # fmt: skip
+ELSEWHERE = {"own-layer.md"}  # tests/test_own_layer.py
+PAGES = ["index.md", "start.md", "results.md", "block-sizes.md", "layers.md", "released.md"]
+PAGES += [f"guides/{path.name}" for path in sorted((DOCS / "guides").glob("*.md"))]
+
+
+def blocks(text):
+    """Language, title and text of each block, without the indentation of the list that it stands in."""
+    for indent, language, title, body in BLOCK.findall(text):
+        yield language, title, re.sub(f"^{indent}", "", body, flags=re.MULTILINE)
+
+
+def said(code):
+    """The lines that a block of Python says it prints: after a `print`, and in the comments at its end."""
+    yield from re.findall(r"^\s*print\(.*\)  # (.*)$", code, re.MULTILINE)
+    end = re.search(r"(?:^# .*\n)*\Z", code, re.MULTILINE)
+    yield from (line.removeprefix("# ") for line in end[0].splitlines())
+
+
+def lacking(printed, wanted):
+    """The first wanted line that is not among those printed, after those before it; None where all are."""
+    lines = (" ".join(line.split()) for line in printed.splitlines())
+    for want in wanted:
+        form = re.compile(".*".join(map(re.escape, " ".join(want.split()).split("…"))))
+        if not any(form.match(line) for line in lines):
+            return want
+    return None
+
+
+class Follower:
+    """Someone who follows a page in an empty folder."""
+
+    def __init__(self, folder, call):
+        self.folder, self.call, self.names = folder, call, {}
+
+    def follow(self, text):
+        for language, title, body in blocks(text):
+            if title:
+                (self.folder / title).write_text(body, encoding="utf-8")
+            elif language == "python":
+                self.run_python(body)
+            elif language == "console":
+                for entry in re.split(r"^\$ ", body, flags=re.MULTILINE)[1:]:
+                    self.run_command(*entry.splitlines())
+            else:
+                assert language in ("sh", "text"), f"nothing says how to follow a block of {language}"
+
+    def run_python(self, code):
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(compile(code, "page", "exec"), self.names)
+        assert lacking(printed.getvalue(), said(code)) is None, f"{code}\nprinted\n{printed.getvalue()}"
+
+    def run_command(self, line, *wanted):
+        line, mark = re.fullmatch(r"(.*?)(  # exits.*)?", line).groups("")
+        command, *arguments = shlex.split(line)
+        if command == "cp":
+            shutil.copy(ROOT / arguments[0], self.folder / arguments[1])
+            return
+        if command == "fsa2lrnn":
+            code, out, err = self.call(*arguments)
+        else:
+            module = {"pytest": ["-m", "pytest", "-p", "no:cacheprovider"], "python": []}[command]
+            ended = subprocess.run(
+                [sys.executable, *module, *arguments],
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            code, out, err = ended.returncode, ended.stdout, ended.stderr
+        assert code in ENDS[mark], f"{line}: {out}{err}"
+        assert lacking(out, wanted) is None, f"{line} printed\n{out}\nand nowhere: {lacking(out, wanted)}"
+
+
+@pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in LONG)) for p in PAGES])
+def test_a_page_can_be_followed(page, call, tmp_path):
+    Follower(tmp_path, call).follow((DOCS / page).read_text(encoding="utf-8"))
+
+
+def test_no_page_with_code_is_forgotten():
+    with_code = {
+        path.relative_to(DOCS).as_posix()
+        for path in DOCS.rglob("*.md")
+        if any(language in ("python", "console") for language, *_ in blocks(path.read_text(encoding="utf-8")))
+    }
+    assert with_code == {page for page in PAGES if page in with_code} | ELSEWHERE
+    assert len(with_code) > 10
+
+
+def test_what_a_page_must_not_say(call, tmp_path):
+    follower = Follower(tmp_path, call)
+    for wrong in (
+        "```python\nprint(1 + 1)  # 3\n```\n",
+        "```python\nfor i in range(2):\n    print(i)\n# 0\n# 2\n```\n",
+        "```console\n$ fsa2lrnn run regex:a a\nFalse\n```\n",
+        "```console\n$ fsa2lrnn run regex:a a  # exits with 1\n```\n",
+        "```rust\n```\n",
+    ):
+        with pytest.raises(AssertionError):
+            follower.follow(wrong)
+    follower.follow(
+        '```text title="a"\nb\n```\n```python\nimport pathlib\nprint(pathlib.Path("a").read_text())  # b\n```\n'
+    )
