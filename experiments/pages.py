@@ -1,4 +1,4 @@
-"""What the site shows beside the files of docs/: notebooks, pages from elsewhere, formulas, the verbs. mkdocs calls it.
+"""What the site shows beside the files of docs/: notebooks, pages from elsewhere, formulas. mkdocs calls it.
 
 `make docs` builds the site; `hooks` in mkdocs.yml names this file.
 """
@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parent.parent
@@ -24,9 +27,10 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name, source in FROM.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    files.append(File.generated(config, "explorer.html", content=explorer()))
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
-        files.remove(files.get_file_from_path(f"notebooks/{path.name}"))
-        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=notebook(path)))
+        itself = f"[This page as a notebook]({path.name})"
+        files.append(File.generated(config, f"notebooks/{path.stem}.md", content=f"{notebook(path)}\n{itself}\n"))
     return files
 
 
@@ -35,6 +39,16 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     if page.file.src_uri == "reference/cli.md":
         markdown = f"{markdown}\n{verbs()}"
     return formulas(at_home(markdown, "../" * page.file.src_uri.count("/")))
+
+
+def explorer() -> str:
+    """A page on which Sum(5) runs, learned beside constructed: what `fsa2lrnn draw` makes of a kept model."""
+    model = ROOT / "experiments" / "models" / "sum5" / "seed-0.safetensors"
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        command = ["draw", "task:sum_mod(5)", str(model), "-o", str(page), "--seconds", "20"]
+        subprocess.run([sys.executable, "-m", "fsa2lrnn", *command], cwd=ROOT, check=True, capture_output=True)
+        return page.read_text(encoding="utf-8")
 
 
 def at_home(text: str, up: str = "") -> str:
@@ -114,10 +128,15 @@ def verbs() -> str:
 
 def _row(parameter: Any) -> str:
     """One argument or option as a row."""
-    names = parameter.metavar or parameter.name.upper()
+    names = (parameter.metavar or parameter.name.upper(),)
     if parameter.param_type_name == "option":
-        names = ", ".join((*parameter.opts, *parameter.secondary_opts))
+        names = (*parameter.opts, *parameter.secondary_opts)
     default = parameter.default
-    shown = "required" if parameter.required else "" if default in (None, False, (), []) else f"`{default}`"
+    shown = "required" if parameter.required else "" if default in (None, False, (), []) else _whole(default)
     about = (getattr(parameter, "help", None) or "").replace("|", "\\|").replace("\n", " ")
-    return f"| `{names}` | {re.sub(r'<', '&lt;', about)} | {shown} |"
+    return f"| {' '.join(map(_whole, names))} | {about.replace('<', '&lt;')} | {shown} |"
+
+
+def _whole(text: object) -> str:
+    """Code that is not broken into lines."""
+    return f"`{text}`{{ .whole }}"

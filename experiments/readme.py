@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import learned_sizes, results_io, script, tables
+from experiments import learned_sizes, learning_tables, results_io, script, tables
+from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
 
@@ -163,6 +164,11 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
     )
 
 
+def random_language_table() -> str:
+    """Learned against representable."""
+    return show_random.table(results_io.read("random_languages")["results"])
+
+
 SECTIONS = {
     "measurements": Section(measurements, ("bench_machines", "bench_scans", "bench_words")),
     "families": Section(families, ("families_table",)),
@@ -182,6 +188,9 @@ SECTIONS = {
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
+    "sooner": Section(learning_tables.sooner, ("sooner",)),
+    "noise": Section(learning_tables.noise, ("noise",)),
+    "random_languages": Section(random_language_table, ("random_languages",)),
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
@@ -204,8 +213,11 @@ WRITERS = {
     "families_table": "studies.families",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
+    "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
+    "random_languages": "studies.random_languages",
     "released_table": "studies.released",
+    "sooner": "studies.sooner",
     "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",

@@ -99,12 +99,14 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    raise AttributeError(f"module 'fsa2lrnn' has no attribute {name!r}")
+if not TYPE_CHECKING:  # what a type checker finds is imported above, and nothing else is here
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME:
+            return getattr(import_module(_HOME[name]), name)
+        if name in _MODULES:
+            return import_module(_MODULES[name])
+        raise AttributeError(f"module 'fsa2lrnn' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

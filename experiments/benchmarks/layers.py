@@ -1,8 +1,9 @@
 """The layers of others on the CPU, ours and in plain torch: `python -m experiments.benchmarks.layers`.
 
-A step is the forward and the backward pass of one layer with all its gates on a batch of inputs, or, in rows without a
-layer's name, of the recurrence alone. Ours and the plain one (`plain_layers`) take turns in one process; medians, and
-ratios, of the processor's time with one thread, of time as it passes with more.
+A step is the forward and the backward pass of one layer with all its gates on a batch of words, or, in rows without a
+layer's name, of the recurrence alone. Where words are of letters, both are given what a first layer is: few inputs, and
+which is where; else an input of its own for each position. Ours and the plain one (`plain_layers`) take turns in one
+process; medians, and ratios, of the processor's time with one thread, of time as it passes with more.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from experiments import results_io, script
 from experiments.benchmarks import plain_layers
@@ -29,6 +31,7 @@ from fsa2lrnn.training.train import use_threads
 
 WIDTH, STATES = 64, 64
 SHAPES = [(128, 40), (16, 500), (8, 4096)]  # words, letters
+LETTERS = 5  # different ones, in rows of words of letters
 OPTIONS: dict[str, dict[str, Any]] = {
     "s4": {"d_state": STATES},
     "s4d": {"d_state": STATES},
@@ -38,6 +41,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rwkv4": {},
     "vanilla": {},
 }
+ON_LETTERS = ("s4", "s4d", "s5", "lru", "rwkv4")  # that are measured on words of letters too
 SCANS = ("wkv", "diagonal scan")
 TURNS, FEW_TURNS = 9, 3
 _LONG = 1 << 16  # inputs from which a few turns must do
@@ -55,8 +59,9 @@ def main(
 ) -> None:
     """Measure, write results/bench_layers.json, print the table."""
     wanted = [
-        (name, *shape)
+        (name, *shape, of)
         for name in names or [*OPTIONS, *SCANS]
+        for of in (("letters", "inputs") if name in ON_LETTERS else ("inputs",))
         for shape in SHAPES
         if shape[1] in (lengths or [length for _, length in SHAPES]) and (name, shape[1]) != _TOO_LARGE
     ]
@@ -72,25 +77,28 @@ def main(
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
-    table = Table("layer", "words", "letters", "ours ms", "plain ms", "plain / ours")
+    table = Table("layer", "words", "letters", "of", "ours ms", "plain ms", "plain / ours")
     for row in rows:
         table.add_row(
-            *(f"{row[name]:,}" if name != "layer" else row[name] for name in ("layer", "words", "letters")),
+            row["layer"],
+            *(f"{row[name]:,}" for name in ("words", "letters")),
+            row["of"],
             *(f"{row['milliseconds'][name]:.2f}" for name in ("ours", "plain")),
             f"{row['plain_over_ours']:.1f}",
         )
     return table
 
 
-def measure(name: str, batch: int, length: int) -> dict[str, Any]:
+def measure(name: str, batch: int, length: int, of: str = "inputs") -> dict[str, Any]:
     """Median milliseconds of a step of ours and of the plain one, and how many times ours the other takes."""
-    steps = scan_steps(name, batch, length) if name in SCANS else layer_steps(name, batch, length)
+    steps = scan_steps(name, batch, length) if name in SCANS else layer_steps(name, batch, length, of)
     clock = time.process_time if torch.get_num_threads() == 1 else time.perf_counter
     milliseconds = interleaved(steps, TURNS if batch * length < _LONG // 8 else FEW_TURNS, clock)
     return {
         "layer": name,
         "words": batch,
         "letters": length,
+        "of": of,
         "milliseconds": milliseconds,
         "plain_over_ours": milliseconds["plain"] / milliseconds["ours"],
     }
@@ -105,16 +113,19 @@ def new_layer(name: str, width: int = WIDTH) -> Layer:
         return kind.build(width, config(width=width, **OPTIONS[name]), None)  # type: ignore[arg-type]
 
 
-def layer_steps(name: str, batch: int, length: int) -> dict[str, Callable[[], None]]:
+def layer_steps(name: str, batch: int, length: int, of: str = "inputs") -> dict[str, Callable[[], None]]:
     """Forward and backward of a layer, ours and the plain one, with the same weights."""
     layer, generator = new_layer(name), torch.Generator().manual_seed(1)
-    u = torch.randn(batch, length, WIDTH, generator=generator).requires_grad_()
+    shape = (LETTERS,) if of == "letters" else (batch, length)
+    u = torch.randn(*shape, WIDTH, generator=generator).requires_grad_()
     dy = torch.randn(batch, length, WIDTH, generator=generator)
-    weights = [u, *layer.parameters()]
-    forwards = {
-        "ours": lambda: layer.outputs(u, layer.initial_state(batch)),
-        "plain": partial(plain_layers.FORWARDS[name], layer, u),
+    index = torch.randint(LETTERS, (batch, length), generator=generator) if of == "letters" else None
+    plain = plain_layers.FORWARDS[name]
+    forwards: dict[str, Callable[[], Tensor]] = {
+        "ours": lambda: layer.outputs(u, layer.initial_state(batch), "auto", index),
+        "plain": lambda: plain(layer, u if index is None else embedding(index, u)),
     }
+    weights = [u, *layer.parameters()]
     return {which: partial(step, forward, weights, dy) for which, forward in forwards.items()}
 
 

@@ -30,6 +30,7 @@ TASKS = (
 LONG = ("dyck(1, 4)", "dyck(2, 3)", "shift_register(5)", "mod_arith(5)")  # after the others
 LIMITS = {"mod_arith(5)": 180.0}
 RANDOM = "random machines"
+LARGE = tuple(f"random_dfa({n}, {k}, seed=0, minimal=true)" for n in (24, 32, 48, 64) for k in (3, 2))  # last of all
 _STATES, _LETTERS = range(4, 17), range(2, 5)
 
 
@@ -67,26 +68,33 @@ def main(
 
 
 def plan(seeds: int, machines: int) -> list[tuple[str, int]]:
-    """Tasks and seeds in the order in which they are run: first once all that is short, then random machines."""
+    """Tasks and seeds in the order in which they are run: first once all that is short, then random machines; large
+    ones come last."""
     short = [[(task, seed) for task in TASKS] for seed in range(seeds)]
     long = [[(task, seed) for task in LONG] for seed in range(seeds)]
     rest = [pair for seed in range(1, seeds) for pair in (*short[seed], *long[seed])]
-    return [*short[0], *((task, 0) for task in random_tasks(machines)), *long[0], *rest]
+    return [*short[0], *((task, 0) for task in random_tasks(machines)), *long[0], *rest, *((t, 0) for t in LARGE)]
 
 
 def run_one(task: str, seed: int, seconds: float) -> dict[str, Any]:
     """One run: proved or not, and what it took."""
-    begun, last = time.process_time(), dict[str, Any]()
+    begun = time.process_time()
     target = MooreMachine.from_source(f"task:{task}").minimise().n_states
     run = {"task": task, "seed": seed, "target_states": target, "limit": seconds}
-    try:
-        found: Learned | None = learn(f"task:{task}", seed=seed, steps=1_000_000, report=_until(begun + seconds, last))
-    except _OutOfTime:
-        found = None
+    found, last = learn_within(f"task:{task}", seed, seconds)
     run |= {"proved": found is not None and found.is_proved, "processor_seconds": time.process_time() - begun}
     if found is None:
         return run | {"starts": last["start"] + 1, "steps": last["step"], "last_look": last}
     return run | summary(found)
+
+
+def learn_within(source: str | MooreMachine, seed: int, seconds: float) -> tuple[Learned | None, dict[str, Any]]:
+    """What `learn` finds within so much processor time, None for nothing; and the record of its last look."""
+    last = dict[str, Any]()
+    try:
+        return learn(source, seed=seed, steps=1_000_000, report=_until(time.process_time() + seconds, last)), last
+    except _OutOfTime:
+        return None, last
 
 
 def _until(end: float, last: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
@@ -99,7 +107,14 @@ def _until(end: float, last: dict[str, Any]) -> Callable[[dict[str, Any]], None]
 
 
 def group(task: str) -> str:
-    """What a row of the table is about."""
+    """What a row of the table is about.
+
+    >>> group("random_dfa(5, 2, seed=0, minimal=true)"), group(LARGE[0])
+    ('random machines', 'random machine, 24 states, 3 letters')
+    """
+    if task in LARGE:
+        n, k = task.removeprefix("random_dfa(").split(", ")[:2]
+        return f"random machine, {n} states, {k} letters"
     return RANDOM if task.startswith("random") else task
 
 

@@ -103,7 +103,7 @@ def in_json(value: Any, rng: random.Random, own: Sequence[Any] = ()) -> Any:
                     holder[key] = copy.deepcopy(other[place])
             case 5 if type(holder[key]) is int:
                 holder[key] += rng.choice((-2, -1, 1, 2, 2**31, 10**12))
-            case 6 if isinstance(holder[key], int | float):
+            case 6 if isinstance(holder[key], int | float) and abs(holder[key]) < 2.0**1000:  # else no float
                 holder[key] = rng.choice((float(holder[key]), str(holder[key]), bool(holder[key]), [holder[key]]))
             case 7 if own:
                 holder[key] = copy.deepcopy(rng.choice(own))

@@ -23,7 +23,7 @@ def learn(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the run; called again, it goes on")],
     method: Annotated[
-        LearnMethod, typer.Option(help="train; or rpni: merge states, at once, where no output is wrong")
+        LearnMethod, typer.Option(help="train; of DATA, at once: rpni where no output is wrong, merge where some are")
     ] = "train",
     noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,

@@ -17,7 +17,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
 from fsa2lrnn.lrnn.scans import check_method
-from fsa2lrnn.lrnn.ssm import channels
+from fsa2lrnn.lrnn.ssm import channels, letters
 from fsa2lrnn.lrnn.ssm.channels import System
 from fsa2lrnn.lrnn.ssm.hippo import Start, check_even
 from fsa2lrnn.lrnn.ssm.mixing import Mixing, check_mixing
@@ -162,15 +162,19 @@ class ChannelLayer(Layer):
         if self.is_too_long(u.shape[1]):
             return self.mixing(self._cut(u, state)), torch.ones_like(state)  # not zero: it can't be carried on
         y, state = self.run(u, state, method)
-        return self.mixing(y), state
+        return self.mixing(y, method), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone."""
         if check_channels_method(method) != "chunked":
             return super().outputs(u, state, method, index)
-        u = u if index is None else embedding(index, u)
-        too_long = self.is_too_long(u.shape[1])
-        return self.mixing(self._cut(u, state) if too_long else channels.outputs_alone(self.system(), u, state))
+        length = (u if index is None else index).shape[1]
+        if self.is_too_long(length):
+            return self.mixing(self._cut(u if index is None else embedding(index, u), state))
+        if index is not None and letters.is_worth_it(index, u) and not channels.matters(state):
+            K = self.system().respond(length, u.dtype).K
+            return self.mixing(letters.respond(index, u.unsqueeze(1) * K))
+        return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
         """The convolution with what is left of the impulse response. There is no state to go on from."""

@@ -6,10 +6,11 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear
+from torch.nn.functional import embedding, linear, pad
 
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.layers.channels import COMPLEX, check_stream
+from fsa2lrnn.lrnn.ssm import channels, letters
 from fsa2lrnn.lrnn.ssm.diagonal import METHODS, scan_diagonal, times
 from fsa2lrnn.lrnn.ssm.mixing import Mixing
 from fsa2lrnn.lrnn.ssm.transition import planes
@@ -55,7 +56,7 @@ class SpectralLayer(Layer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, 2P)."""
-        return self.D.new_zeros(batch, 2 * self.states)
+        return self.D.new_zeros(1).expand(batch, 2 * self.states)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
@@ -69,7 +70,17 @@ class SpectralLayer(Layer):
         if index is not None:
             v, skip = embedding(index, v), embedding(index, skip)
         x = scan_diagonal(rates, v, state, method)
-        return self.mixing(linear(x, C) + skip), x[:, -1] if x.shape[1] else state
+        return self.mixing(linear(x, C) + skip, method), x[:, -1] if x.shape[1] else state
+
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """The outputs of `forward` alone: by "auto", for words of few inputs, as sums of the responses to them."""
+        if method != "auto" or index is None or not letters.is_worth_it(index, u) or channels.matters(state):
+            return super().outputs(u, state, method, index)
+        rates, B, C = self.matrices()
+        entering = pad(linear(u, B).unsqueeze(1), (0, 0, 0, index.shape[1] - 1))  # (R, T, 2P), nothing after the first
+        responses = linear(scan_diagonal(rates, entering, entering.new_zeros(len(u), 2 * self.states)), C)
+        skip = pad((self.D * u).unsqueeze(1), (0, 0, 0, index.shape[1] - 1))
+        return self.mixing(letters.respond(index, responses + skip))
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One letter: (B, H), (B, 2P) -> (B, H), (B, 2P)."""

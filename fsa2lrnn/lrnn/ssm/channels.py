@@ -79,7 +79,7 @@ def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         return u, state
     size = length if length <= WHOLE else -(-length // -(-length // PIECE))
     K, reach = system.respond(size, u.dtype, with_states=True)
-    moves, outputs, fading, M = _matters(state), [], None, None
+    moves, outputs, fading, M = matters(state), [], None, None
     for piece in u.split(size, 1):
         t = piece.shape[1]
         y, arriving = convolve(piece, K[:t]), arrive(piece, cast("Tensor", reach)[:, :t])
@@ -99,7 +99,7 @@ def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
 def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
     """The outputs of `chunked`; of a word that is one piece, without the state after it, which costs as much."""
     length = u.shape[1]
-    if not 0 < length <= WHOLE or _matters(state):
+    if not 0 < length <= WHOLE or matters(state):
         return chunked(system, u, state)[0]
     return convolve(u, system.respond(length, u.dtype).K)
 
@@ -168,9 +168,9 @@ def least(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).tiny ** 0.8
 
 
-def _matters(state: Tensor) -> bool:
-    """Whether a state is not known to be 0: known it is of a single number, expanded, as new states are."""
-    return state.requires_grad or any(state.stride()) or bool((state[:1, :1, :1] != 0).any())
+def matters(state: Tensor) -> bool:
+    """Whether a state (B, …) is not known to be 0: known it is of a single number, expanded, as new states are."""
+    return state.requires_grad or any(state.stride()) or bool((state[(slice(1),) * state.ndim] != 0).any())
 
 
 def power(transition: Transition, exponent: int) -> Tensor:

@@ -25,6 +25,7 @@ from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
 from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
+from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
 from fsa2lrnn.training.learning.prune import Candidate, fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
@@ -33,8 +34,8 @@ from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import Stop, use_threads
 
-METHODS = ("train", "rpni")
-"""The ways to learn: by gradient with one-hot columns, or by merging states."""
+METHODS = ("train", "rpni", "merge")
+"""The ways to learn: by gradient with one-hot columns, or by merging states, of right labels or by a test."""
 HELD_OUT = 0.1  # of a user's words
 
 _GIVEN = "words drawn as the held-out ones were"
@@ -63,7 +64,8 @@ def learn(
         source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
-        method: "train", or "rpni", which merges states of right labels in a second (AALpy), but knows no wrong ones.
+        method: "train"; or, of given words, "rpni", which merges states of right labels in a second (AALpy) but knows
+            no wrong ones, or "merge", which merges them by a test that does (`noisy_merging`).
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are kept from learning, 0 for none.
         alphabet: the letters there are; a word with another is refused, a machine has no others.
@@ -89,8 +91,8 @@ def learn(
     machine, data = _machine_or_data(source, alphabet)
     n_states = None if machine is None else minimise(machine).n_states
     recipe = recipe or recipe_for(n_states, **changes)
-    if data is None and method == "rpni":
-        raise UnsupportedFormat("RPNI learns from given words: give a file of words, not a machine")
+    if data is None and method != "train":
+        raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if data is not None and (recipe.is_clean or method == "rpni"):
         data.check_consistent()
     with ExitStack() as held:
@@ -174,12 +176,12 @@ def _from_data(
 ) -> Learned:  # fmt: skip
     kept, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
-    if method == "rpni":
-        machine = merge(kept)
+    if method != "train":
+        machine = merge(kept) if method == "rpni" else merge_noisy(kept, recipe.noise)
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data), _GIVEN, (), None, (), 0, 0, time.monotonic() - begun, 0,
-            kept.n_labels,
+            model, machine, _evidence(machine, out, data), _GIVEN, (), None, (), 0, 0, time.monotonic() - begun,
+            wrong_labels(machine, kept), kept.n_labels,
         )  # fmt: skip
     examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
     run = Run(recipe, examples, None, None)

@@ -22,7 +22,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 
 _CHANGES = 200
 _TRIED = 48  # changes of each kind, of which the best is kept
-_WORTH = 2.0  # nats that a change has to bring
+WORTH = 2.0  # nats that a change has to bring, by default
 _SMOOTH = 0.5  # labels that each state has of each kind before any was counted
 
 
@@ -37,11 +37,14 @@ class Mended(NamedTuple):
     after: int
 
 
-def mend(next_state: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, n_outputs: int) -> Mended:
+def mend(
+    next_state: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, n_outputs: int, worth: float = WORTH
+) -> Mended:
     """Change columns (|Σ|, b) of an automaton for words (B, T) with labels (B, T+1), the empty word's first.
 
     A change is kept if labels then follow more surely from states. It leads a column to another state; or to a copy of
     the one that it leads to, in the place of a state that no word reaches, with a column of the copy leading elsewhere.
+    `worth` is by how many nats.
 
     >>> wrong, words = np.array([[0, 1, 2], [1, 1, 2]]), np.array([[1, 1, 0, 1], [0, 1, 1, 1]])
     >>> labels = np.array([[0, 1, 0, 0, 1], [0, 0, 1, 0, 1]])
@@ -55,7 +58,9 @@ def mend(next_state: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndar
     before, changes, merged = _faults(counts), 0, 0
     while True:
         while (
-            _faults(counts) and changes < _CHANGES and (better := _better(f, start, tokens, labels, counts)) is not None
+            _faults(counts)
+            and changes < _CHANGES
+            and (better := _better(f, start, tokens, labels, counts, worth)) is not None
         ):
             f, counts = better
             changes += 1
@@ -85,10 +90,10 @@ def _merged(
 
 
 def _better(
-    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray
+    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray, worth: float
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The best of the changes that are tried, with its counts; None if none is better than none."""
-    best, least = None, _cost(counts) - _WORTH
+    best, least = None, _cost(counts) - worth
     share = (counts + _SMOOTH) / (counts + _SMOOTH).sum(1, keepdims=True)
     costs = np.ascontiguousarray(-np.log(share).T)
     copy = int(np.argmin(counts.sum(1)))  # no word reaches it, where there is such a state

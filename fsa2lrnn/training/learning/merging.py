@@ -23,17 +23,26 @@ def merge(data: Data) -> MooreMachine:
         UnsupportedFormat: for labels that contradict each other.
     """
     learning: Any = require("aalpy.learning_algs", "learn", 'method="rpni"', 'method="train"')
-    pairs = [
+    found = learning.run_RPNI(list(dict.fromkeys(labelled_prefixes(data))), "moore", print_info=False)
+    if found is None:
+        raise UnsupportedFormat(
+            'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'
+        )
+    return machine_of_aalpy(found, data)
+
+
+def labelled_prefixes(data: Data) -> list[tuple[tuple[int, ...], int]]:
+    """Every prefix that has a label, with it, as often as it stands there."""
+    return [
         (tuple(tokens[:k]), labels[k])
         for tokens, labels in zip(data.tokens.tolist(), data.labels.tolist(), strict=True)
         for k in range(len(labels))
         if labels[k] != UNCOUNTED
     ]
-    found = learning.run_RPNI(list(dict.fromkeys(pairs)), "moore", print_info=False)
-    if found is None:
-        raise UnsupportedFormat(
-            'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'
-        )
+
+
+def machine_of_aalpy(found: Any, data: Data) -> MooreMachine:
+    """The machine of AALpy's Moore machine over the numbers of letters and outputs, completed as `merge` says."""
     number = {state: i for i, state in enumerate(found.states)}
     delta = [
         [number[state.transitions[a]] if a in state.transitions else None for state in found.states]

@@ -12,7 +12,13 @@ def test_random_tasks_are_named_and_minimal():
 def test_every_cell_is_planned_once():
     cells = plan(3, 5)
     named = len(learn_and_prove.TASKS) + len(learn_and_prove.LONG)
-    assert len(cells) == len(set(cells)) == 3 * named + 5
+    assert len(cells) == len(set(cells)) == 3 * named + 5 + len(learn_and_prove.LARGE)
+
+
+def test_large_machines_come_last_and_have_rows_of_their_own():
+    cells = plan(1, 3)
+    assert [task for task, _ in cells[-len(learn_and_prove.LARGE) :]] == list(learn_and_prove.LARGE)
+    assert len({learn_and_prove.group(task) for task in (*learn_and_prove.LARGE, cells[-9][0])}) == 9
 
 
 def test_a_run_ends_in_a_proof_or_when_its_time_has_passed():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 from collections.abc import Callable
 from functools import cache
@@ -68,7 +69,8 @@ def other_tensors(tensors: dict[str, torch.Tensor], rng: random.Random) -> dict[
     dtype = getattr(torch, rng.choice(kinds.split()))
     match rng.randrange(5):
         case 0:
-            tensors[name] = torch.full_like(tensors[name], rng.choice((-1, 1, 2, 10**5, 10**12)))
+            filled = torch.tensor(rng.choice((-1, 1, 2, 10**5, 10**12))).to(tensors[name].dtype)  # bytes wrap around
+            tensors[name] = torch.zeros_like(tensors[name]) + filled
         case 1:
             del tensors[name]
         case 2:
@@ -151,7 +153,9 @@ def of_spec(spec: Any) -> Any:
     if not isinstance(spec, dict) or not isinstance(spec.get("shape"), list):
         return spec
     shape, kind = spec["shape"], spec.get("kind")
-    if not all(type(size) is int and 0 <= size < 1 << 40 for size in shape) or np.prod(shape, dtype=float) > 2.0**60:
+    if not all(type(size) is int and 0 <= size < 1 << 40 for size in shape):
+        return shape
+    if math.prod(max(size, 1) for size in shape) > 1 << 60:  # torch multiplies strides past a size of 0 too
         return shape
     if kind == "list":
         return [0.0] * 3

@@ -7,6 +7,7 @@ import torch
 
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
+from fsa2lrnn.lrnn.ssm import letters
 
 WIDTH, LETTERS, WORDS = 8, 5, 3
 LENGTHS = (1, 2, 39, 40, 500)
@@ -57,6 +58,18 @@ def check_sequences(config, lengths=LENGTHS):
     assert layer.emit(layer.initial_state(2)).shape == (2, config.width)
 
 
+def check_letters(config, length=40, words=12):
+    """On words of few inputs, outputs alone and all gradients are those of rows that are written out."""
+    layer, found = drawn(config), []
+    rows = torch.randn(LETTERS, WIDTH, dtype=torch.float64).requires_grad_()
+    index, dy = torch.randint(LETTERS, (words, length)), torch.randn(words, length, WIDTH, dtype=torch.float64)
+    assert letters.is_worth_it(index, rows)
+    for given in ((rows, index), (rows[index], None)):
+        y = layer.outputs(given[0], layer.initial_state(words), "auto", given[1])
+        found.append([y, *torch.autograd.grad(y, [rows, *layer.parameters()], dy)])
+    check_close(*found)
+
+
 def check_model(config, folder, **options):
     """A model of two such layers is trained a step, saved, loaded, and streams a word in pieces."""
     torch.manual_seed(0)
@@ -79,6 +92,11 @@ def check_model(config, folder, **options):
 @pytest.fixture
 def sequences():
     return check_sequences
+
+
+@pytest.fixture
+def on_letters():
+    return check_letters
 
 
 @pytest.fixture

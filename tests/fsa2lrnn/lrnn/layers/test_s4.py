@@ -11,6 +11,10 @@ def test_all_ways_agree(sequences, n_ssm):
     sequences(S4Config(8, d_state=8, n_ssm=n_ssm))
 
 
+def test_few_inputs_are_read_by_their_responses(on_letters):
+    on_letters(S4Config(8, d_state=8))
+
+
 def test_models(model_of):
     model_of(S4Config(8, d_state=8), connection="full-residual", layer_norm=True)
 

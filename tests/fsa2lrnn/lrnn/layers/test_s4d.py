@@ -15,6 +15,10 @@ def test_all_ways_agree(sequences, init, discretisation):
     sequences(replace(SMALL, init=init, discretisation=discretisation))
 
 
+def test_few_inputs_are_read_by_their_responses(on_letters):
+    on_letters(SMALL)
+
+
 def test_models(model_of):
     model_of(SMALL, connection="full-residual", layer_norm=True)
 

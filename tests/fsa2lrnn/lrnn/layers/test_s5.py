@@ -18,6 +18,10 @@ def test_all_ways_agree(sequences, config):
     sequences(config)
 
 
+def test_few_inputs_are_read_by_their_responses(on_letters):
+    on_letters(S5Config(8, ssm_size=8))
+
+
 def test_models(model_of):
     model_of(SMALL, connection="full-residual", layer_norm=True)
 

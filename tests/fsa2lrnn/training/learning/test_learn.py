@@ -75,14 +75,27 @@ def test_then_prove_on_a_model_made_otherwise():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni"),
+        ({"method": "magic"}, "method 'magic' is not known: choose one of train, rpni, merge"),
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
-        ({"method": "rpni"}, "RPNI learns from given words: give a file of words, not a machine"),
+        ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
     ],
 )
 def test_what_does_not_fit_is_refused(given, message):
     with pytest.raises(UnsupportedFormat, match=message):
         learn("task:parity", **given)
+
+
+def test_words_with_wrong_labels_are_merged_by_a_test():
+    target = zoo.sum_mod(3)
+    draw = torch.Generator().manual_seed(0)
+    words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
+    wrong = (torch.rand(400, generator=draw) < 0.1).tolist()
+    pairs = [(w, (target.transduce(w)[-1] + is_wrong) % 3) for w, is_wrong in zip(words, wrong, strict=True)]
+    found = learn([((), 0), *pairs], method="merge", noise=0.1, held_out=0)
+    assert equivalent(found.machine, target) is None
+    assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)
+    with pytest.raises(UnsupportedFormat, match="contradict each other"):
+        learn([((), 0), *pairs, *pairs[:1], (pairs[0][0], 2)], method="merge")

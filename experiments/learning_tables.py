@@ -1,0 +1,70 @@
+"""The tables of learning from wrong labels, and of how soon a proof comes, from the results."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from experiments import results_io
+from experiments.tables import facts, markdown
+
+_METHODS = {"train": "trained", "test": "merged by test", "rpni": "RPNI", "edsm": "EDSM", "alergia": "ALERGIA"}
+_LABELS = {"dense": "every letter", "last": "the end"}
+
+
+def noise() -> str:
+    """Which share of machines each method finds exactly, by words, labels and wrong labels; of how many, how long."""
+    document = results_io.read("noise")
+    found, cells = document["results"], dict[tuple[Any, ...], dict[str, Any]]()
+    for row in found["cells"]:
+        cells[row["labels"], row["words"], row["noise"], row["method"]] = row["runs"]
+    places = sorted({key[:3] for key in cells})
+    rows = [
+        [_LABELS[labels], f"{words:,}", f"{100 * noise:.0f} %"]
+        + [_share(cells.get((labels, words, noise, method))) for method in _METHODS]
+        for labels, words, noise in places
+    ]
+    done = sum(len(runs["machine"]) for runs in cells.values())
+    asked = found["asked"] * len(places) * len(_METHODS)
+    note = (
+        f"Machines found exactly, of those that were run; {found['asked']} are asked for in each cell, and where fewer "
+        f"were run the cell says so. In brackets the median of seconds, {found['limit']:g} being the limit, at which "
+        f"a run counts as a failure. {done:,} of {asked:,} runs were done"
+    )
+    return markdown(["labels after", "words", "wrong", *_METHODS.values()], rows) + facts(document, note)
+
+
+def _share(runs: Mapping[str, list[Any]] | None) -> str:
+    """Found of run, and the median of seconds; of runs that were left out since easier words took too long, none."""
+    if runs is None or not runs["machine"]:
+        return "not run"
+    n, exact = len(runs["machine"]), sum(runs["exact"])
+    seconds = [value for value in runs["seconds"] if value is not None]
+    took = f" ({_seconds(median(seconds))})" if seconds else " (out of time)"
+    return f"{exact} of {n}{took}"
+
+
+def _seconds(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
+def sooner() -> str:
+    """Seconds until a proof and until the released rule's first perfect look."""
+    document = results_io.read("sooner")
+    rows = [
+        [
+            row["task"].removeprefix("task:"),
+            f"{row['both']} of {row['seeds']}",
+            *(_number(row[name], 1) for name in ("proved_seconds", "released_seconds")),
+            *(_number(row[name], 0) for name in ("ratio", "least_ratio")),
+        ]
+        for row in document["results"]["tasks"]
+    ]
+    heads = ["task", "seeds with both", "proved after, s", "released rule, s", "ratio", "least"]
+    note = "Medians over seeds; processor time on one thread"
+    return markdown(heads, rows) + facts(document, note)
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:,.{digits}f}"

@@ -1,0 +1,55 @@
+"""The notebooks of docs/notebooks/, run whole, in a kernel of their own: `python -m experiments.notebooks`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from experiments import script
+from fsa2lrnn.extras import require
+from fsa2lrnn.files import write_atomically
+
+FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
+SECONDS = 900  # for a cell
+
+
+def executed(path: Path) -> dict[str, Any]:
+    """A notebook with what its cells give now; what they gave before is forgotten.
+
+    Raises:
+        nbclient.exceptions.CellExecutionError: with the traceback of a cell that fails.
+        MissingPackage: without nbclient.
+    """
+    client, form = require("nbclient", "docs", "running notebooks"), require("nbformat", "docs", "running notebooks")
+    book = form.read(path, as_version=4)
+    where = {"metadata": {"path": path.parent}}
+    client.NotebookClient(book, timeout=SECONDS, record_timing=False, resources=where).execute()
+    found = json.loads(form.writes(book))
+    found["metadata"]["language_info"] = {"name": "python"}
+    for cell in found["cells"]:
+        cell["metadata"] = {}
+        if "outputs" in cell:  # progress bars and their like are no results
+            cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stderr"]
+    return found
+
+
+def printed(book: dict[str, Any]) -> list[str]:
+    """What the cells of a notebook print, and their last values as text: a text a cell."""
+    return [
+        "".join(
+            "".join(output.get("text", output.get("data", {}).get("text/plain", "")))
+            for output in cell.get("outputs", ())
+        )
+        for cell in book["cells"]
+    ]
+
+
+def main() -> None:
+    """Run the notebooks, and keep what they give."""
+    for path in sorted(FOLDER.glob("*.ipynb")):
+        write_atomically(path, (json.dumps(executed(path), indent=1, ensure_ascii=False) + "\n").encode())
+
+
+if __name__ == "__main__":
+    script.run(main)

@@ -1,0 +1,69 @@
+"""One cell of the study: a machine, a layer and a seed, trained and judged."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from experiments.studies.learn_and_prove import learn_within
+from experiments.studies.random_languages.arms import ARMS, settings
+from experiments.studies.random_languages.machines import Drawn
+from fsa2lrnn.judge.falsify import Budget, falsify
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.evaluate import evaluate
+from fsa2lrnn.training.train import Diverged, train
+from fsa2lrnn.verdicts import Refuted
+
+LENGTHS, WORDS = (40, 500), 1_000
+SECONDS = 60.0  # of a processor, that `learn` may take
+SEARCH = Budget(seconds=4.0, words=20_000, length=500, random_words=64)
+_SEED = 1 << 20  # of the words that models are judged on: no run's own
+
+
+def theory(found: Drawn) -> dict[str, dict[str, str]]:
+    """What theory says of each layer and the machine."""
+    said = {arm: ARMS[arm].theory(found.machine) for arm in ARMS}
+    return {arm: {"answer": answer, "why": why} for arm, (answer, why) in said.items()}
+
+
+def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:
+    """Train and judge. Raises `KeyboardInterrupt` if training was asked to stop: such a cell has not been run."""
+    begun = time.process_time()
+    model, cell = (_learned if ARMS[arm].changes is None else _trained)(found, arm, seed)
+    cell = {"machine": found.number, "arm": arm, "seed": seed, **cell, "seconds": time.process_time() - begun}
+    return cell if model is None else cell | judged(model, found)
+
+
+def _trained(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, Any]]:
+    with TemporaryDirectory() as folder:
+        source = Path(folder) / "machine.json"
+        source.write_text(found.machine.to_json(), encoding="utf-8")
+        try:
+            outcome = train(settings(arm, str(source), seed), Path(folder) / "run")
+        except Diverged:
+            return None, {"end": "diverged", "proved": False}
+    if outcome.end == "interrupted":
+        raise KeyboardInterrupt
+    best = max(record["accuracy"] for record in outcome.records)
+    return outcome.model, {"end": outcome.end, "steps": outcome.step, "best_look": best, "proved": False}
+
+
+def _learned(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, Any]]:  # noqa: ARG001 - as `_trained`
+    learned, last = learn_within(found.machine, seed, SECONDS)
+    if learned is None:
+        return None, {"end": "out of time", "steps": last["step"], "proved": False}
+    return learned.model, {"end": "learned", "steps": learned.steps, "proved": learned.is_proved}
+
+
+def judged(model: LRNN, found: Drawn) -> dict[str, Any]:
+    """Fresh words that are right at each length, and the shortest failing word that was found."""
+    sampler = make_sampler("uniform", found.machine)
+    drawn = words(found.machine, sampler, model.outputs)
+    rows: dict[str, Any] = {}
+    for accuracy in evaluate(model, drawn, _SEED + found.number, LENGTHS, WORDS):
+        rows |= {f"last_{accuracy.length}": accuracy.last, f"whole_{accuracy.length}": accuracy.whole}
+    verdict = falsify(model, found.machine, SEARCH)
+    return rows | {"fails_at": len(verdict.word) if isinstance(verdict, Refuted) else None}

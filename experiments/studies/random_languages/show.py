@@ -1,0 +1,128 @@
+"""Random languages as a table and a figure, from their document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from experiments.studies.random_languages.machines import KINDS
+from experiments.tables import markdown
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.training.compare import matplotlib
+
+ANSWERS = ("yes", "no", "not excluded")  # of theory
+
+Document = Mapping[str, Any]
+Run = Mapping[str, Any]
+
+
+def table(document: Document) -> str:
+    """A line a layer: learned, of those run, where theory says yes, no or neither, and how long it lasts."""
+    said, words, rows = _theory(document), document["protocol"]["words"], list[list[str]]()
+    for arm in document["asked"]["arms"]:
+        runs = [run for run in document["runs"] if run["arm"] == arm]
+        row = [document["titles"][arm], str(len(runs))]
+        for answer in ANSWERS:
+            of = [run for run in runs if said[run["machine"], arm] == answer]
+            row.append(f"{sum(is_learned(run, words) for run in of)} of {len(of)}" if of else "–")
+        learned = [run for run in runs if is_learned(run, words)]
+        rows.append(
+            [
+                *row,
+                f"{sum(run['whole_500'] == words for run in learned)}",
+                f"{sum(run['fails_at'] is None for run in learned)}",
+                f"{sum(run['proved'] for run in runs)}",
+                f"{median(run['seconds'] for run in runs):.1f}" if runs else "",
+            ]
+        )
+    heads = ["layer and rule", "runs", *(f"learned where theory says {answer}" for answer in ANSWERS)]
+    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows) + notes(document)
+
+
+def notes(document: Document) -> str:
+    """How much of what was asked has been run, what counts as learned, and every exception by name."""
+    asked, words = document["asked"], document["protocol"]["words"]
+    n_cells = asked["machines"] * asked["seeds"] * len(asked["arms"])
+    ended = {run["machine"] for run in document["runs"]}
+    kinds = [row["kind"] for row in document["machines"] if row["number"] in ended]
+    counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS)
+    text = (
+        f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
+        f'machines ({counts}); the others are unfinished. "Learned": {words:,} fresh words of 40 letters right at '
+        f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
+        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's.\n"
+    )
+    found = exceptions(document)
+    if not found:
+        return f"{text}\nNo run has learned what theory says its layer can't represent.\n"
+    return "\n".join([f"{text}\nLearned, though theory says that the layer can't represent the machine:\n", *found, ""])
+
+
+def exceptions(document: Document) -> list[str]:
+    """The runs that learned at 40 letters what theory says the layer can't represent, each with how long it lasts."""
+    said, words = _theory(document), document["protocol"]["words"]
+    rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
+    for run in document["runs"]:
+        if said[run["machine"], run["arm"]] != "no" or not is_learned(run, words):
+            continue
+        row = rows[run["machine"]]
+        fails = f"a word of {run['fails_at']} letters fails" if run["fails_at"] else "no failing word was found"
+        lines.append(
+            f"- {document['titles'][run['arm']]} on {row['kind']} {row['number']} ({row['states']} states, "
+            f"{row['letters']} letters), seed {run['seed']}: {run['whole_500']:,} of {words:,} words of 500 letters "
+            f"are right; {fails}."
+        )
+    return lines
+
+
+def is_learned(run: Run, words: int) -> bool:
+    """Whether all words of 40 letters were right at every letter; a run that diverged or had no time was not."""
+    return run.get("whole_40") == words
+
+
+def _theory(document: Document) -> dict[tuple[int, str], str]:
+    rows = document["machines"]
+    return {(row["number"], arm): said["answer"] for row in rows for arm, said in row["theory"].items()}
+
+
+def figure(document: Document, path: Path) -> None:
+    """Steps by size and class where a run was learned; and how long each run stays right. An SVG file.
+
+    Raises `MissingPackage` without matplotlib.
+    """
+    mpl = matplotlib()
+    from matplotlib.figure import Figure
+
+    rows, words = {row["number"]: row for row in document["machines"]}, document["protocol"]["words"]
+    arms = document["asked"]["arms"]
+    with mpl.rc_context({"svg.hashsalt": "random_languages"}):  # the same numbers make the same file
+        drawn = Figure(figsize=(4 * (len(KINDS) + 1), 3.8), layout="constrained")
+        *sizes, lasting = drawn.subplots(1, len(KINDS) + 1)
+        handles: dict[str, Any] = {}
+        for i, arm in enumerate(arms):
+            runs = [run for run in document["runs"] if run["arm"] == arm]
+            for axis, kind in zip(sizes, KINDS, strict=True):
+                of = [run for run in runs if rows[run["machine"]]["kind"] == kind and is_learned(run, words)]
+                points = [(rows[run["machine"]]["states"], run["steps"]) for run in of]
+                handles[document["titles"][arm]] = (
+                    axis.scatter(*zip(*points, strict=True), s=12, color=f"C{i}")
+                    if (points)
+                    else axis.scatter([], [], s=12, color=f"C{i}")
+                )
+            lengths = sorted(run["fails_at"] or _NEVER for run in runs if "fails_at" in run)
+            shares = [1 - j / len(lengths) for j in range(len(lengths))]
+            lasting.step(lengths, shares, where="pre", color=f"C{i}")
+        for axis, kind in zip(sizes, KINDS, strict=True):
+            axis.set(title=kind, xlabel="states", yscale="log", ylim=(10, 2_000), xlim=(3, 17))
+        sizes[0].set_ylabel("steps of the runs that learned")
+        lasting.set(title="runs without a failing word", xscale="log", xlabel="letters", ylim=(0, 1.02))
+        drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize="small")
+        buffer = BytesIO()
+        drawn.savefig(buffer, format="svg", metadata={"Date": None})
+    write_atomically(path, buffer.getvalue())
+
+
+_NEVER = 1_000  # letters, where no failing word was found: beyond the axis of those that were

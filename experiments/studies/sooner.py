@@ -1,0 +1,100 @@
+"""How much sooner a proof comes than the released rule's best look: `python -m experiments.studies.sooner`.
+
+For each seed that results/training.json holds of the released rule, `learn` runs until the judge says Proved, and right
+beside it some steps of the released rule are timed, both in processor time on one thread. The released rule's time is
+that of a step times the steps after which 128 fresh words of length 500 first all ended right, as the record of its run
+says; its tests on the way are left out. Neither time has what is compiled once.
+
+The two do not end with the same thing: one is proved equal to the task on all words, the other has given 128 right
+answers, and fails on words that are known (results/learned.json).
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+import typer
+
+from experiments import results_io, script
+from experiments.studies.learn_and_prove import learn_within
+from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.train import Run
+
+NAME = "sooner"
+COMMAND = f"python -m experiments.studies.{NAME}"
+SECONDS = 180.0  # of a processor, for a proof
+STEPS = {1: 100, 3: 10}  # that are timed, by layers
+_WARM = 3
+
+
+def main() -> None:
+    """Time both on every seed that has not been, and write experiments/results/sooner.json after each."""
+    torch.set_num_threads(1)
+    learn_within("task:parity", 0, SECONDS)  # compiles what is compiled once
+    path = results_io.RESULTS / f"{NAME}.json"
+    rows: list[dict[str, Any]] = results_io.read(NAME)["results"]["rows"] if path.exists() else []
+    done = {(line["task"], line["seed"]) for line in rows}
+    for kept in results_io.read("training")["results"]:
+        for seed in kept["seeds"]:
+            if (kept["task"], seed["seed"]) in done:
+                continue
+            rows.append(row(kept["task"], kept["preset"], seed))
+            results_io.write("sooner", {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
+            typer.echo(str(rows[-1]))
+
+
+def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:
+    """One seed of both: seconds until a proof, and until the best look; the ratio where both came."""
+    begun = time.process_time()
+    found, _ = learn_within(task, kept["seed"], SECONDS)
+    seconds = time.process_time() - begun if found is not None and found.is_proved else None
+    best = kept["paper_protocol"]
+    step = seconds_a_step(task, released, kept["seed"])
+    reached = step * best["step"] if best["accuracy"] == 1 else None
+    return {
+        "task": task,
+        "seed": kept["seed"],
+        "proved_seconds": seconds,
+        "released_steps": best["step"],
+        "released_accuracy": best["accuracy"],
+        "milliseconds_a_step": 1e3 * step,
+        "released_seconds": reached,
+        "ratio": reached / seconds if reached is not None and seconds is not None else None,
+    }
+
+
+def seconds_a_step(task: str, released: str, seed: int) -> float:
+    """Processor time of a step of the released rule, the median of some."""
+    settings = preset(released, task, seed=seed)
+    with TemporaryDirectory() as folder:
+        run = Run(settings, Path(folder), resume=False)
+        times = []
+        for _ in range(STEPS[settings.layers] + _WARM):
+            begun = time.process_time()
+            run.update()
+            times.append(time.process_time() - begun)
+    return median(times[_WARM:])
+
+
+def summary(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row a task: medians over the seeds where both came, and the least ratio."""
+    found = []
+    for task in dict.fromkeys(line["task"] for line in rows):
+        lines = [line for line in rows if line["task"] == task]
+        both = [line for line in lines if line["ratio"] is not None]
+        medians = {name: median(line[name] for line in both) if both else None for name in _MEDIANS}
+        least = min((line["ratio"] for line in both), default=None)
+        found.append({"task": task, "seeds": len(lines), "both": len(both), **medians, "least_ratio": least})
+    return found
+
+
+_MEDIANS = ("proved_seconds", "released_seconds", "ratio")
+
+
+if __name__ == "__main__":
+    script.run(main)

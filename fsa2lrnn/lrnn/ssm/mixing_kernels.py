@@ -1,0 +1,176 @@
+"""Kernels for `mixing`: GELUs, and gates with the matrix products between them, a few rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+from fsa2lrnn.lrnn.compiled.products import Matrix, Products
+from fsa2lrnn.lrnn.compiled.vectors import instruction, kernel
+from fsa2lrnn.lrnn.compiled.widths import by_width
+from fsa2lrnn.lrnn.ssm.activations import Activations
+
+BESIDE, OWN, INPUT = range(3)  # what z gates: what lies beside it, its own input g, or the input y of all
+_ROWS = 32  # that go all the way together
+_APART = 16  # numbers between arrays of scratch: no two of them lie at the same place of their pages
+
+
+def scratch(H: int) -> int:
+    """How many numbers of scratch a part needs, where rows are H wide."""
+    return _ROWS * 6 * H + H + 4 * _APART
+
+
+class Gates(Activations, Products):
+    """Instructions on rows of numbers: activations, and products of matrices."""
+
+
+def _write_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: Any, k: Any) -> None:
+    value, derivative = rows.gelu(rows.load(y, i))
+    rows.store(value, g, j)
+    rows.store(derivative, slope, k)
+
+
+def _write_approximate_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: Any, k: Any) -> None:
+    value, derivative = rows.approximate_gelu(rows.load(y, i))
+    rows.store(value, g, j)
+    rows.store(derivative, slope, k)
+
+
+def _write_gate(
+    rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any, out: Any, i: Any, slopes: Any, m: Any,
+    n: Any,
+) -> None:  # fmt: skip
+    gate = rows.sigmoid(rows.plus(rows.load(z, k), rows.load(b, of_z)))
+    value = rows.times(rows.plus(rows.load(x, j), rows.load(b, of_x)), gate)
+    rows.store(value, out, i)
+    rows.store(gate, slopes, m)
+    rows.store(rows.times(value, rows.minus(rows.constant(1.0), gate)), slopes, n)
+
+
+def _write_back_gate(
+    rows: Gates, dout: Any, i: Any, slopes: Any, m: Any, n: Any, sums: Any, of_x: Any, of_z: Any
+) -> None:
+    given = rows.load(dout, i)
+    for place, total in ((m, of_x), (n, of_z)):
+        gradient = rows.times(given, rows.load(slopes, place))
+        rows.store(gradient, slopes, place)
+        rows.store(rows.plus(rows.load(sums, total), gradient), sums, total)
+
+
+def _write_back_gelu(
+    rows: Gates, dy: Any, i: Any, slope: Any, j: Any, dx: Any, k: Any, before: bool, after: bool
+) -> None:
+    found = rows.load(dy, i)
+    found = rows.plus(found, rows.load(dx, k)) if before else found
+    found = rows.times(found, rows.load(slope, j))
+    rows.store(rows.plus(found, rows.load(dx, k)) if after else found, dy, i)
+
+
+def _write_product(
+    rows: Gates, a: Any, i: Any, ra: Any, ca: Any, b: Any, j: Any, rb: Any, one: Any, c: Any, k: Any, rc: Any, m: Any,
+    n: Any, p: Any, adds: bool,
+) -> None:  # fmt: skip
+    rows.product(Matrix(a, i, ra, ca), Matrix(b, j, rb, one), Matrix(c, k, rc, one), m, n, p, adds)
+
+
+_gelu, _approximate_gelu = (instruction(write, Gates) for write in (_write_gelu, _write_approximate_gelu))
+_gate, _back_gate = (instruction(write, Gates) for write in (_write_gate, _write_back_gate))
+_back_gelu = instruction(partial(_write_back_gelu, before=False, after=False), Gates)
+_back_own_gelu = instruction(partial(_write_back_gelu, before=True, after=False), Gates)
+_back_input_gelu = instruction(partial(_write_back_gelu, before=False, after=True), Gates)
+_product, _add_product = (instruction(partial(_write_product, adds=adds), Gates) for adds in (False, True))
+
+
+class Kernels(NamedTuple):
+    """Kernels on flat arrays, `H` the width, `part` the rows (n0, n1) to do, with gates also the number of the
+    part.
+
+    - gelu(y, g, slope, is_tanh, H, part): writes g and its derivative (N, H).
+    - forward(y, W, bias, out, room, gated, is_tanh, H, part): W transposed (H, G), the biases of x and of z (2H,), room
+      (parts, scratch(H)), x among `BESIDE`, `OWN` and `INPUT`; writes out (N, H).
+    - backward(y, W, transposed, bias, dout, dy, dW, db, room, gated, is_tanh, H, part): W (G, H); writes dy (N, H),
+      adds to dW (shares, G, H) and to db (shares, 2H).
+    """
+
+    gelu: Callable[..., None]
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+
+
+@by_width
+def kernels(width: int) -> Kernels:
+    @kernel(Gates)
+    def gelu(y, g, slope, is_tanh, H, part):  # type: ignore[no-untyped-def]
+        for i in range(part[0] * H, part[1] * H, width):
+            if is_tanh:
+                _approximate_gelu(width, (y, i, g, i, slope, i))
+            else:
+                _gelu(width, (y, i, g, i, slope, i))
+
+    @kernel(Gates)
+    def forward(y, W, bias, out, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
+        G = 2 * H if gated == BESIDE else H
+        g = part[2] * (_ROWS * 6 * H + H + 4 * _APART)
+        slope = g + _ROWS * H + _APART
+        z = slope + _ROWS * H + _APART
+        slopes = z + _ROWS * G + _APART
+        for n in range(part[0], part[1], _ROWS):
+            rows = min(_ROWS, part[1] - n)
+            for i in range(0, rows * H, width):
+                if is_tanh:
+                    _approximate_gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+                else:
+                    _gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+            _product(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
+            for r in range(rows):
+                for h in range(0, H, width):
+                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, slopes + h
+                    if gated == BESIDE:
+                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, out, i, room, j, j + H))
+                    elif gated == OWN:
+                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, out, i, room, j, j + H))
+                    else:
+                        _gate(width, (y, i, h, room, k, bias, H + h, out, i, room, j, j + H))
+
+    @kernel(Gates)
+    def backward(y, W, transposed, bias, dout, dy, dW, db, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
+        G = 2 * H if gated == BESIDE else H
+        g = part[2] * (_ROWS * 6 * H + H + 4 * _APART)
+        slope = g + _ROWS * H + _APART
+        z = slope + _ROWS * H + _APART
+        slopes = z + _ROWS * G + _APART
+        out = slopes + _ROWS * 2 * H + _APART
+        of_W, of_b = part[2] * G * H, part[2] * 2 * H
+        for n in range(part[0], part[1], _ROWS):
+            rows = min(_ROWS, part[1] - n)
+            for i in range(0, rows * H, width):
+                if is_tanh:
+                    _approximate_gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+                else:
+                    _gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+            _product(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
+            for r in range(rows):
+                for h in range(0, H, width):
+                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, slopes + 2 * r * H + h
+                    if gated == BESIDE:
+                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, room, out + h, room, j, j + H))
+                    elif gated == OWN:
+                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, room, out + h, room, j, j + H))
+                    else:
+                        _gate(width, (y, i, h, room, k, bias, H + h, room, out + h, room, j, j + H))
+                    _back_gate(width, (dout, i, room, j, j + H, db, of_b + h, of_b + H + h))
+            dz = slopes + 2 * H - G  # in rows of what are gradients now
+            _product(width, (room, dz, 2 * H, 1, W, 0, H, 1, dy, n * H, H, rows, G, H))
+            _add_product(width, (room, dz, 1, 2 * H, room, g, H, 1, dW, of_W, H, G, rows, H))
+            for r in range(rows):
+                for h in range(0, H, width):
+                    i, j, k = (n + r) * H + h, slope + r * H + h, slopes + 2 * r * H + h
+                    if gated == BESIDE:
+                        _back_gelu(width, (dy, i, room, j, room, k))
+                    elif gated == OWN:
+                        _back_own_gelu(width, (dy, i, room, j, room, k))
+                    else:
+                        _back_input_gelu(width, (dy, i, room, j, room, k))
+
+    return Kernels(gelu, forward, backward)

@@ -1,0 +1,167 @@
+"""A tree of prefixes and its labels, folded into states by a test (`noisy_merging` says what it tests)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.training.learning.word_files import Data
+
+_SURE = 1e-12  # that a state's label is another than the likeliest
+
+
+def prefix_tree(data: Data) -> tuple[np.ndarray, np.ndarray]:
+    """Children of each prefix, int64 (N, |Σ|) with −1 for none, and how often each label was seen there, (N, C).
+
+    The empty prefix is node 0.
+    """
+    size = 1 + int(data.lengths.sum())
+    child, counts = np.full((size, len(data.alphabet)), -1), np.zeros((size, len(data.outputs)), np.int64)
+    used = _grow(child, counts, *(t.numpy() for t in (data.tokens, data.labels, data.lengths)))
+    return child[:used].copy(), counts[:used].copy()
+
+
+@njit(cache=True)
+def _grow(child, counts, tokens, labels, lengths):
+    used = 1
+    for i in range(len(tokens)):
+        node = 0
+        for k in range(lengths[i] + 1):
+            if k:
+                a = tokens[i, k - 1]
+                if child[node, a] < 0:
+                    child[node, a] = used
+                    used += 1
+                node = child[node, a]
+            if labels[i, k] != UNCOUNTED:
+                counts[node, labels[i, k]] += 1
+    return used
+
+
+@njit(cache=True)
+def merge_states(child, counts, share, strict, most):
+    """Merge in place, a share of labels being wrong; the nodes that are left as states, the first `most` + 1."""
+    size, n_letters = child.shape
+    states, n_states, is_state = np.empty(most + 1, np.int64), 1, np.zeros(size, np.bool_)
+    states[0], is_state[0] = 0, True
+    stack, log = np.empty((size, 2), np.int64), np.empty((size * (counts.shape[1] + 1), 4), np.int64)
+    while n_states <= most:
+        parent, letter, heaviest = -1, -1, 0
+        for i in range(n_states):
+            for a in range(n_letters):
+                node = child[states[i], a]
+                if node >= 0 and not is_state[node]:
+                    weight = _weight(child, counts, node, stack)
+                    if weight > heaviest:
+                        parent, letter, heaviest = states[i], a, weight
+        if parent < 0:
+            break
+        node, best, most_said = child[parent, letter], -1, -np.inf
+        for i in range(n_states):
+            said, z, used = _fold(child, counts, parent, letter, states[i], share, stack, log)
+            _undo(child, counts, log, used)
+            if z >= -strict and said > most_said:
+                best, most_said = states[i], said
+        if best >= 0:
+            _fold(child, counts, parent, letter, best, share, stack, log)
+        else:
+            states[n_states], is_state[node] = node, True
+            n_states += 1
+    return states[:n_states]
+
+
+@njit(cache=True)
+def _weight(child, counts, node, stack):
+    """How many labels there are at a node and below."""
+    weight, height = 0, 1
+    stack[0, 0] = node
+    while height:
+        height -= 1
+        node = stack[height, 0]
+        weight += counts[node].sum()
+        for a in range(child.shape[1]):
+            if child[node, a] >= 0:
+                stack[height, 0] = child[node, a]
+                height += 1
+    return weight
+
+
+@njit(cache=True)
+def _fold(child, counts, parent, letter, state, share, stack, log):
+    """Fold the tree below a state's letter into another state: what that says, z, and how many entries `log` has.
+
+    An entry undoes a change. It is a node, a letter and its child before; or a node, a label below 0 and how many there
+    were of it before.
+    """
+    said, deviation, variance, used, height = 0.0, 0.0, 0.0, 1, 1
+    log[0, 0], log[0, 1], log[0, 2] = parent, letter, child[parent, letter]
+    stack[0, 0], stack[0, 1] = state, child[parent, letter]
+    child[parent, letter] = state
+    while height:
+        height -= 1
+        onto, node = stack[height]
+        found = _predict(counts[onto], counts[node], share)
+        said, deviation, variance = said + found[0], deviation + found[1], variance + found[2]
+        for y in range(counts.shape[1]):
+            if counts[node, y]:
+                log[used, 0], log[used, 1], log[used, 2] = onto, -1 - y, counts[onto, y]
+                used += 1
+                counts[onto, y] += counts[node, y]
+        for a in range(child.shape[1]):
+            below = child[node, a]
+            if below < 0:
+                continue
+            if child[onto, a] < 0:
+                log[used, 0], log[used, 1], log[used, 2] = onto, a, -1
+                used += 1
+                child[onto, a] = below
+            else:
+                stack[height, 0], stack[height, 1] = child[onto, a], below
+                height += 1
+    return said, deviation / np.sqrt(variance) if variance > 0 else 0.0, used
+
+
+@njit(cache=True)
+def _undo(child, counts, log, used):
+    for i in range(used - 1, -1, -1):
+        node, what, before = log[i, 0], log[i, 1], log[i, 2]
+        if what < 0:
+            counts[node, -1 - what] = before
+        else:
+            child[node, what] = before
+
+
+@njit(cache=True)
+def _predict(seen, labels, share):
+    """Σ log p(y) + log C, Σ log p(y) + H(p) and Σ Var log p over labels that come one by one, after those `seen`.
+
+    A node's label is any of C with equal chances before anything is seen, and each label there is another with the
+    chance `share`, any other equally likely.
+    """
+    n = len(seen)
+    right, other = 1 - share, share / (n - 1)
+    seen = seen.copy()
+    said = deviation = variance = 0.0
+    p = np.empty(n)
+    for y in range(n):
+        for i in range(labels[y]):
+            likeliest = seen.max()
+            total = 0.0
+            for s in range(n):
+                p[s] = (other / right) ** (likeliest - seen[s])
+                total += p[s]
+            is_sure = total < 1 + _SURE
+            mean = square = 0.0
+            for s in range(n):
+                p[s] = other + (right - other) * p[s] / total
+                mean += p[s] * np.log(p[s])
+                square += p[s] * np.log(p[s]) ** 2
+            times = labels[y] - i if is_sure and seen[y] == likeliest else 1
+            said += times * (np.log(p[y]) + np.log(n))
+            deviation += times * (np.log(p[y]) - mean)
+            variance += times * max(0.0, square - mean**2)
+            seen[y] += times
+            if times > 1:
+                break
+    return said, deviation, variance

@@ -1,0 +1,37 @@
+from dataclasses import replace
+
+import pytest
+
+from experiments.studies.random_languages import cells
+from experiments.studies.random_languages.arms import ARMS
+from experiments.studies.random_languages.cells import run_cell, theory
+from experiments.studies.random_languages.machines import drawn
+from fsa2lrnn.training.train import Outcome
+
+
+def test_theory_has_an_answer_for_each_arm():
+    said = theory(drawn(2))
+    assert set(said) == set(ARMS)
+    assert said["onehot"]["answer"] == "yes"
+
+
+def test_a_cell_of_automata_ends_in_a_proof():
+    cell = run_cell(drawn(2), "onehot", 0)
+    assert (cell["proved"], cell["fails_at"], cell["last_40"], cell["whole_500"]) == (True, None, 1_000, 1_000)
+
+
+def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
+    monkeypatch.setattr(cells, "settings", lambda arm, source, seed: replace(settings(arm, source, seed), steps=2))
+    cell = run_cell(drawn(2), "diagonal", 0)
+    assert (cell["end"], cell["steps"], cell["proved"]) == ("steps", 2, False)
+    assert cell["fails_at"] is not None
+    assert cell["whole_500"] <= cell["last_500"] < 1_000
+
+
+settings = cells.settings
+
+
+def test_a_cell_that_was_asked_to_stop_has_not_been_run(monkeypatch):
+    monkeypatch.setattr(cells, "train", lambda *_: Outcome("interrupted", 1, None, None, []))  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        run_cell(drawn(2), "none", 0)

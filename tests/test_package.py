@@ -1,0 +1,54 @@
+"""What others see of the package: metadata that agree, a workflow that runs what we run."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+import fsa2lrnn
+
+ROOT = Path(__file__).parent.parent
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+WORKFLOW = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    versions = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert {fsa2lrnn.__version__, PROJECT["version"], citation["version"], versions[0]} == {PROJECT["version"]}
+
+
+def test_the_workflow_runs_what_we_run():
+    """`on` is true to YAML 1.1."""
+    matrix = WORKFLOW["jobs"]["tests"]["strategy"]["matrix"]
+    said = {line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.search(r"3\.\d+$", line)}
+    assert set(matrix["python"]) == said
+    assert min(said, key=lambda text: int(text.split(".")[1])) == PROJECT["requires-python"].removeprefix(">=")
+    assert {name.partition("-")[0] for name in matrix["os"]} == {"ubuntu", "macos"}
+    assert [step["run"] for step in WORKFLOW["jobs"]["tests"]["steps"] if "run" in step] == [".ci/run"]
+    assert set(WORKFLOW[True]) == {"push", "pull_request", "workflow_dispatch"}
+    assert WORKFLOW["permissions"] == {"contents": "read"}
+
+
+@pytest.mark.parametrize(
+    "path", [*ROOT.glob(".github/**/*.yml"), ROOT / ".pre-commit-config.yaml"], ids=lambda p: p.name
+)
+def test_a_file_of_settings_can_be_read(path):
+    assert isinstance(yaml.safe_load(path.read_text(encoding="utf-8")), dict)
+
+
+def test_hooks_are_those_of_the_environment():
+    (local,) = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))["repos"]
+    assert local["repo"] == "local"
+    assert all(hook["language"] == "system" and hook["entry"].startswith(".venv/bin/") for hook in local["hooks"])
+
+
+def test_forms_ask_for_what_their_fields_name():
+    for path in sorted((ROOT / ".github" / "ISSUE_TEMPLATE").glob("*.yml")):
+        form = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if path.name != "config.yml":
+            assert {"name", "description", "body"} <= set(form)
+            assert all(part["type"] in ("input", "textarea") and part["attributes"]["label"] for part in form["body"])
+            assert len({part["id"] for part in form["body"]}) == len(form["body"])
