@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import learned_sizes, learning_tables, results_io, script, tables
+from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
@@ -73,8 +73,9 @@ def released() -> str:
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
     for row, cells in zip(rows, answers, strict=True):
         lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
-    kinds = [said["answer"] for cells in answers for said in cells]
-    counts = ", ".join(f"{kind} {kinds.count(kind)}" for kind in ("yes", "no", "unknown"))
+    kinds = ["yes and run" if "run" in said else said["answer"] for cells in answers for said in cells]
+    names = {"yes": "yes and proved", "yes and run": "yes and run", "no": "no", "unknown": "unknown"}
+    counts = ", ".join(f"{name} {kinds.count(kind)}" for kind, name in names.items())
     return "\n".join(
         [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
     )
@@ -82,7 +83,8 @@ def released() -> str:
 
 def _answer(said: dict[str, Any]) -> str:
     if said["answer"] == "yes":
-        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {said['nodes']:,} states"
+        shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
+        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
     if said["answer"] == "no":
         separator = "" if all(len(letter) == 1 for letter in said["repeated"]) else " "
         return f"no: `{separator.join(said['repeated'])}`"
@@ -181,8 +183,8 @@ SECTIONS = {
     "layers": Section(tables.layers, ("bench_layers",)),
     "paper_speed": Section(tables.paper_speed, ("paper_speed",)),
     "sweep": Section(tables.sweep, ("sweep_families",)),
-    "learned": Section(tables.learned, ("learned",)),
-    "learned_models": Section(tables.learned_models, ("learned",)),
+    "learned": Section(model_tables.learned, ("learned",)),
+    "learned_models": Section(model_tables.learned_models, ("learned",)),
     "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
@@ -194,9 +196,9 @@ SECTIONS = {
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
-    "block_sizes": Section(tables.block_sizes, ("block_sizes",)),
+    "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
-    "block_sizes_held_out": Section(tables.block_sizes_held_out, ("block_sizes",)),
+    "block_sizes_held_out": Section(model_tables.block_sizes_held_out, ("block_sizes",)),
 }
 # The script that writes each file of results, with its arguments.
 WRITERS = {

@@ -93,9 +93,9 @@ def _meaning(facts: Facts, model: Model) -> Markup | None:
     kind = model.name.rpartition(": ")[2]
     first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
     meaning = repairs_shown(facts).get(kind)
-    return (
-        tag("p", join(tag("strong", f"{kind}:"), " ", meaning), class_="hint") if model is first and meaning else None
-    )
+    if model is not first or not meaning:
+        return None
+    return tag("p", join(tag("strong", f"{kind}:"), " ", meaning), class_="hint")
 
 
 def _horizon(facts: Facts) -> Markup:
