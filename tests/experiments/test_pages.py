@@ -125,6 +125,8 @@ def test_the_site_opens_from_disk(site, browser, width):
     view.on("pageerror", lambda error: said.append(str(error)))
     view.on("request", lambda request: asked.append(request.url))
     for path in site:
+        if path.name == "404.html":  # what a server shows for any address: its own are from the root
+            continue
         view.goto(path.as_uri())
         assert view.evaluate("document.documentElement.scrollWidth") <= width, path
     view.goto(next(path for path in site if path.name == "glossary.html").as_uri())
