@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments import learned_sizes, learning_tables, results_io, script, tables
+from experiments import learned_sizes, learning_tables, model_tables, results_io, script, tables
 from experiments.studies.random_languages import show as show_random
 from experiments.studies.table2 import show
 from fsa2lrnn.files import write_atomically
@@ -183,8 +183,8 @@ SECTIONS = {
     "layers": Section(tables.layers, ("bench_layers",)),
     "paper_speed": Section(tables.paper_speed, ("paper_speed",)),
     "sweep": Section(tables.sweep, ("sweep_families",)),
-    "learned": Section(tables.learned, ("learned",)),
-    "learned_models": Section(tables.learned_models, ("learned",)),
+    "learned": Section(model_tables.learned, ("learned",)),
+    "learned_models": Section(model_tables.learned_models, ("learned",)),
     "machines": Section(tables.machines, ("bench_machines",)),
     "scans": Section(tables.scans, ("bench_scans",)),
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
@@ -196,9 +196,9 @@ SECTIONS = {
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),
-    "block_sizes": Section(tables.block_sizes, ("block_sizes",)),
+    "block_sizes": Section(model_tables.block_sizes, ("block_sizes",)),
     "block_sizes_learned": Section(learned_sizes.table, ("sweep_block_sizes", "block_sizes")),
-    "block_sizes_held_out": Section(tables.block_sizes_held_out, ("block_sizes",)),
+    "block_sizes_held_out": Section(model_tables.block_sizes_held_out, ("block_sizes",)),
 }
 # The script that writes each file of results, with its arguments.
 WRITERS = {

@@ -42,13 +42,18 @@ def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
 def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> None:
     """Runs kernel(*arguments, part) for each part, as many at once as torch has threads; tensors, contiguous ones, go
     in as flat arrays."""
-    at_once([job(kernel, arguments, part) for part in parts], min(len(parts), torch.get_num_threads()))
+    given = flat(arguments)
+    at_once([partial(kernel, *given, part) for part in parts], min(len(parts), torch.get_num_threads()))
 
 
 def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
     """What `share` runs for one part."""
-    flat = [each.detach().numpy().reshape(-1) if isinstance(each, Tensor) else each for each in arguments]
-    return partial(kernel, *flat, part)
+    return partial(kernel, *flat(arguments), part)
+
+
+def flat(arguments: Sequence[Any]) -> list[Any]:
+    """The arguments, with flat arrays for tensors."""
+    return [each.detach().numpy().reshape(-1) if isinstance(each, Tensor) else each for each in arguments]
 
 
 def at_once(jobs: Sequence[Job], n_threads: int) -> None:

@@ -18,7 +18,7 @@ _APART = 16  # numbers between arrays of scratch: no two of them lie at the same
 
 def scratch(H: int) -> int:
     """How many numbers of scratch a part needs, where rows are H wide."""
-    return _ROWS * 6 * H + H + 4 * _APART
+    return _ROWS * 6 * H + 3 * _APART
 
 
 class Gates(Activations, Products):
@@ -37,24 +37,25 @@ def _write_approximate_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: 
     rows.store(derivative, slope, k)
 
 
-def _write_gate(
-    rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any, out: Any, i: Any, slopes: Any, m: Any,
-    n: Any,
-) -> None:  # fmt: skip
+def _gated(rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any) -> tuple[Any, Any]:
+    """σ(z), and what it lets through of x."""
     gate = rows.sigmoid(rows.plus(rows.load(z, k), rows.load(b, of_z)))
-    value = rows.times(rows.plus(rows.load(x, j), rows.load(b, of_x)), gate)
-    rows.store(value, out, i)
-    rows.store(gate, slopes, m)
-    rows.store(rows.times(value, rows.minus(rows.constant(1.0), gate)), slopes, n)
+    return gate, rows.times(rows.plus(rows.load(x, j), rows.load(b, of_x)), gate)
+
+
+def _write_gate(rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any, out: Any, i: Any) -> None:
+    rows.store(_gated(rows, x, j, of_x, z, k, b, of_z)[1], out, i)
 
 
 def _write_back_gate(
-    rows: Gates, dout: Any, i: Any, slopes: Any, m: Any, n: Any, sums: Any, of_x: Any, of_z: Any
-) -> None:
+    rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any, dout: Any, i: Any, found: Any, m: Any,
+    n: Any, sums: Any, sum_x: Any, sum_z: Any,
+) -> None:  # fmt: skip
+    gate, value = _gated(rows, x, j, of_x, z, k, b, of_z)
     given = rows.load(dout, i)
-    for place, total in ((m, of_x), (n, of_z)):
-        gradient = rows.times(given, rows.load(slopes, place))
-        rows.store(gradient, slopes, place)
+    dx, dz = rows.times(given, gate), rows.times(given, rows.times(value, rows.minus(rows.constant(1.0), gate)))
+    for gradient, place, total in ((dx, m, sum_x), (dz, n, sum_z)):
+        rows.store(gradient, found, place)
         rows.store(rows.plus(rows.load(sums, total), gradient), sums, total)
 
 
@@ -111,10 +112,9 @@ def kernels(width: int) -> Kernels:
     @kernel(Gates)
     def forward(y, W, bias, out, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
         G = 2 * H if gated == BESIDE else H
-        g = part[2] * (_ROWS * 6 * H + H + 4 * _APART)
+        g = part[2] * (_ROWS * 6 * H + 3 * _APART)
         slope = g + _ROWS * H + _APART
         z = slope + _ROWS * H + _APART
-        slopes = z + _ROWS * G + _APART
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
@@ -125,22 +125,21 @@ def kernels(width: int) -> Kernels:
             _product(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
-                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, slopes + h
+                    i, k = (n + r) * H + h, z + r * G + G - H + h
                     if gated == BESIDE:
-                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, out, i, room, j, j + H))
+                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, out, i))
                     elif gated == OWN:
-                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, out, i, room, j, j + H))
+                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, out, i))
                     else:
-                        _gate(width, (y, i, h, room, k, bias, H + h, out, i, room, j, j + H))
+                        _gate(width, (y, i, h, room, k, bias, H + h, out, i))
 
     @kernel(Gates)
     def backward(y, W, transposed, bias, dout, dy, dW, db, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
         G = 2 * H if gated == BESIDE else H
-        g = part[2] * (_ROWS * 6 * H + H + 4 * _APART)
+        g = part[2] * (_ROWS * 6 * H + 3 * _APART)
         slope = g + _ROWS * H + _APART
         z = slope + _ROWS * H + _APART
-        slopes = z + _ROWS * G + _APART
-        out = slopes + _ROWS * 2 * H + _APART
+        found = z + _ROWS * G + _APART  # gradients of x beside those of z
         of_W, of_b = part[2] * G * H, part[2] * 2 * H
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
@@ -152,20 +151,22 @@ def kernels(width: int) -> Kernels:
             _product(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
-                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, slopes + 2 * r * H + h
+                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, found + 2 * r * H + h
+                    d, e = of_b + h, of_b + H + h
                     if gated == BESIDE:
-                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, room, out + h, room, j, j + H))
+                        x = z + r * G + h
+                        _back_gate(width, (room, x, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
                     elif gated == OWN:
-                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, room, out + h, room, j, j + H))
+                        x = g + r * H + h
+                        _back_gate(width, (room, x, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
                     else:
-                        _gate(width, (y, i, h, room, k, bias, H + h, room, out + h, room, j, j + H))
-                    _back_gate(width, (dout, i, room, j, j + H, db, of_b + h, of_b + H + h))
-            dz = slopes + 2 * H - G  # in rows of what are gradients now
+                        _back_gate(width, (y, i, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
+            dz = found + 2 * H - G
             _product(width, (room, dz, 2 * H, 1, W, 0, H, 1, dy, n * H, H, rows, G, H))
             _add_product(width, (room, dz, 1, 2 * H, room, g, H, 1, dW, of_W, H, G, rows, H))
             for r in range(rows):
                 for h in range(0, H, width):
-                    i, j, k = (n + r) * H + h, slope + r * H + h, slopes + 2 * r * H + h
+                    i, j, k = (n + r) * H + h, slope + r * H + h, found + 2 * r * H + h
                     if gated == BESIDE:
                         _back_gelu(width, (dy, i, room, j, room, k))
                     elif gated == OWN:

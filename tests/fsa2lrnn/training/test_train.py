@@ -1,11 +1,7 @@
-"""Training learns, goes on to the last bit where it was killed, and says why it ends."""
+"""Training learns, and says why it ends; how it goes on where it was cut short, test_train_cut_short says."""
 
 import json
-import os
-import signal
-import subprocess
 import sys
-import threading
 import time
 import types
 from dataclasses import replace
@@ -13,38 +9,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from fsa2lrnn import files
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
-from fsa2lrnn.lrnn import load, tensor_file
-from fsa2lrnn.training import run_folder
 from fsa2lrnn.training import train as training
-from fsa2lrnn.training.run_folder import CHECKPOINT, METRICS, MODEL
+from fsa2lrnn.training.run_folder import CHECKPOINT
 from fsa2lrnn.training.settings import Settings, preset
-from fsa2lrnn.training.train import Diverged, Progress, Stop, train, use_threads
+from fsa2lrnn.training.train import Diverged, Progress, train, use_threads
 
-TINY = Settings(
-    "task:mod_arith(2)", embedding_dim=4, block=2, heads=2, layers=2, batch=4, length=6, test_length=9, test_words=5,
-    steps=20, evaluate_every=5, stop_at=None, learning_rate=1e-2,
-)  # fmt: skip
-
-
-def weights(folder):
-    return load(folder / MODEL).state_dict()
-
-
-def equal(a, b):
-    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
-
-
-def without_speed(records):
-    return [{name: value for name, value in record.items() if name != "steps_per_second"} for record in records]
-
-
-@pytest.fixture(scope="module")
-def straight(tmp_path_factory):
-    """Twenty steps without a break."""
-    folder = tmp_path_factory.mktemp("straight")
-    return train(TINY, folder), folder
+from .runs import TINY, equal, weights, without_speed
 
 
 def test_what_a_run_leaves(straight, read_records):
@@ -81,126 +52,6 @@ def test_more_steps_go_on_to_the_last_bit(straight, tmp_path, read_records):
     assert train(TINY, tmp_path).step == 20
     assert equal(weights(tmp_path), weights(straight[1]))
     assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
-
-
-KILLED = """
-import os, signal, sys
-from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import train
-
-def report(progress):
-    if progress.step == 10:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-train(Settings.from_json(sys.argv[1]), sys.argv[2], report=report)
-"""
-
-
-def test_a_killed_run_goes_on_to_the_last_bit(straight, tmp_path, read_records):
-    killed = subprocess.run([sys.executable, "-c", KILLED, TINY.to_json(), tmp_path], check=False)
-    assert killed.returncode == -signal.SIGKILL
-    assert len(read_records(tmp_path)) == 2
-    (tmp_path / ".checkpoint.bin.12345678.fsa2lrnn-part").touch()  # left where it was killed while writing
-    steps = []
-    train(TINY, tmp_path, report=lambda progress: steps.append(progress.step))
-    assert steps == [15, 20]
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names == {"settings.json", CHECKPOINT, MODEL, METRICS, files.LOCK}
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
-
-
-BESIDE = """
-import sys
-from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import train
-
-train(Settings.from_json(sys.argv[1]), sys.argv[2])
-"""
-
-
-def test_another_run_into_the_same_folder_is_refused(straight, tmp_path, read_records):
-    ended = []
-
-    def report(progress):
-        if progress.step == 10:
-            command = [sys.executable, "-c", BESIDE, TINY.to_json(), tmp_path]
-            ended.append(subprocess.run(command, check=False, capture_output=True, text=True))
-
-    train(TINY, tmp_path, report=report)
-    (beside,) = ended
-    assert beside.returncode == 1
-    assert f"UnsupportedFormat: another run is at work in {tmp_path}: wait for it" in beside.stderr
-    assert [record["step"] for record in read_records(tmp_path)] == [5, 10, 15, 20]
-    assert equal(weights(tmp_path), weights(straight[1]))
-
-
-@pytest.mark.parametrize("name", [CHECKPOINT, MODEL, METRICS])
-@pytest.mark.parametrize("step", [10, 20])
-def test_a_full_disk_is_named_and_costs_no_step_that_was_saved(
-    straight, tmp_path, monkeypatch, name, step, read_records
-):
-    def full(path, content, write=files.write_atomically):
-        metrics = tmp_path / METRICS
-        if path.name == name and metrics.exists() and len(metrics.read_text().splitlines()) == step // 5 - 1:
-            raise OSError(28, "No space left on device", str(path))
-        write(path, content)
-
-    for module in (run_folder, tensor_file):
-        monkeypatch.setattr(module, "write_atomically", full)
-    with pytest.raises(OSError, match=f"No space left on device: .*{name}"):
-        train(TINY, tmp_path)
-    monkeypatch.undo()
-    train(TINY, tmp_path)
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
-
-
-def test_a_run_killed_between_its_two_files_goes_on_too(straight, tmp_path, read_records):
-    train(replace(TINY, steps=10), tmp_path)
-    model = (tmp_path / MODEL).read_bytes()
-    train(replace(TINY, steps=15), tmp_path)
-    (tmp_path / MODEL).write_bytes(model)
-    with (tmp_path / METRICS).open("a") as file:
-        file.write('{"step": 17')
-    train(TINY, tmp_path)
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_saves_between_two_tests(straight, tmp_path, monkeypatch, number, read_records):
-    monkeypatch.setattr(training, "_REPORT_SECONDS", 0.0)
-
-    def report(progress):
-        if progress.step == 7:
-            os.kill(os.getpid(), number)
-
-    handler = signal.getsignal(number)
-    outcome = train(TINY, tmp_path, report=report)
-    assert (outcome.end, outcome.step) == ("interrupted", 7)
-    assert signal.getsignal(number) is handler
-    steps = []
-    assert train(TINY, tmp_path, report=lambda progress: steps.append(progress.step)).end == "steps"
-    assert steps[0] == 8
-    assert equal(weights(tmp_path), weights(straight[1]))
-    assert without_speed(read_records(tmp_path)) == without_speed(straight[0].records)
-
-
-def test_a_second_signal_ends_at_once():
-    with Stop() as stop:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert stop.asked
-        with pytest.raises(KeyboardInterrupt):
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def test_training_in_a_thread_hears_no_signals(tmp_path):
-    ends = []
-    thread = threading.Thread(target=lambda: ends.append(train(replace(TINY, steps=1), tmp_path).end))
-    thread.start()
-    thread.join()
-    assert ends == ["steps"]
 
 
 def test_time_saves_too(tmp_path, monkeypatch):
