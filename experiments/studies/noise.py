@@ -32,6 +32,7 @@ from experiments import results_io, script
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.learning import Data, learn
 from fsa2lrnn.training.learning.merging import labelled_prefixes, machine_of_aalpy
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy
@@ -66,8 +67,11 @@ class _OutOfTime(Exception):
 def main(
     machines: Annotated[int, typer.Option(min=1, max=len(MACHINES), help="of each cell")] = len(MACHINES),
     seconds: Annotated[float, typer.Option(min=0.1, help="processor time of a run")] = SECONDS,
+    method: Annotated[list[str] | None, typer.Option(metavar="NAME", help="these alone; repeatable")] = None,
 ) -> None:
     """Run what has not been run, and write experiments/results/noise.json on the way."""
+    if unknown := [name for name in method or () if name not in METHODS]:
+        raise UnsupportedFormat(f"method {unknown[0]!r} is not known: choose of {', '.join(METHODS)}")
     torch.set_num_threads(1)
     path = results_io.RESULTS / f"{NAME}.json"
     cells: dict[Cell, dict[str, list[Any]]] = {}
@@ -79,7 +83,7 @@ def main(
     try:
         for machine, cell in plan(machines):
             runs = cells.setdefault(cell, {name: [] for name in ("machine", "exact", "states", "seconds", "end")})
-            if machine in runs["machine"]:
+            if machine in runs["machine"] or cell.method not in (method or METHODS):
                 continue
             found = _inferred(cells, cell, machine) or run_one(MACHINES[machine], cell, seconds)
             for name, value in {"machine": machine, **found}.items():
@@ -132,7 +136,10 @@ def run_one(source: str, cell: Cell, seconds: float) -> dict[str, Any]:
     try:
         with _limit(seconds):
             found = METHODS[cell.method](data, cell.noise)
-    except _OutOfTime:
+    except (_OutOfTime, SystemError) as fault:
+        # A compiled kernel that is interrupted returns, and what it was interrupted by becomes a cause.
+        if not isinstance(fault, _OutOfTime) and not isinstance(fault.__cause__, _OutOfTime):
+            raise
         end = "out of time"
     spent = time.process_time() - begun
     exact = found is not None and equivalent(found, machine) is None

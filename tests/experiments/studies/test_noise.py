@@ -5,6 +5,7 @@ from experiments.studies import noise
 from experiments.studies.noise import LABELS, MACHINES, METHODS, NOISE, WORDS, Cell, draw, main, plan, run_one
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.errors import UnsupportedFormat
 
 SMALL = "task:random_dfa(4, 2, seed=0, minimal=true)"
 
@@ -54,6 +55,25 @@ def test_a_run_whose_time_has_passed_is_none(monkeypatch):
     assert found["seconds"] == pytest.approx(0.05, abs=0.03)
 
 
+def test_a_compiled_kernel_that_was_interrupted_is_out_of_time_and_no_other_fault_is(monkeypatch):
+    def failing(cause):
+        def method(_data, _noise):
+            raise SystemError("returned a result with an exception set") from cause
+
+        return method
+
+    monkeypatch.setitem(METHODS, "test", failing(noise._OutOfTime()))
+    assert run_one(SMALL, Cell("test", "dense", 50, 0.0), 5.0)["end"] == "out of time"
+    monkeypatch.setitem(METHODS, "test", failing(ValueError()))
+    with pytest.raises(SystemError):
+        run_one(SMALL, Cell("test", "dense", 50, 0.0), 5.0)
+
+
+def test_an_unknown_method_is_refused():
+    with pytest.raises(UnsupportedFormat, match="method 'magic' is not known: choose of test, alergia"):
+        main(1, method=["magic"])
+
+
 def test_a_call_goes_on_where_the_last_one_stopped(monkeypatch, tmp_path):
     ran = []
 
@@ -70,6 +90,8 @@ def test_a_call_goes_on_where_the_last_one_stopped(monkeypatch, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         main(1)
     assert len(ran) == 3
+    main(1, method=["alergia"])
+    assert {cell.method for _, cell in ran[3:]} == {"alergia"}
     main(1)
     left_out = len(LABELS) * ((len(NOISE) - 1) * len(WORDS) - 1)  # the first noisy cell stands for all of RPNI's
     assert len(ran) - 1 == len({cell for _, cell in ran}) == 36 * len(METHODS) - left_out
