@@ -15,11 +15,6 @@ class Stepped(nn.Module):
 
     A letter in place of an output is no number, NaN. Words of a batch are read one after the other, by the model's own
     calls; a state is what its `Code` says that it keeps, and before a word a flag of 0.
-
-    >>> import fsa2lrnn
-    >>> from fsa2lrnn.released.folder import load
-    >>> exported = load("s5")                                          # doctest: +SKIP
-    >>> model = fsa2lrnn.wrap(Stepped(exported), exported.machine.alphabet, exported.outputs)      # doctest: +SKIP
     """
 
     def __init__(self, exported: Exported) -> None:

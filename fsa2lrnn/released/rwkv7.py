@@ -61,7 +61,7 @@ def build(plan: Plan, dtype: Any) -> dict[str, torch.Tensor]:
     """The weights of `RWKV_x070`, a layer a stage."""
     where, size = layout(plan), _sizes(plan)
     H, n_tokens = size.H, where.n_letters + len(plan.outputs)
-    z = {f"ln_out.{part}": np.full(H, float(part == "weight")) for part in ("weight", "bias")}
+    z: dict[str, np.ndarray] = {f"ln_out.{part}": np.full(H, float(part == "weight")) for part in ("weight", "bias")}
     z["emb.weight"], z["head.weight"] = np.zeros((n_tokens, H)), np.zeros((n_tokens, H))
     letters = np.arange(where.n_letters)
     z["emb.weight"][letters, letters] = LETTER

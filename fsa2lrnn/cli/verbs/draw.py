@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from fsa2lrnn.lrnn.model import LRNN
     from fsa2lrnn.report.explorer import Shown
 
+_STATES = 5_000  # of a model alone, from which its automaton is sought by what it puts out
 _WHAT = (
     f"a source (regex:…, task:…, a file), whose network is compiled, and models ({MODEL_SUFFIX}) of the same automaton"
 )
@@ -109,13 +110,13 @@ def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:
     """The automaton of a model, where no source names it."""
-    from fsa2lrnn.errors import NotExact
+    from fsa2lrnn.errors import BudgetExceeded, NotExact
     from fsa2lrnn.extraction import extract, extract_learned
 
     try:
         try:
-            return extract(model)
-        except NotExact:
+            return extract(model, _STATES)
+        except (BudgetExceeded, NotExact):
             return extract_learned(model).machine
     except Fsa2LrnnError as error:
         raise type(error)(f"model {name}: {error}; name its automaton, `fsa2lrnn draw SOURCE {name}…`") from error

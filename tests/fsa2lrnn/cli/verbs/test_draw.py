@@ -33,6 +33,12 @@ def test_a_model_alone_brings_its_automaton(call, tmp_path):
     assert found["bytes"] == len((tmp_path / "page.html").read_bytes())
 
 
+def test_a_learned_model_alone_is_drawn_by_what_it_puts_out(call):
+    code, out, _ = call("draw", str(MODELS / "sum2" / "seed-0.safetensors"), "--format", "svg")
+    assert code == 0
+    assert out.count('class="node"') == 2
+
+
 def test_pictures_by_ending_and_in_print(call, tmp_path):
     code, out, _ = call("draw", "regex:(ab)*", "-o", "m.svg")
     assert (code, out) == (0, "3 states drawn in m.svg\n")

@@ -107,7 +107,7 @@ def test_a_learned_model_fails_where_its_failing_word_says(opened):
     assert page.evaluate("document.querySelectorAll('[data-model=\"0\"] .margin .wrong').length") == 1
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_phone_shows_all_of_a_cascade(opened, scheme):
     machine = zoo.mod_arith(5)
     page = opened(machine, {"cascade": Shown(compile_machine(machine, form="cascade"))}, 390, scheme)
