@@ -79,5 +79,5 @@ tables: $(READY) ## families and cascades again, proofs and all; then the tables
 	$(BIN)/python -m experiments.readme
 	$(BIN)/python -m experiments.coverage
 
-clean:           ## remove the environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis
+clean:           ## remove the environment, caches and the site
+	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis site

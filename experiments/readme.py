@@ -73,8 +73,9 @@ def released() -> str:
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
     for row, cells in zip(rows, answers, strict=True):
         lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
-    kinds = [said["answer"] for cells in answers for said in cells]
-    counts = ", ".join(f"{kind} {kinds.count(kind)}" for kind in ("yes", "no", "unknown"))
+    kinds = ["yes and run" if "run" in said else said["answer"] for cells in answers for said in cells]
+    names = {"yes": "yes and proved", "yes and run": "yes and run", "no": "no", "unknown": "unknown"}
+    counts = ", ".join(f"{name} {kinds.count(kind)}" for kind, name in names.items())
     return "\n".join(
         [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
     )
@@ -82,7 +83,8 @@ def released() -> str:
 
 def _answer(said: dict[str, Any]) -> str:
     if said["answer"] == "yes":
-        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {said['nodes']:,} states"
+        shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
+        return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
     if said["answer"] == "no":
         separator = "" if all(len(letter) == 1 for letter in said["repeated"]) else " "
         return f"no: `{separator.join(said['repeated'])}`"

@@ -20,6 +20,7 @@ from fsa2lrnn.extraction import extract
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.leaps import Leaps
 from fsa2lrnn.lrnn.model import LRNN, decode
+from fsa2lrnn.tracing import Step, steps_json
 
 LONG = 1 << 18  # letters from which reading the transition table out of the model pays
 _TABLE_STATES = 20_000
@@ -101,33 +102,25 @@ def run(
     return Result(length, model.outputs[last], trace, how)
 
 
-def printer(model: LRNN) -> Callable[[np.ndarray], None]:
-    """A sink that writes the outputs to standard output, one a line."""
-    texts = np.array([symbols.show(output) for output in model.outputs], dtype=object)
+def result_json(model: LRNN, result: Result, steps: Sequence[Step] | None = None) -> dict[str, Any]:
+    """A result as a JSON object, with its steps where they are given.
 
-    def write(numbers: np.ndarray) -> None:
-        if len(numbers):
-            sys.stdout.write("\n".join(texts[numbers]) + "\n")
-
-    return write
-
-
-def result_json(model: LRNN, result: Result, keep_trace: bool) -> dict[str, Any]:
-    """A result as a JSON object. Raises `BudgetExceeded` if a trace is wanted of a word too long to have been kept."""
+    Raises `BudgetExceeded` for a word too long for all of its steps to have been kept.
+    """
     value: dict[str, Any] = {
         "length": result.length,
         "output": symbols.to_json(result.output),
         "method": result.method,
         "dtype": str(model.dtype).removeprefix("torch."),
     }
-    if keep_trace and len(result.trace) != result.length:
+    if steps is None:
+        return value
+    if len(steps) != result.length:
         raise BudgetExceeded(
             f"a trace of {result.length:,} letters is not kept in memory for JSON (up to {LONG:,} are): "
             "use --trace without --json, which prints it as it comes"
         )
-    if keep_trace:
-        value["trace"] = [symbols.to_json(output) for output in result.trace]
-    return value
+    return {**value, **steps_json(steps)}
 
 
 def result_text(model: LRNN, result: Result) -> str:

@@ -219,6 +219,16 @@ def show(symbol: Hashable) -> str:
     return "–" if symbol is None else str(symbol)
 
 
+def listed(values: Iterable[Hashable], limit: int = 24) -> str:
+    """Symbols in a row, the first few of many.
+
+    >>> listed([True, None]), listed(range(30), limit=3)
+    ('accept –', '0 1 2 … (30)')
+    """
+    texts = [show(value) for value in values]
+    return " ".join(texts[:limit]) + (f" … ({len(texts):,})" if len(texts) > limit else "")
+
+
 def show_label(label: Hashable) -> str:
     """A state's label as people read it: a named tuple as the plain one that it is."""
     return str(tuple(label) if isinstance(label, tuple) else label)

@@ -11,8 +11,9 @@ from dataclasses import dataclass, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
+from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.reading import read
+from fsa2lrnn.reading import read, shown
 
 _NAMED = 8  # outputs that a line of text names
 
@@ -31,6 +32,16 @@ class Verdict:
     def to_json(self) -> dict[str, Any]:
         """A JSON object: the kind under "verdict", and all that the verdict holds."""
         return {"verdict": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}}
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """What it says, as names and values for people."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
+        failure: FailingWord | None = getattr(self, "failure", None)
+        return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
 
 
 @dataclass(frozen=True)
@@ -162,13 +173,20 @@ class FailingWord:
         >>> FailingWord.from_json(FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
         """
+        length = None
         if isinstance(value, Mapping):
-            value = {name: part for name, part in cast("Mapping[str, Any]", value).items() if name != "length"}
+            rest = dict(cast("Mapping[str, Any]", value))
+            length, value = rest.pop("length", None), rest
         found = read(cls, value, where, {Hashable: lambda symbol, _: symbols.from_json(symbol)})
         lengths = {max(len(found.word), 1), len(found.wanted), len(found.given), len(found.counts or found.wanted)}
         if len(lengths) > 1:
             raise UnsupportedFormat(
                 f"{where}: {len(found.word)} letters, but {len(found.wanted)} and {len(found.given)} outputs"
+            )
+        if length is not None and length != found.position:
+            raise UnsupportedFormat(
+                f"{where}: length {shown(length)}, but the first wrong output stands at {found.position}: leave length "
+                "out, the word and its outputs say it"
             )
         return found
 
@@ -220,6 +238,15 @@ class Proved(Verdict):
     covers: Coverage
     scope: Scope
 
+    def in_words(self) -> list[tuple[str, str]]:
+        """Of what, how, and where."""
+        return [
+            ("right", "on every word of every length, wherever the output counts, in the runs covered"),
+            ("closed", f"{self.pairs:,} joint states, {self.transitions:,} transitions"),
+            ("covers", str(self.covers)),
+            ("scope", str(self.scope)),
+        ]
+
     @property
     def arithmetic(self) -> str:
         """The dtype computed in, "int" for a `Recurrence`."""
@@ -254,6 +281,14 @@ class Refuted(Verdict):
     scope: Scope
     found_by: str = "exhaustive"
     searches: tuple[Searched, ...] = ()
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """How long the word is, and what is known of shorter ones."""
+        least = (
+            "no shorter word fails" if self.is_shortest else f"no word of up to {self.checked_length:,} letters fails"
+        )
+        found = f"{self.position:,} letter{'s' * (self.position != 1)} long, found by {self.found_by}"
+        return [("failing word", found), ("shorter", least), ("scope", str(self.scope))]
 
     @property
     def word(self) -> tuple[Hashable, ...]:
@@ -292,6 +327,15 @@ class Undecided(Verdict):
     budget: int | None = None
     searches: tuple[Searched, ...] = ()
 
+    def in_words(self) -> list[tuple[str, str]]:
+        """How far was looked."""
+        so_far = f"of up to {self.checked_length or 0:,} letters fails, by single steps"
+        if self.checked_length is None:
+            so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
+        spent = [] if self.budget is None else [("budget", f"{self.budget:,} joint states, all spent")]
+        looked = [("searched", search.what) for search in self.searches]
+        return [("checked", f"no word {so_far}"), *spent, *looked, ("scope", str(self.scope))]
+
 
 @dataclass(frozen=True)
 class Accepted(Verdict):
@@ -304,6 +348,11 @@ class Accepted(Verdict):
 
     horizon: int | None
     scope: Scope
+
+    def in_words(self) -> list[tuple[str, str]]:
+        """Up to which length."""
+        length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
+        return [("right", f"on every word of every {length}, wherever the output counts"), ("scope", str(self.scope))]
 
 
 def _plain(value: Any) -> Any:

@@ -1,8 +1,9 @@
 """Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, judges in a
-hurry, a kept model judged, and the command line as a user calls it."""
+hurry, a kept model judged, the command line as a user calls it, and a browser if there is one."""
 
 import io
 import os
+import shutil
 import sys
 from functools import cache
 
@@ -29,6 +30,10 @@ UNHURRIED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("fast", max_examples=50, derandomize=True, **UNHURRIED)
 settings.register_profile("deep", max_examples=2_000, print_blob=True, **UNHURRIED)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+BROWSER_FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="session")
@@ -168,3 +173,16 @@ def call(monkeypatch, capsys, tmp_path):
         return stop.value.code or 0, captured.out, captured.err
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no chromium on the path")
+    api = pytest.importorskip("playwright.sync_api")
+    with api.sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=list(BROWSER_FLAGS))
+        yield running
+        running.close()

@@ -1,7 +1,8 @@
 """Which layers of others can hold which machine: `python -m experiments.studies.released` (docs/released.md).
 
-Every yes is written as a whole model and proved on its own one-token step, in float32; every no is a certificate that
-`fsa2lrnn/released/recheck.py` accepts.
+Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
+than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so. Every no is a certificate
+that `fsa2lrnn/released/recheck.py` accepts. All packages have to be there: transformers, rwkv, einops and pdssm.py.
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+import numpy as np
+import torch
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -16,9 +19,12 @@ from rich.table import Table
 from experiments import results_io, script
 from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
-from fsa2lrnn.released import LAYERS
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.released import LAYERS, layer_file
 from fsa2lrnn.released.answers import answer
-from fsa2lrnn.released.export import export
+from fsa2lrnn.released.folder import load, run, save
+from fsa2lrnn.released.proof import prove
+from fsa2lrnn.verdicts import Proved, Undecided
 
 MACHINES = (
     *TRIED,
@@ -27,6 +33,8 @@ MACHINES = (
     "even_pair(2)", "mod_arith(2)", "even_pairs", "cycle_navigation(5)", "cerny(4)", "all_maps(3)", "elevator(3)",
     "resettable_counter(3)", "remainder(3)", "contains(abaab)", "count_mod(2)", "group(Z2xZ2)", "tomita(6)",
 )  # fmt: skip
+BUDGET = 150
+LETTERS = 2_000
 
 
 def main() -> None:
@@ -52,18 +60,37 @@ def row(source: str) -> dict:
 
 
 def cell(machine: MooreMachine, layer: str) -> dict:
-    """An answer, proved or checked. Raises `NotExact` for a construction that its layer's code does not follow."""
+    """An answer, proved, run or checked. Raises `NotExact` for a construction that its layer's code does not follow."""
     said = answer(machine, layer)
+    refused = dict[str, list[str]]()
     if said.refusal is not None:
         said.refusal.check()
         words = [[str(machine.alphabet[a]) for a in word] for word in (said.refusal.before, said.refusal.repeated)]
-        return {"answer": "no", "before": words[0], "repeated": words[1]}
-    if said.plan is None:
-        return {"answer": "unknown"}
+        refused = {"before": words[0], "repeated": words[1]}
+    if said.kind != "yes":
+        return {"answer": said.kind, **refused}
+    file = layer_file(layer)
+    n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
+    found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
+    return {**found, "one_layer": refused} if refused else found
+
+
+def shown(plan: object, layer: str) -> dict:
+    """A plan as a whole model, from its folder: the states of its proof, or the letters that it was right on."""
+    file = layer_file(layer)
     with tempfile.TemporaryDirectory() as folder:
-        written = export(machine, layer, Path(folder) / "model")
-    proof = {"nodes": written.verdict.pairs, "transitions": written.verdict.transitions}
-    return {"answer": "yes", "how": said.why, "layers": len(said.plan.stages), **proof}
+        save(file.build(plan, torch.float32), layer, plan, Path(folder))
+        model = load(Path(folder))
+    verdict = prove(model, budget=BUDGET)
+    if isinstance(verdict, Proved):
+        return {"nodes": verdict.pairs, "transitions": verdict.transitions}
+    machine = model.machine
+    numbers = {output: len(machine.alphabet) + j for j, output in enumerate(model.outputs)}
+    word = np.random.default_rng(0).integers(len(machine.alphabet), size=LETTERS)
+    wanted = [numbers[output] for output in machine.transduce([machine.alphabet[a] for a in word])]
+    if not isinstance(verdict, Undecided) or run(model, torch.from_numpy(word))[0].tolist() != wanted:
+        raise NotExact(f"{layer} does not follow {machine}: {verdict}")
+    return {"run": LETTERS}
 
 
 if __name__ == "__main__":

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
+    from fsa2lrnn.drawing.machine import Machine
+
 
 # What follows loads packages, or readers that few need.
 def from_automata(automaton: Any) -> MooreMachine:
@@ -52,6 +54,35 @@ def to_dot(machine: MooreMachine) -> str:
     return dot.to_dot(machine)
 
 
+def drawn_alone(machine: MooreMachine) -> str | None:
+    """`drawing.automaton.alone`."""
+    from fsa2lrnn.drawing.automaton import alone
+
+    return alone(_drawn(machine))
+
+
+def to_svg(machine: MooreMachine) -> str:
+    """The same, where there is one."""
+    from fsa2lrnn.drawing.raster import too_large
+
+    if (drawing := drawn_alone(machine)) is None:
+        raise too_large(_drawn(machine))
+    return drawing
+
+
+def to_png(machine: MooreMachine) -> bytes:
+    """`drawing.raster.png`."""
+    from fsa2lrnn.drawing.raster import png
+
+    return png(_drawn(machine))
+
+
+def _drawn(machine: MooreMachine) -> Machine:
+    from fsa2lrnn.drawing.machine import Machine
+
+    return Machine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
+
+
 def to_json(machine: MooreMachine) -> str:
     """`formats.json_file.to_json`."""
     from fsa2lrnn.automata.formats import json_file
@@ -60,6 +91,7 @@ def to_json(machine: MooreMachine) -> str:
 
 
 __all__ = [
+    "drawn_alone",
     "from_automata",
     "from_networkx",
     "minimise",
@@ -68,4 +100,6 @@ __all__ = [
     "to_dot",
     "to_json",
     "to_networkx",
+    "to_png",
+    "to_svg",
 ]

@@ -154,6 +154,14 @@ class MooreMachine:
         """Graphviz source that draws the machine and that `from_source` reads back."""
         return doors.to_dot(self)
 
+    def to_svg(self) -> str:
+        """A drawing that stands by itself, made without Graphviz. Raises `BudgetExceeded` beyond 60 states."""
+        return doors.to_svg(self)
+
+    def _repr_svg_(self) -> str | None:
+        """What a notebook shows; of a machine too large to draw its `repr`."""
+        return doors.drawn_alone(self)
+
     def to_json(self) -> str:
         """Our JSON, the one format that keeps symbols of every kind (`formats.json_file`)."""
         return doors.to_json(self)

@@ -41,6 +41,11 @@ def say(text: str) -> None:
     err.print(f"[dim]{markup(text)}[/]")
 
 
+def then(*commands: str) -> None:
+    """What to do next, on standard output."""
+    out.print(f"[dim]next:[/] {markup('  ·  '.join(commands))}")
+
+
 def error(kind: str, text: str) -> None:
     """An error on standard error: of long lines both ends, of many the first."""
     lines = plain(text).split("\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from fsa2lrnn import streaming, symbols
+from fsa2lrnn import streaming, symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
@@ -74,8 +74,11 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
     model = folders.load(folder)
     alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
-    cache, length, last, kept = None, 0, -1, list[int]()
-    for tokens in words.read(pieces, alphabet):
+    tracer = tracing.Tracer(alphabet, tuple(model.outputs), model.machine)
+    cache, length, last, kept = None, 0, -1, list[tracing.Step]()
+    if trace and not as_json:
+        print(tracing.header(has_states=True))
+    for tokens in tracer.read(words.read(pieces, alphabet)):
         if not len(tokens):
             continue
         found, cache = folders.run(model, torch.from_numpy(np.asarray(tokens)), cache=cache)
@@ -83,16 +86,16 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
             raise UnsupportedFormat(f"{folder} put out the letter {alphabet[least]!r}: its weights were changed")
         length, last = length + len(tokens), int(found[-1]) - n
         if trace and as_json:
-            kept += (found - n).tolist()
+            kept += tracer.steps(found - n)
         elif trace:
-            print("\n".join(symbols.show(model.outputs[j - n]) for j in found.tolist()))
+            for k, step in enumerate(tracer.steps(found - n), start=length - len(found) + 1):
+                print(tracing.line(k, step, has_states=True))
     if not length:
         raise InvalidWord("a language model puts out nothing before the first letter: give a word of one or more")
     output = model.outputs[last]
     if as_json:
         value = {"length": length, "output": symbols.to_json(output), "method": model.layer, "dtype": model.dtype}
-        outputs = [symbols.to_json(model.outputs[j]) for j in kept]
-        console.emit_json({**value, "trace": outputs} if trace else value)
+        console.emit_json({**value, **tracing.steps_json(kept)} if trace else value)
     elif not trace:
         shown = console.markup(symbols.show(output))
         console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
 from fsa2lrnn import symbols
 from fsa2lrnn.cli.console import markup
+from fsa2lrnn.drawing.cards import blocks_text
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
@@ -33,8 +33,8 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
     smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
     return [
         ("states", f"{machine.n_states:,}{smaller}"),
-        ("letters", f"{len(machine.alphabet):,}: {symbol_list(machine.alphabet)}"),
-        ("outputs", symbol_list(dict.fromkeys(machine.outputs))),
+        ("letters", f"{len(machine.alphabet):,}: {symbols.listed(machine.alphabet)}"),
+        ("outputs", symbols.listed(dict.fromkeys(machine.outputs))),
     ]
 
 
@@ -72,18 +72,6 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
     ]
 
 
-def blocks_text(sizes: Iterable[int]) -> str:
-    """Blocks by size, those of size 1 as lanes.
-
-    >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
-    ('2 blocks of 5, 4 and 2 lanes', '2 lanes')
-    """
-    sizes = list(sizes)
-    blocks, lanes = [size for size in sizes if size > 1], sizes.count(1)
-    parts = [f"{len(blocks)} block{'s' if len(blocks) > 1 else ''} of {', '.join(map(str, blocks))}"] if blocks else []
-    return " and ".join([*parts, *([f"{lanes} lane{'s' if lanes > 1 else ''}"] if lanes else [])])
-
-
 def _hidden_units(model: LRNN) -> int:
     """Of all gates, the read-out's too."""
     from fsa2lrnn.lrnn.gate import Gate
@@ -101,9 +89,3 @@ def transition_table(machine: MooreMachine) -> Table | None:
         targets = [str(int(target)) for target in machine.delta[:, q]]
         table.add_row(f"{mark}{q}", *targets, markup(symbols.show(machine.outputs[q])))
     return table
-
-
-def symbol_list(values: Iterable[Hashable], limit: int = 24) -> str:
-    """Symbols in a row, the first few of many."""
-    texts = [symbols.show(value) for value in values]
-    return " ".join(texts[:limit]) + (f" … ({len(texts):,})" if len(texts) > limit else "")

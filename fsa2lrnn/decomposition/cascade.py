@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.symbols import Word, encode
 
+drawing: Any = None  # the module of that name, which stands above this one: the room puts it here
 MAX_JOINT_STATES = 200_000
 _MAX_CODE = 2**62
 
@@ -128,6 +130,10 @@ class Cascade:
         for name, value in zip(("states", "delta", "image"), self._explore(), strict=True):
             value.flags.writeable = False
             object.__setattr__(self, name, value)
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return drawing.to_svg(self)
 
     @property
     def n_layers(self) -> int:

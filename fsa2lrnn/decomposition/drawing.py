@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.drawing.boxes import boxes
 
 _NAMED = 3  # components that a sentence names one by one; of more it tells the number
 
@@ -82,6 +83,20 @@ def to_dot(cascade: Cascade) -> str:
     for i, component in enumerate(cascade.components):
         lines += [] if _reads_all(cascade, i) else [f"  c{j} -> c{i}" for j in component.reads]
     return "\n".join([*lines, "}", ""])
+
+
+def to_svg(cascade: Cascade) -> str:
+    """The same as SVG, without Graphviz."""
+    lines: list[list[str]] = []
+    for i, component in enumerate(cascade.components):
+        everything = [f"reads all {_n_below(cascade, i)} below"] if _reads_all(cascade, i) else []
+        lines.append([title(cascade, i), _kind(component), blocks_of(component), *everything])
+    rows = [component.layer for component in cascade.components]
+    arrows = [
+        (j, i) for i, component in enumerate(cascade.components) if not _reads_all(cascade, i) for j in component.reads
+    ]
+    said = f"A cascade of {len(lines)} components in {cascade.n_layers} layers"
+    return boxes(said, lines, rows, arrows, cascade.output_reads)
 
 
 def _box(cascade: Cascade, i: int) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition import drawing
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.decomposition.congruence import lattice, meet
@@ -72,6 +73,10 @@ class Decomposition:
     cost: Cost
     bound: Bound
     candidates: tuple[Candidate, ...]
+
+    def _repr_svg_(self) -> str:
+        """What a notebook shows."""
+        return drawing.to_svg(self.cascade)
 
     @property
     def largest_permuted(self) -> int:

@@ -47,7 +47,7 @@ def notes(machine: Machine) -> list[str]:
     if layout.folded is not None:
         name = machine.names[layout.folded]
         said.append(f"Letters that are not drawn lead to the sink {name}, which none leaves.")
-    missing = sum(arrow.label is None for arrow in layout.arrows)
+    missing = sum(layout.is_dense or arrow.label is None for arrow in layout.arrows)
     if missing:
         said.append(f"{missing} arrows have no room for their letters, which hovering tells.")
     return said
@@ -55,18 +55,17 @@ def notes(machine: Machine) -> list[str]:
 
 def alone(machine: Machine) -> str | None:
     """A whole SVG file, which needs no style sheet; None for more than `DRAWN` states."""
-    drawn = automaton(machine)
-    if drawn is None:
-        return None
-    width, height = lay_out(machine).size  # type: ignore[union-attr]
-    opening, rest = drawn.split(">", 1)
-    opening = opening.replace(
-        "<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
-    )
-    style = tag("style", Markup(_ALONE))
+    drawn, layout = automaton(machine), lay_out(machine)
+    return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
+
+
+def standing_alone(drawn: Markup, size: Point) -> str:
+    """A drawing of class "automaton" as a file of its own: on paper, with its styles."""
+    opening, rest = drawn.split("</title>", 1)
+    of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
+    opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
     paper = tag("rect", width="100%", height="100%", class_="paper")
-    title, end = "</title>", rest.index("</title>")
-    return f"{opening.replace('automaton', 'fsa2lrnn automaton')}>{rest[:end]}{title}{style}{paper}{rest[end + 8 :]}\n"
+    return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"
 
 
 def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
@@ -77,7 +76,8 @@ def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
     curve = tag("path", tag("title", said), d=_path(arrow.curve), class_="edge")
     label = None
     if arrow.label is not None:
-        label = text(arrow.label[0], arrow.label[1] + 4, arrow.letters, class_="label halo")
+        shy = " shy" if layout.is_dense else ""
+        label = text(arrow.label[0], arrow.label[1] + 4, arrow.letters, class_=f"label halo{shy}")
     class_ = "arrow pale" if layout.is_dense else "arrow"
     return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
 

@@ -20,6 +20,7 @@ DRAWN = 60  # states; of more, a drawing shows nothing
 _ON_CIRCLE = 12  # states that all lead to one another, up to which they stand on a circle
 _FOLDED = 3  # arrows from which a sink is folded
 _DENSE = 3.2  # arrows a state, from which columns show none of their labels
+_CROWDED = 3.5  # arrows a state, loops too, from which labels stand near where their arrows begin
 _FEW = 12  # states up to which circles are large
 _MARGIN = 14.0
 
@@ -43,7 +44,8 @@ class Layout:
         places: the middle of each state's circle; radius: of all.
         start: the arrow to the start.
         folded: the sink that arrows which are not drawn lead to.
-        is_dense: whether arrows have no labels.
+        is_dense: whether arrows are so many that labels keep clear of those of the same state alone, to be shown with
+            that state's arrows.
     """
 
     size: Point
@@ -90,7 +92,7 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
             angle = widest_gap(free[q], -math.pi / 2)
             loops[q, q] = loop(places[q], radius, angle)
     curves |= loops
-    labels = {} if is_dense else _labels(drawn, curves, places, radius, entry)
+    labels = _labels(drawn, curves, places, radius, entry, is_dense)
     found = [Arrow(edge, drawn[edge], curves[edge], labels.get(edge)) for edge in drawn]
     return _shifted(Layout((0, 0), places, radius, found, entry, folded, is_dense))
 
@@ -220,12 +222,21 @@ def _entry(places: list[Point], angles: list[float], start: int, radius: float, 
 
 
 def _labels(
-    drawn: dict[Edge, str], curves: dict[Edge, Curve], places: list[Point], radius: float, entry: Curve
+    drawn: dict[Edge, str],
+    curves: dict[Edge, Curve],
+    places: list[Point],
+    radius: float,
+    entry: Curve,
+    is_dense: bool,
 ) -> dict[Edge, Point]:
     wanted = [Wanted(edge, width(text), along(curves[edge])) for edge, text in drawn.items()]
     circles = [(x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1) for x, y in places]
     ends = [(min(p[0], p[0]), min(p[1], p[1]), p[0], p[1]) for p in along(entry)]
-    return place(wanted, [*circles, *ends])
+    taken = [*circles, *ends]
+    if is_dense:
+        alone = [place([label for label in wanted if label.key[0] == q], taken, near=True) for q in range(len(places))]
+        return {edge: point for found in alone for edge, point in found.items()}
+    return place(wanted, taken, near=len(wanted) > _CROWDED * len(places))
 
 
 def _shifted(layout: Layout) -> Layout:

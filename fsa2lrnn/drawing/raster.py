@@ -54,7 +54,7 @@ def png(machine: Machine) -> bytes:
         if not is_single:
             write(x, y + 9, cut(output, 6), 10, _SOFT)
     for arrow in layout.arrows:
-        if arrow.label is not None:
+        if arrow.label is not None and not layout.is_dense:
             write(*arrow.label, arrow.letters, 12, halo=True)
     data = io.BytesIO()
     figure.savefig(data, format="png", dpi=100 * _SCALE, metadata={"Software": None})

@@ -72,8 +72,8 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
         kinds.setdefault((needed.tobytes(), told.tobytes()), (needed, points))
 
     def cost(several: tuple[tuple[np.ndarray, Points], ...]) -> tuple[int, int]:
-        needed = sum(needed for needed, _ in several)
-        return int(np.max(needed[:-1], initial=needed[-1] * with_resets)), int(needed[-1])
+        *letters, d = np.sum([needed for needed, _ in several], axis=0).tolist()
+        return max([d * with_resets, *letters]), d
 
     best: tuple[tuple[int, int], Points] | None = None
     chosen = sorted(kinds.values(), key=lambda kind: cost((kind,)))[:_KINDS]

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
 from fsa2lrnn.families.lanes import Lane
@@ -21,6 +22,23 @@ from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.recheck import recheck
 
 FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
+
+
+class _Shown:
+    """An answer as a notebook shows it."""
+
+    answer: ClassVar[str]
+    machine: MooreMachine
+    family: str
+
+    def explain(self) -> str:
+        """In words."""
+        raise NotImplementedError
+
+    def _repr_html_(self) -> str:
+        colour = {"yes": GOOD, "no": BAD}.get(self.answer, OPEN)
+        rows = [("machine", f"{self.machine.n_states:,} states"), ("family", self.family), ("evidence", self.explain())]
+        return card(f"{type(self).__name__}: {self.answer}", rows, colour)
 
 
 @dataclass(frozen=True)
@@ -38,7 +56,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Impossibility:
+class Impossibility(_Shown):
     """No layer of the family represents the machine, with the reason.
 
     Args:
@@ -150,7 +168,7 @@ class Impossibility:
 
 
 @dataclass(frozen=True)
-class Witness:
+class Witness(_Shown):
     """Weights of a layer of the family that represents the machine, exact.
 
     Args:
@@ -214,7 +232,7 @@ class Witness:
 
 
 @dataclass(frozen=True)
-class Unknown:
+class Unknown(_Shown):
     """Neither a witness nor a certificate: what was tried, and what would settle it."""
 
     answer: ClassVar[str] = "unknown"

@@ -18,6 +18,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.drawing.cards import OPEN, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.judge.packing import Unpacking, pack
@@ -167,6 +168,18 @@ class Certificate:
             return None
         outputs = minimise(self.machine).outputs
         return Scope(len(outputs), sum(output in self.ignore for output in outputs), self.ignore)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a claim, which `check` judges."""
+        length = "any length" if self.horizon is None else f"up to {self.horizon:,} letters"
+        rows = [
+            ("claims", f"right on every word of {length}"),
+            ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
+            ("computes in", f"{self.dtype}, by the scans {', '.join(self.scans)}"),
+            ("scope", str(self.scope or "outputs that the model lacks do not count")),
+            ("of the model", self.sha256[:16]),
+        ]
+        return card("Certificate, to be checked", rows, OPEN)
 
     def covers(self, length: int) -> bool:
         """Whether every word of this length is covered."""

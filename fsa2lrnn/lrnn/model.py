@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
+from fsa2lrnn import symbols
+from fsa2lrnn.drawing.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.config import LRNNConfig
@@ -306,6 +308,20 @@ class LRNN(FromElsewhere, nn.Module):
         if self.config.reads_letters:
             return _INDEX_CHUNK
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        config, dtype = self.config, str(self.dtype).removeprefix("torch.")
+        rows = [
+            ("letters", symbols.listed(config.alphabet)),
+            ("outputs", symbols.listed(config.outputs)),
+            *(
+                (f"layer {i}", f"{name_of(kind)}, {blocks_text(layer.block_sizes) or f'{kind.width} wide'}")
+                for i, (kind, layer) in enumerate(zip(config.layers, self.recurrences, strict=True), start=1)
+            ),
+            ("weights", f"{sum(p.numel() for p in self.parameters()):,} parameters in {dtype}"),
+        ]
+        return card("LRNN", rows)
 
     def extra_repr(self) -> str:
         """What `print(model)` says beside the modules."""

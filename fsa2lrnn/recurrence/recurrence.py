@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
+from fsa2lrnn import symbols
+from fsa2lrnn.drawing.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
@@ -53,11 +55,20 @@ class Recurrence:
         """The layers from input to output: the tables alone, or those of the stack."""
         return self.tables.layers if isinstance(self.tables, GatedStack) else (self.tables,)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        rows = [
+            ("letters", symbols.listed(self.alphabet)),
+            ("outputs", symbols.listed(self.outputs)),
+            *((f"layer {i}", blocks_text(layer.block_sizes)) for i, layer in enumerate(self.layers, start=1)),
+        ]
+        return card("Recurrence over the integers", rows)
+
     def transduce(self, word: Word) -> list[Hashable]:
         """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
         x = self.tables.initial()[None]
-        symbols: list[Hashable] = []
+        found: list[Hashable] = []
         for a in encode(word, self.alphabet):
             x = self.tables.step(x)[:, a]
-            symbols.append(self.outputs[int(self.readout(x)[0])])
-        return symbols
+            found.append(self.outputs[int(self.readout(x)[0])])
+        return found

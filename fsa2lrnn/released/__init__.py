@@ -1,7 +1,7 @@
 """Layers that others have released: automata written into them as whole models, run and proved on their own code.
 
 A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
-`folder.load` loads it as any user of transformers would, `proof.prove` walks their one-token step until nothing new
+`folder.load` loads it as any user of its package would, `proof.prove` walks their one-token step until nothing new
 turns up.
 """
 
@@ -12,11 +12,19 @@ from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 
-LAYERS = {"olmo-hybrid": "olmo_hybrid", "qwen3-next": "qwen3_next"}  # a file each
+LAYERS = {
+    "olmo-hybrid": "olmo_hybrid",
+    "qwen3-next": "qwen3_next",
+    "mamba-2": "mamba2",
+    "pd-ssm": "pd_ssm",
+    "rwkv-7": "rwkv7",
+}  # a file each
 
 
 def layer_file(name: str) -> Any:
-    """The file of a layer, with `LAYER`, what it says of itself, and `build`. Raises `UnsupportedFormat` for others.
+    """The file of a layer: `LAYER`, what it says of itself, `CODE`, how it is run, `plan` and `build`.
+
+    Raises `UnsupportedFormat` for others.
 
     >>> layer_file("olmo-hybrid").LAYER.start
     'S = 0'

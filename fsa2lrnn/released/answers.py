@@ -8,8 +8,6 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.released import layer_file
-from fsa2lrnn.released.construct import construct
-from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.refuse import Refusal, refuse
 
 
@@ -18,14 +16,15 @@ class Answer:
     """What is known of a layer and a machine.
 
     Args:
-        kind: "yes" for a construction in exact numbers, which `export` proves on the layer's own code; "no" for a
-            refusal that was checked; "unknown".
+        kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal that was
+            checked; "unknown".
         why: in a sentence.
+        refusal: of all that the layer can be stacked to, or, beside a construction, of one such layer alone.
     """
 
     kind: str
     why: str
-    plan: Plan | None = None
+    plan: Any = None
     refusal: Refusal | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -41,11 +40,16 @@ def answer(machine: MooreMachine, layer: str) -> Answer:
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
     ('yes', 'no')
     """
-    has_reflections = layer_file(layer).LAYER.largest_beta == 2
-    if (refusal := refuse(machine, layer)) is not None:
+    file = layer_file(layer)
+    refusal = refuse(machine, layer)
+    if refusal is not None and refusal.is_of_stacks:
         return Answer("no", refusal.explain(), refusal=refusal)
     try:
-        plan = construct(machine, has_reflections)
+        plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
+        if refusal is not None:
+            return Answer("no", refusal.explain(), refusal=refusal)
         return Answer("unknown", str(fault))
-    return Answer("yes", plan.how, plan=plan)
+    if refusal is None:
+        return Answer("yes", plan.how, plan=plan)
+    return Answer("yes", f"{plan.how}; in one it is impossible: {refusal.explain()}", plan=plan, refusal=refusal)

@@ -10,6 +10,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.released.cascades import cascaded
 from fsa2lrnn.released.plan import MAX_STATES, Orbit, Plan, side_by_side
 from fsa2lrnn.released.reflections import reflections
 from fsa2lrnn.released.registers import MAX_WINDOW, register, two_stages, windowed
@@ -18,11 +19,12 @@ _MAX_HEADS = 8  # side by side
 _CONGRUENCES = 300
 
 
-def construct(machine: MooreMachine, has_reflections: bool) -> Plan:
+def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> Plan:
     """A plan for the machine, minimised first.
 
     Args:
         has_reflections: whether β reaches 2 in the layer.
+        longest_lag: how many letters back a layer sees.
 
     Raises:
         NotExpressible: if no construction that is known here does it, which proves nothing.
@@ -42,7 +44,7 @@ def construct(machine: MooreMachine, has_reflections: bool) -> Plan:
     for partition in _partitions(minimal, only_all=True):
         if (found := _heads_for(minimal, [partition], has_reflections)) is not None:
             return found
-    for length in range(1, MAX_WINDOW + 1):
+    for length in range(1, longest_lag + 1):
         behind = windowed(minimal, length)
         if behind is not None and (plan := two_stages(minimal, behind)) is not None:
             return plan
@@ -56,10 +58,12 @@ def construct(machine: MooreMachine, has_reflections: bool) -> Plan:
             found = _heads_for(minimal, chosen, has_reflections)
             if found is not None:
                 return found
+    if (cascade := cascaded(minimal, has_reflections)) is not None:
+        return cascade
     kinds = "registers, reflections" if has_reflections else "registers"
     raise NotExpressible(
         f"no construction is known here for this machine of {minimal.n_states} states: neither {kinds} side by side, "
-        f"nor a register behind windows of {MAX_WINDOW + 1} letters"
+        f"nor a register behind windows of {longest_lag + 1} letters, nor a cascade of resets"
     )
 
 

@@ -11,12 +11,9 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import layer_file
-from fsa2lrnn.released.construct import construct
+from fsa2lrnn.released.answers import answer
 from fsa2lrnn.released.folder import load, save
-from fsa2lrnn.released.packages import transformers
-from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.proof import prove
-from fsa2lrnn.released.refuse import refuse
 from fsa2lrnn.verdicts import Proved
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -26,7 +23,7 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 class Written:
     """What was written, and what was proved of it as it was read back."""
 
-    plan: Plan
+    plan: Any
     verdict: Proved
     n_parameters: int
 
@@ -38,7 +35,7 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
         NotExpressible: if the layer can't hold the machine, or no construction is known here; the message says which.
         BudgetExceeded: if the machine is too large for a whole model.
         UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer can't tell.
-        MissingPackage: without transformers.
+        MissingPackage: without the package that has the layer.
         NotExact: if the proof fails on the code that is installed, so that nothing is claimed.
     """
     if dtype not in DTYPES:
@@ -47,17 +44,18 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     file = layer_file(layer)
-    if (refusal := refuse(machine, layer)) is not None:
-        raise NotExpressible(f"{layer} can't hold this machine: {refusal.explain()}")
-    plan = construct(machine, file.LAYER.largest_beta == 2)
-    with transformers():
-        model: Any = file.build(plan, DTYPES[dtype])
+    said = answer(machine, layer)
+    if said.kind == "no":
+        raise NotExpressible(f"{layer} can't hold this machine: {said.why}")
+    plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
+    model: Any = file.build(plan, DTYPES[dtype])
     folder.mkdir(parents=True, exist_ok=True)
     save(model, layer, plan, folder)
-    verdict = prove(load(folder))
+    loaded = load(folder)
+    verdict = prove(loaded)
     if not isinstance(verdict, Proved):
         raise NotExact(
-            f"{folder} is not right on the code that is installed ({verdict}): install transformers 5.23, for which it "
-            "was made, and tell the authors"
+            f"{folder} is not right on the code that is installed ({verdict}): install {file.LAYER.tried}, for which "
+            "it was made, and tell the authors"
         )
-    return Written(plan, verdict, sum(parameter.numel() for parameter in model.parameters()))
+    return Written(plan, verdict, file.CODE.n_parameters(loaded.model))

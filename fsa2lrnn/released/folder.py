@@ -1,4 +1,4 @@
-"""Folders of whole models, which `AutoModelForCausalLM` loads; beside the weights stands what they are of."""
+"""Folders of whole models, which their own packages load; beside the weights stands what they are of."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.reading import parse_json
 from fsa2lrnn.released import layer_file
-from fsa2lrnn.released.packages import transformers, versions
-from fsa2lrnn.released.plan import Plan
-from fsa2lrnn.released.tokens import tokenizer
+from fsa2lrnn.released.declared import Code
 
 FORMAT, VERSION = "fsa2lrnn-released-model", 1
 FILE = "fsa2lrnn.json"
@@ -33,38 +31,38 @@ class Exported:
         layer: its name in `released.LAYERS`.
         machine: minimal; tokens are its letters and then `outputs`.
         outputs: each once.
+        code: how the model is run.
     """
 
     model: Any
     layer: str
     machine: MooreMachine
     outputs: tuple[Hashable, ...]
+    code: Code
 
     @property
     def dtype(self) -> str:
         """Of the weights: "float32"."""
-        return str(next(self.model.parameters()).dtype).removeprefix("torch.")
+        return self.code.dtype(self.model)
 
 
-def save(model: Any, layer: str, plan: Plan, folder: Path) -> None:
-    """Weights, configuration, tokenizer, and `fsa2lrnn.json`. Raises `UnsupportedFormat` for letters without text."""
-    with transformers():
-        words = tokenizer(plan.machine.alphabet, plan.outputs)
-        model.save_pretrained(folder)
-        words.save_pretrained(folder)
+def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
+    """The model, and `fsa2lrnn.json` with its machine. Raises `UnsupportedFormat` for letters without text."""
+    code = layer_file(layer).CODE
+    code.save(model, plan.machine.alphabet, plan.outputs, folder)
     value = {
         "format": FORMAT,
         "version": VERSION,
         "layer": layer,
         "how": plan.how,
-        "written_with": versions(),
+        "written_with": code.versions(),
         "machine": {name: part for name, part in to_value(plan.machine).items() if name != "labels"},
     }
     write_atomically(folder / FILE, (json.dumps(value, indent=1) + "\n").encode())
 
 
 def load(folder: Path) -> Exported:
-    """A folder that `save` wrote, loaded as any user of transformers would. Raises `CheckpointError` for another."""
+    """A folder that `save` wrote, loaded as any user of its package would. Raises `CheckpointError` for another."""
     path = folder / FILE
     try:
         value = parse_json(path.read_text(encoding="utf-8"), str(path))
@@ -76,18 +74,12 @@ def load(folder: Path) -> Exported:
         raise CheckpointError(
             f"{folder} is no folder that `fsa2lrnn export` wrote ({fault!r}): export it again"
         ) from None
-    with transformers() as package:
-        model = package.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
-    if (kind := type(model).__name__) not in layer_file(layer).LAYER.classes:
-        raise CheckpointError(
-            f"{folder}: a {kind}, where {layer} is {layer_file(layer).LAYER.classes[-1]}: export it again"
-        )
+    code: Code = layer_file(layer).CODE
     outputs = tuple(dict.fromkeys(machine.outputs))
-    found = Exported(model.eval(), layer, machine, outputs)
-    if found.model.config.vocab_size != len(machine.alphabet) + len(outputs):
+    found = Exported(code.load(folder), layer, machine, outputs, code)
+    if (n := code.n_tokens(found.model)) != len(machine.alphabet) + len(outputs):
         raise CheckpointError(
-            f"{folder}: {found.model.config.vocab_size} tokens for {len(machine.alphabet)} letters and {len(outputs)} "
-            "outputs: export it again"
+            f"{folder}: {n} tokens for {len(machine.alphabet)} letters and {len(outputs)} outputs: export it again"
         )
     if found.dtype not in ("float32", "bfloat16"):
         raise CheckpointError(
@@ -107,9 +99,7 @@ def run(exported: Exported, tokens: Any, chunk: int = 2_048, cache: Any = None) 
     if not len(tokens):
         return tokens, cache
     found = list[torch.Tensor]()
-    with transformers():
-        for piece in tokens.split(chunk):
-            answer = exported.model(input_ids=piece[None], past_key_values=cache, use_cache=True)
-            cache = answer.past_key_values
-            found.append(answer.logits[0].argmax(dim=1))
+    for piece in tokens.split(chunk):
+        answer, cache = exported.code.read(exported.model, piece, cache)
+        found.append(answer)
     return torch.cat(found), cache

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.gated_delta import blank, layout, mixer, write, write_around, write_units
-from fsa2lrnn.released.packages import modeling
+from fsa2lrnn.released.gated_delta import mixer, write_units
+from fsa2lrnn.released.huggingface import HuggingFace
+from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
+from fsa2lrnn.released.stream import blank, layout, write, write_around
 
 LAYER = ReleasedLayer(
     name="olmo-hybrid",
@@ -22,10 +26,19 @@ LAYER = ReleasedLayer(
     transition=("α(I − βkkᵀ) with α in [0, 1], β in [0, 2], ‖k‖ ≤ 1: symmetric, eigenvalues in [−1, 1], all reached"),
     convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
     start="S = 0",
-    largest_beta=2,
+    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
 )
+CODE = HuggingFace("OlmoHybridForCausalLM")
+_LARGEST_BETA = 2
 
 
+def plan(machine: MooreMachine) -> Plan:
+    """Reflections, registers, both side by side, or registers behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=True)
+
+
+@transformers()
 def build(plan: Plan, dtype: Any) -> Any:
     """`OlmoHybridForCausalLM` with the plan in its first layers; the last attends, as one has to, and to zeros."""
     code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
@@ -51,12 +64,12 @@ def build(plan: Plan, dtype: Any) -> Any:
     )
     model = code.OlmoHybridForCausalLM(config).to(dtype).eval()
     blank(model)
-    write_around(model, plan)
+    write_around(model.model.embed_tokens, model.lm_head, plan)
     model.model.norm.weight.data.fill_(1)
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
-        found = mixer(plan, number, LAYER.largest_beta, kernel)
+        found = mixer(plan, number, _LARGEST_BETA, kernel)
         block.input_layernorm.weight.data.fill_(1)
         block.post_attention_layernorm.weight.data.fill_(1)
         layer.o_norm.weight.data.fill_(1)

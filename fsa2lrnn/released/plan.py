@@ -54,6 +54,21 @@ class Head:
         k = self.keys[a]
         return S + self.betas[a] * np.outer(k, self.values[a] - S.T @ k)
 
+    def writes(self) -> np.ndarray:
+        """Which symbols put their value in the place of all that a head with one unit key holds, bool (n,)."""
+        return self._is_unit() & (self.betas == 1)
+
+    def keeps(self) -> np.ndarray:
+        """Which symbols change nothing, bool (n,). Raises `NotExpressible` if one neither keeps, writes nor forgets."""
+        kept = (self.alphas == 1) & (self.betas == 0)
+        if not self._is_unit().any() or not (kept | self.writes() | (self.alphas == 0)).all():
+            raise NotExpressible("this layer's heads keep all that they hold or forget it: give a plan of registers")
+        return kept
+
+    def _is_unit(self) -> np.ndarray:
+        is_one = self.keys.shape[1] == 1
+        return np.full(len(self.keys), is_one) & ((self.keys == 1).all(axis=1) | (self.betas == 0))
+
     def mark(self, S: np.ndarray) -> np.ndarray:
         """The direction that S shows, (d_v,): zero where Sᵀq is."""
         y = S.T @ (self.query / np.linalg.norm(self.query))
@@ -140,6 +155,11 @@ class Plan:
     def outputs(self) -> tuple[object, ...]:
         """The machine's outputs, each once, in the order of its states."""
         return tuple(dict.fromkeys(self.machine.outputs))
+
+    @property
+    def n_layers(self) -> int:
+        """Stages; `ReleasedLayer.layers_a_stage` says how many layers each takes."""
+        return len(self.stages)
 
     @property
     def n_heads(self) -> int:

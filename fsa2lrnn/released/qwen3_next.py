@@ -6,10 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.gated_delta import Mixer, blank, layout, mixer, write, write_around, write_units
-from fsa2lrnn.released.packages import modeling
+from fsa2lrnn.released.gated_delta import Mixer, mixer, write_units
+from fsa2lrnn.released.huggingface import HuggingFace
+from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
+from fsa2lrnn.released.stream import blank, layout, write, write_around
 
 LAYER = ReleasedLayer(
     name="qwen3-next",
@@ -26,10 +30,19 @@ LAYER = ReleasedLayer(
     ),
     convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
     start="S = 0",
-    largest_beta=1,
+    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
 )
+CODE = HuggingFace("Qwen3NextForCausalLM")
+_LARGEST_BETA = 1
 
 
+def plan(machine: MooreMachine) -> Plan:
+    """Registers, side by side or behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=False)
+
+
+@transformers()
 def build(plan: Plan, dtype: Any) -> Any:
     """`Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros and has experts of zeros."""
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
@@ -56,11 +69,11 @@ def build(plan: Plan, dtype: Any) -> Any:
     )
     model = code.Qwen3NextForCausalLM(config).to(dtype).eval()
     blank(model)  # norms of the stream are stored less 1, so that zeros are what is wanted of them
-    write_around(model, plan)
+    write_around(model.model.embed_tokens, model.lm_head, plan)
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
-        found = mixer(plan, number, LAYER.largest_beta, kernel)
+        found = mixer(plan, number, _LARGEST_BETA, kernel)
         layer.norm.weight.data.fill_(1)
         write(layer.in_proj_qkvz.weight, _side_by_side(found.q, found.k, found.v, found.gate))
         write(layer.in_proj_ba.weight, _side_by_side(found.beta[:, None], found.alpha[:, None]))

@@ -36,6 +36,11 @@ class Refusal:
         """What is proved, in a line, by `recheck`. Raises `recheck.Rejected` if nothing is."""
         return recheck(self.to_json())
 
+    @property
+    def is_of_stacks(self) -> bool:
+        """Whether it speaks of layers one after another too, and not of one alone."""
+        return ARGUMENTS[LAYERS[self.layer]][2] != "one layer"
+
     def explain(self) -> str:
         """The contradiction, in a sentence that names the word."""
         period, _, scope = ARGUMENTS[LAYERS[self.layer]]
@@ -78,6 +83,8 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
     >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
     ((1,), None)
     """
+    if layer not in LAYERS:
+        return None  # no argument is known against it
     minimal = minimise(machine)
     period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
     for word, row in _maps(minimal.delta, may_be_long):

@@ -127,7 +127,7 @@ def two_stages(machine: MooreMachine, found: Windowed) -> Plan | None:
     if found.n_values > _MAX_HEADS:
         return None
     n = len(machine.alphabet)
-    before = tuple(_letter_ago(n, lag) for lag in range(1, found.length + 1))
+    before = tuple(letter_ago(n, lag) for lag in range(1, found.length + 1))
     first = tuple(
         Unit(a, _window_marks(window, found.length), found.n_values if value is None else value)
         for (window, a), value in found.writes.items()
@@ -149,8 +149,8 @@ def two_stages(machine: MooreMachine, found: Windowed) -> Plan | None:
     return Plan(machine, stages, how)
 
 
-def _letter_ago(n: int, lag: int) -> Orbit:
-    """A head that shows the letter read `lag` letters before this one; state 0 is none, state 1 + a letter a."""
+def letter_ago(n: int, lag: int) -> Orbit:
+    """A head that shows the symbol read `lag` letters before this one; mark 0 is none, mark 1 + a symbol a."""
     head = Head(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
     states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
     table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))

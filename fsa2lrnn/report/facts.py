@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.drawing.machine import Machine
@@ -25,6 +25,14 @@ NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far be
 
 
 @dataclass(frozen=True)
+class HeadAutomaton:
+    """A head that is an automaton: its number from 0, and the machine of the states that letters lead to."""
+
+    head: int
+    machine: Machine
+
+
+@dataclass(frozen=True)
 class Inside:
     """A layer over letters from within.
 
@@ -33,12 +41,14 @@ class Inside:
         blocks: [letter][head], rows of numbers.
         points: [x, y, state, NEAR or FAR]: states of the network in the plane where states of the machine lie apart.
         carrying: heads that carry a function of the machine's state.
+        automata: of heads that are automata over the letters, those of few states.
     """
 
     eigenvalues: list[list[list[list[float]]]]
     blocks: list[list[list[list[float]]]]
     points: list[list[float]]
     carrying: list[int]
+    automata: list[HeadAutomaton] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -131,10 +141,7 @@ class Facts:
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back."""
-        value = asdict(self)
-        for model, written in zip(self.models, value["models"], strict=True):
-            written["failure"] = None if model.failure is None else model.failure.to_json()
-        return value
+        return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Facts:
@@ -182,6 +189,15 @@ def letters(n: int) -> str:
     ('1 letter', '12,000 letters')
     """
     return f"{n:,} letter{'' if n == 1 else 's'}"
+
+
+def _written(value: Any) -> Any:
+    """As JSON: what knows how to write itself does."""
+    if isinstance(value, FailingWord):
+        return value.to_json()
+    if is_dataclass(value):
+        return {f.name: _written(getattr(value, f.name)) for f in fields(value)}
+    return [_written(part) for part in value] if isinstance(value, list) else value
 
 
 def _read(cls: Any, value: Any) -> Any:

@@ -14,10 +14,12 @@ from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.report.align import Alignment
-from fsa2lrnn.report.facts import FAR, NEAR, Inside
+from fsa2lrnn.report.facts import FAR, NEAR, HeadAutomaton, Inside
+from fsa2lrnn.report.heads import heads_of
 
 _NEAR_WORDS, _NEAR_LENGTH = 12, 24
 _FAR_WORDS, _FAR_LENGTH, _FAR_SHOWN = 12, 500, 8
+_HEAD_STATES = 12  # of automata of heads that are drawn
 _RIDGE = 1e-3  # of the variance within states: no direction counts as without any
 
 
@@ -39,7 +41,8 @@ def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | 
     blocks = np.round(tables.A.numpy(), 4).tolist()
     rounded = np.round(np.array(eigenvalues), 8).tolist()
     points = plane(tables, goal_for(model, machine), like.points if like else None)
-    return Inside(rounded, blocks, points, found.carrying)
+    automata = [HeadAutomaton(h, head.machine) for h, head in heads_of(model, _HEAD_STATES).items()]
+    return Inside(rounded, blocks, points, found.carrying, automata)
 
 
 def plane(tables: SwitchedAffine, goal: Goal, like: list[list[float]] | None = None) -> list[list[float]]:

@@ -74,20 +74,28 @@ def _summary(facts: Facts) -> str:
 
 
 def _verdicts(facts: Facts) -> Markup:
-    titles = (("model", None), ("verdict", None), ("weights", "number"))
+    titles = (("model", None), ("verdict", None), ("parameters", "number"))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col", class_=class_) for name, class_ in titles)))
     rows = [
         tag(
             "tr",
             tag("th", _kind(model), model.name, scope="row"),
-            tag("td", verdict(model)),
+            tag("td", verdict(model), _meaning(facts, model)),
             tag("td", f"{model.parameters:,}" if model.parameters is not None else "", class_="number"),
         )
         for model in facts.models
     ]
-    table = tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
-    meanings = repairs_shown(facts)
-    return join(table, _list(meanings)) if meanings else table
+    return tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
+
+
+def _meaning(facts: Facts, model: Model) -> Markup | None:
+    """What a kind of repair is, where it stands first."""
+    kind = model.name.rpartition(": ")[2]
+    first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
+    meaning = repairs_shown(facts).get(kind)
+    if model is not first or not meaning:
+        return None
+    return tag("p", join(tag("strong", f"{kind}:"), " ", meaning), class_="hint")
 
 
 def _horizon(facts: Facts) -> Markup:
@@ -100,7 +108,8 @@ def _horizon(facts: Facts) -> Markup:
     return join(
         tag("p", "Tests of any number of words say nothing of the others. The bars say what holds for every word."),
         tag("ul", *legend, class_="legend"),
-        _figure(tag("div", horizon(facts), class_="scroll broad", tabindex=0, role="region", aria_label="Horizons")),
+        _figure(tag("div", horizon(facts), class_="on-wide")),
+        _figure(tag("div", horizon(facts, is_narrow=True), class_="on-narrow")),
     )
 
 
@@ -173,11 +182,27 @@ def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
                 "nothing). Red above zero, blue below.", class_="hint"),
             _blocks(within, alphabet),
         ]  # fmt: skip
+    if model.inside is not None and model.inside.automata and model.kind != "constructed":
+        parts.append(_heads(model))
     if model.alignment is not None:
         parts.append(_alignment(model.name, model.alignment, alphabet))
     parts += [_notes(other) for other in trio if other.notes and other.kind != "constructed"]
     title = join(_kind(model), model.name, tag("span", " — ", verdict(model), class_="lead"))
     return tag("details", tag("summary", title), *parts, open="" if is_open else None)
+
+
+def _heads(model: Model) -> Markup:
+    """Heads that are automata, each with whether the automaton's state can be told from it."""
+    figures = []
+    for head in model.within.automata:
+        carries = "carries a function of the state" if head.head in model.within.carrying else "carries nothing"
+        if (drawn := automaton(head.machine)) is not None:
+            figures.append(_figure(drawn, f"head {head.head + 1}: {carries}"))
+    said = (
+        "Its columns are one-hot: each of these heads is an automaton over the letters, drawn as far as letters lead."
+    )
+    return join(tag("h3", f"The heads of {model.name} as automata"), tag("p", said, class_="hint"),
+                tag("div", *figures, class_="trio"))  # fmt: skip
 
 
 def _of_the_first(alphabet: list[str]) -> str:

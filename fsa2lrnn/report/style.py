@@ -34,7 +34,7 @@ svg { width: 100%; height: auto; overflow: visible; }
 .pair { grid-template-columns: repeat(auto-fit, minmax(min(100%, 400px), 1fr)); }
 .trio { grid-template-columns: repeat(auto-fit, minmax(min(100%, 250px), 1fr)); }
 .trio.broad { grid-template-columns: repeat(auto-fit, minmax(min(100%, 300px), 1fr)); }
-.scroll { overflow-x: auto; } .scroll.broad > svg { min-width: 680px; }
+.scroll { overflow-x: auto; } .on-narrow { display: none; }
 table { border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; width: 100%; }
 th, td { text-align: left; padding: 7px 14px 7px 0; border-bottom: 1px solid var(--rule); vertical-align: top; }
 tr:last-child > * { border-bottom: 0; }
@@ -79,13 +79,14 @@ footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
 .dot.idle { fill: var(--soft); opacity: 0.22; stroke: none; }
 .tick { stroke-width: 1.5; opacity: 0.8; } .tick.idle { stroke: var(--soft); opacity: 0.25; }
 .unit { fill: none; stroke: var(--soft); stroke-width: 1.3; }
-.proved { fill: var(--proved); } .fails { fill: var(--fails); } .unknown { fill: url(#hatch); }
+.proved { fill: var(--proved); } .fails { fill: var(--fails); }
 .stripes { stroke: var(--unknown); stroke-width: 3; }
 .state { --tint: oklch(var(--state-l) var(--state-c) var(--h)); }
 .state.near { fill: var(--tint); opacity: 0.7; } .state.far { stroke: var(--tint); stroke-width: 1.6; fill: none; }
 .frame { fill: none; stroke: var(--rule); stroke-width: 1; }
 @media (max-width: 640px) {
   main, header, footer { padding-inline: 12px; } section { padding: 16px; }
+  .on-wide { display: none; } .on-narrow { display: block; }
   #verdicts .number { display: none; } tbody th { white-space: normal; }
 }
 @media print {
@@ -99,7 +100,7 @@ footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
   figure, tr, h2, h3 { break-inside: avoid; } h2, h3, summary { break-after: avoid; }
   details::details-content { content-visibility: visible; block-size: auto; }
   svg, .swatch, .kind, .wrong { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  .scroll { overflow: visible; } .scroll.broad > svg { min-width: 0; } .word { font-size: 0.6rem; }
+  .scroll { overflow: visible; } .on-wide { display: block; } .on-narrow { display: none; } .word { font-size: 0.6rem; }
 }
 """
 )

@@ -21,6 +21,8 @@ from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, evaluate
 
+_APART = 1.03  # by what factor of the length neighbouring curves are shifted in a plot
+_MARKS = "osD^vPX*<>"
 CONSTRUCTED = "constructed"
 
 
@@ -87,11 +89,12 @@ def plot(document: dict[str, Any], path: Path) -> None:
             (("last output right", "last_position"), ("whole word right", "whole_word")),
             strict=True,
         ):
-            for name, model in document["models"].items():
-                lengths = [found["length"] for found in model["lengths"]]
+            for i, (name, model) in enumerate(document["models"].items()):
+                aside = _APART ** (i - (len(document["models"]) - 1) / 2)  # equal curves stand side by side
+                lengths = [found["length"] * aside for found in model["lengths"]]
                 middle = [found[key]["accuracy"] for found in model["lengths"]]
                 low, high = zip(*(found[key]["interval"] for found in model["lengths"]), strict=True)
-                axes.plot(lengths, middle, marker="o", label=name)
+                axes.plot(lengths, middle, marker=_MARKS[i % len(_MARKS)], markersize=5, label=name)
                 axes.fill_between(lengths, low, high, alpha=0.2)
             axes.set(title=title, xlabel="length of the word", xscale="log", ylim=(-0.03, 1.03))
         figure.axes[0].set_ylabel("share of words")

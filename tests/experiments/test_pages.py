@@ -115,6 +115,28 @@ def test_nothing_is_fetched_from_elsewhere(site):
         assert re.findall(r"(?:url\(|@import )[\"']?https?:", path.read_text(encoding="utf-8")) == [], path
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_site_opens_from_disk(site, browser, width):
+    """Search, which needs a worker that browsers refuse there, finds; nothing is wider than a phone, or complains."""
+    view = browser.new_page(viewport={"width": width, "height": 844}, color_scheme="dark")
+    said, asked = [], []
+    view.on("console", lambda message: said.append(message.text))
+    view.on("pageerror", lambda error: said.append(str(error)))
+    view.on("request", lambda request: asked.append(request.url))
+    for path in site:
+        view.goto(path.as_uri())
+        assert view.evaluate("document.documentElement.scrollWidth") <= width, path
+    view.goto(next(path for path in site if path.name == "glossary.html").as_uri())
+    view.keyboard.press("s")
+    view.wait_for_selector(".md-search__input:focus")
+    view.keyboard.type("dyadic")
+    view.wait_for_selector(".md-search-result__item")
+    view.close()
+    assert said == []
+    assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+
+
 def test_every_page_has_its_place():
     """In the navigation, which a strict build asks for too: here without one."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")

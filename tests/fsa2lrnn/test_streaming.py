@@ -115,5 +115,5 @@ def test_a_trace_too_long_for_json_is_refused():
     model = compile_machine(zoo.sum_mod(3))
     result = run(model, ["012" * 40])
     with pytest.raises(BudgetExceeded, match="a trace of 120 letters is not kept in memory for JSON"):
-        streaming.result_json(model, result, keep_trace=True)
-    assert "trace" not in streaming.result_json(model, result, keep_trace=False)
+        streaming.result_json(model, result, [])
+    assert "trace" not in streaming.result_json(model, result)

@@ -109,3 +109,11 @@ def test_a_scope_says_what_is_left_out():
     assert str(many) == (
         "outputs of 10 of 20 states do not count: 0, 1, 2, 3, 4, 5, 6, 7 and 2 more; nor does that of the empty word"
     )
+
+
+def test_a_length_that_contradicts_its_word_is_refused():
+    """The word and its outputs say how long it is; a file may repeat it, and may not say otherwise."""
+    written = FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()
+    assert FailingWord.from_json(written).position == written["length"] == 2
+    with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
+        FailingWord.from_json({**written, "length": 3})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -60,3 +61,7 @@ def compile_(
     chosen = [("chosen", why)] if why else []
     saved = ("saved", str(output) if output else "no (-o FILE saves it)")
     console.facts("model", [*chosen, *sizes.model_rows(model), saved])
+    named, typed = quote(str(output or source)), quote(source)
+    console.then(
+        f"fsa2lrnn run {named} WORD --trace", f"fsa2lrnn verify {named} {typed}", f"fsa2lrnn draw {typed} -o p.html"
+    )

@@ -90,7 +90,7 @@ def draw(
         shown[name] = searched(network, machine, seconds, LACKED)
     if given:
         compiled = compile_machine(machine, form, max_block, token_shift=token_shift)
-        shown["constructed"] = constructed(compiled, machine)
+        shown["constructed" if form == "onehot" else f"constructed, {form}"] = constructed(compiled, machine)
     page = explorer.build(source or next(iter(networks)), machine, shown, LACKED)
     write_atomically(output, page.encode())
     if as_json:
@@ -122,21 +122,14 @@ def _machine_of(name: str, model: LRNN) -> MooreMachine:
 
 
 def _picture(machine: MooreMachine, kind: DrawFormat, output: Path | None, as_json: bool) -> None:
+    from fsa2lrnn.automata import doors
     from fsa2lrnn.cli import console
-    from fsa2lrnn.drawing.automaton import alone
-    from fsa2lrnn.drawing.machine import Machine
-    from fsa2lrnn.drawing.raster import png, too_large
     from fsa2lrnn.files import write_atomically
 
-    drawn = Machine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
-    if kind == "dot":
-        data = machine.to_dot().encode()
-    elif kind == "png":
-        data = png(drawn)
-    elif (text := alone(drawn)) is None:
-        raise too_large(drawn)
+    if kind == "png":
+        data = doors.to_png(machine)
     else:
-        data = text.encode()
+        data = (machine.to_dot() if kind == "dot" else machine.to_svg()).encode()
     if output is None:
         print(data.decode(), end="")
         return

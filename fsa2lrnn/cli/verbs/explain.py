@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -48,6 +49,9 @@ def explain(
         exported.explain(machine, layer, certificates, as_json)
         return
 
-    from fsa2lrnn.cli import cascades, explanation
+    from fsa2lrnn.cli import cascades, console, explanation
 
     explanation.main(machine, family or [], certificates, cascades.Wanted(max_block, token_shift, dot), as_json)
+    if not as_json:
+        typed = quote(source)
+        console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
+    MODEL_SUFFIX,
     AlphabetOption,
     CompletionOption,
     DtypeOption,
@@ -27,7 +29,15 @@ _WORD = (
 def run(
     model: RunnableModel,
     word: Annotated[str, typer.Argument(metavar="WORD", help=_WORD)],
-    trace: Annotated[bool, typer.Option(help="the output after every letter, not only the last")] = False,
+    trace: Annotated[
+        bool,
+        typer.Option(
+            "--trace", help="every letter, with the automaton's state where a source names it, and the output"
+        ),
+    ] = False,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="a trace with the model's own state after each letter")
+    ] = False,
     scan: Annotated[Scan, typer.Option(help="how the recurrence is computed")] = "auto",
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
@@ -36,21 +46,51 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a model on a word, of any length when it comes from standard input."""
-    from fsa2lrnn import streaming
+    from fsa2lrnn import streaming, tracing
     from fsa2lrnn.cli import console, words
+    from fsa2lrnn.lrnn.model import decode
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
         from fsa2lrnn.cli import exported
 
-        given = {"--scan": scan != "auto", "--completion": completion, "--alphabet": alphabet}
+        given = {
+            "--scan": scan != "auto", "--completion": completion, "--alphabet": alphabet, "--vectors": vectors,
+        }  # fmt: skip
         exported.run(folder, word, trace, as_json, [name for name, is_given in given.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
     tokens = words.read(pieces, network.alphabet)
-    result = streaming.run(network, tokens, scan, streaming.printer(network) if trace and not as_json else None)
+    if not (trace or vectors):
+        result = streaming.run(network, tokens, scan)
+        if as_json:
+            console.emit_json(streaming.result_json(network, result))
+        else:
+            console.out.print(streaming.result_text(network, result))
+        return
+    is_source = not model.endswith(MODEL_SUFFIX)
+    machine = sources.read_machine(model, completion, alphabet) if is_source else None
+    if not as_json:
+        print(tracing.header(is_source))
+    kept: list[tracing.Step] = []
+    n_steps = 0
+
+    def take(steps: Iterable[tracing.Step]) -> None:
+        nonlocal n_steps
+        for step in steps:
+            n_steps += 1
+            if not as_json:
+                print(tracing.line(n_steps, step, is_source))
+            elif n_steps <= streaming.LONG:
+                kept.append(step)
+
+    if vectors:
+        last = network.outputs[int(decode(network.initial_logits()[None])[0])]
+        take(tracing.with_vectors(network, tokens, machine, scan))
+        result = streaming.Result(n_steps, kept[-1].output if kept else last, [], f"{scan}, letter by letter")
+    else:
+        tracer = tracing.Tracer(network.alphabet, network.outputs, machine)
+        result = streaming.run(network, tracer.read(tokens), scan, lambda numbers: take(tracer.steps(numbers)))
     if as_json:
-        console.emit_json(streaming.result_json(network, result, keep_trace=trace))
-    elif not trace:
-        console.out.print(streaming.result_text(network, result))
+        console.emit_json(streaming.result_json(network, result, kept))

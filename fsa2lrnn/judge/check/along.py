@@ -38,7 +38,7 @@ def groups(directions: np.ndarray) -> list[Group]:
     >>> [(found.rows.tolist(), found.heads.tolist(), found.is_fan) for found in groups(np.hstack([several, one]))]
     [([0], [0, 1], False), ([1, 2], [1], True)]
     """
-    used = directions.any((0, 3))  # (D, H)
+    used = np.abs(directions).max((0, 3), initial=0) > 0  # (D, H)
     single = used.sum(1) == 1
     found = [Group(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
     for h in range(used.shape[1]):
@@ -48,8 +48,8 @@ def groups(directions: np.ndarray) -> list[Group]:
 
 
 def _is_fan(rows: np.ndarray) -> bool:
-    axes = (rows[:, :, None, :2] == np.eye(2)).all((0, 3)).any(0)  # which of the two is among them, in all parts
-    return bool(axes.all() and not rows[:, :, 2:].any())
+    off = np.abs(rows[:, :, None, :2] - np.eye(2)).max((0, 3), initial=0)  # (D, 2), of all parts
+    return len(rows[0]) > 0 and not off.min(0).any() and not rows[:, :, 2:].any()
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,8 @@ def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.n
     D = before.shape[1]
     fan = np.concatenate([before, -before], 1)[..., :2]  # (E, 2D, 2)
     turn = np.arctan2(image[..., 1], image[..., 0])[..., None] - np.arctan2(fan[..., 1], fan[..., 0])[:, None]
-    turn = np.where(fan.any(-1)[:, None], turn % (2 * np.pi), np.nan)  # (E, D, 2D), how far the image lies beyond each
+    is_some = np.abs(fan).max(-1) > 0
+    turn = np.where(is_some[:, None], turn % (2 * np.pi), np.nan)  # (E, D, 2D), how far the image lies beyond each
     below = np.where(np.isnan(turn), np.inf, turn).argmin(-1)
     over = np.where(np.isnan(turn), -np.inf, turn).argmax(-1)
     a, b = (np.take_along_axis(fan, at[..., None], 1) for at in (below, over))

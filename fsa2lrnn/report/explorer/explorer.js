@@ -176,11 +176,16 @@ function render() {
   const q = states[at];
   const parts = runs.map((run, i) => (at && run.counts(at) ? `${models[i].name} puts out ${run.said(at)}${run.isWrong(at) ? ", wrong" : ""}` : ""));
   one("#said").textContent =
-    `After ${at} of ${word.length} letters the automaton is in state ${machine.names[q]} and puts out ${machine.outputs[q]}. ` +
+    `After ${at} of ${word.length} letters the automaton is in state ${meaning(q)} and puts out ${machine.outputs[q]}. ` +
     parts.filter(Boolean).join("; ");
   one("#first").disabled = one("#back").disabled = at === 0;
   one("#next").disabled = one("#last").disabled = at === word.length;
   one("#play").disabled = one("#error").disabled = word.length === 0;
+}
+
+function meaning(q) {
+  const [name, label] = [machine.names[q], machine.states[q]];
+  return name === label ? name : `${name} (${label})`;
 }
 
 function renderMachine() {
@@ -252,7 +257,7 @@ function renderModel(i) {
 function renderViews(card, i, wanted, given) {
   const views = one(".views", card), run = runs[i], spec = models[i];
   if (!views.childElementCount) {
-    for (const name of ["logits", "margins", "place"]) views.append(element("div", { class: name }));
+    for (const name of ["logits", "place", "margins"]) views.append(element("div", { class: name }));
   }
   logitBars(one(".logits", views), run.steps[at].logits, spec.outputs, wanted, given);
   one(".margins", views).replaceChildren(
@@ -340,6 +345,20 @@ function choose(tokens, position) {
   setWord(tokens, position);
 }
 
+// Random letters, which keep out of sinks where they can.
+function randomWord(length) {
+  const tokens = [];
+  let q = machine.start;
+  for (let k = 0; k < length; k++) {
+    const letters = [...machine.alphabet.keys()];
+    const onward = letters.filter((a) => !machine.sinks[machine.delta[a][q]]);
+    const among = onward.length ? onward : letters;
+    tokens.push(among[Math.floor(Math.random() * among.length)]);
+    q = machine.delta[tokens[k]][q];
+  }
+  return tokens;
+}
+
 function begin() {
   models.forEach((spec, i) => runs.push(new Run(readers[i], spec)));
   one("#word").addEventListener("input", (event) => {
@@ -363,7 +382,7 @@ function begin() {
   }
   one("#rub").addEventListener("click", () => choose(word.slice(0, -1)));
   one("#random").addEventListener("click", () => {
-    choose(Array.from({ length: 40 }, () => Math.floor(Math.random() * machine.alphabet.length)), 0);
+    choose(randomWord(40), 0);
   });
   one("#tape").addEventListener("click", (event) => {
     const cell = event.target.closest("[data-k]");

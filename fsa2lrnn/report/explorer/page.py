@@ -23,7 +23,7 @@ _STEPS = {  # buttons by id: what they show, what they are called, and the key t
     "play": ("▶ play", "play", "space"),
     "next": ("▶", "one letter on", "→"),
     "last": ("▶|", "to the end", "End"),
-    "error": ("✗ first error", "to the first wrong output", "e"),
+    "error": ("✗ error", "to the first wrong output", "e"),
 }
 _SPEEDS = {"1 letter a second": 1000, "3 a second": 330, "15 a second": 66, "as fast as it goes": 0}
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
@@ -52,7 +52,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, Shown], ignore
             f"{len(models)} models: a page shows {MODELS} side by side, write several pages for more"
         )
     shown = scene(machine, models, ignore)
-    drawn = Machine(**{name: shown.data["machine"][name] for name in Machine.__dataclass_fields__})
+    drawn = shown.drawn
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -106,8 +106,8 @@ def _controls(machine: Machine, shown: Scene) -> Markup:
         tag("p", id="fault", role="alert"),
         tag("div", *pad, rub, class_="row pad", role="group", aria_label="Letters"),
         tag("div", *words, random, class_="row", role="group", aria_label="Words"),
-        tag("div", *steps, tag("label", "Speed ", tag("select", *speeds, id="speed")), class_="row", role="group",
-            aria_label="Steps"),
+        tag("div", *steps, tag("label", "Speed ", tag("select", *speeds, id="speed")), class_="row steps",
+            role="group", aria_label="Steps"),
         tag("div", id="tape", tabindex="0", role="region", aria_label="The word, letter by letter"),
         tag("p", id="said", aria_live="polite"),
         id="controls",

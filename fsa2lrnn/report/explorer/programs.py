@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers import Layer, name_of
+from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise.reference import bounded
 
@@ -147,16 +147,3 @@ def _gate(gate: Gate) -> dict[str, Any]:
 
 def _norm(norm: nn.Module) -> dict[str, Any]:
     return {"weight": array(norm.get_parameter("weight")), "bias": array(norm.get_parameter("bias")), "eps": EPS}
-
-
-def one_hot_heads(layer: Layer, A: Tensor, v: Tensor) -> list[int]:
-    """The heads that are automata over the letters: x₀ and all columns of A (|Σ|, H, b, b) one-hot, v = 0."""
-    start = layer.initial_state(1)[0]
-    found = []
-    for h, b in enumerate(layer.block_sizes):
-        columns = A[:, h, :b, :b].transpose(-1, -2).reshape(-1, b)
-        rows = torch.cat([columns, start[h : h + 1, :b]])
-        is_hot = bool(((rows == 0) | (rows == 1)).all() and (rows.sum(-1) == 1).all())
-        if is_hot and not v[:, h].any():
-            found.append(h)
-    return found

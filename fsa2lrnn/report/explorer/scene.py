@@ -13,14 +13,14 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.drawing.automaton import automaton
-from fsa2lrnn.drawing.machine import Machine, written
+from fsa2lrnn.drawing.machine import Machine
 from fsa2lrnn.drawing.markup import Markup
-from fsa2lrnn.drawing.ranks import distances
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.report.explorer.programs import one_hot_heads, programs
+from fsa2lrnn.report.explorer.programs import programs
 from fsa2lrnn.report.facts import NEAR
 from fsa2lrnn.report.gather import fisher, machine_facts
+from fsa2lrnn.report.heads import heads_of
 
 MODELS = 4
 """How many models a page shows side by side."""
@@ -48,9 +48,10 @@ class Shown:
 
 @dataclass(frozen=True)
 class Scene:
-    """The JSON object, and drawings by where they stand: the machine, then [model][head]."""
+    """The JSON object, the minimal machine as it is drawn, and the drawings: of it, and [model][head]."""
 
     data: dict[str, Any]
+    drawn: Machine
     machine: Markup | None
     heads: list[dict[int, Markup]] = field(default_factory=list)
 
@@ -78,7 +79,7 @@ def scene(machine: MooreMachine, models: Mapping[str, Shown], ignore: Ignore = (
                 "said": shown.said,
                 "program": written_by[name],
                 "letters": symbols.align(minimal.alphabet, shown.model.alphabet),
-                "outputs": written(shown.model.outputs),
+                "outputs": [symbols.show(output) for output in shown.model.outputs],
                 "wanted": [int(j) if j < goal.known else -1 for j in goal.wanted],
                 "counts": goal.counts.tolist(),
                 "plane": plane,
@@ -87,12 +88,17 @@ def scene(machine: MooreMachine, models: Mapping[str, Shown], ignore: Ignore = (
         )
         words += [{"of": name, "letters": [number[letter] for letter in word]} for word in shown.failing]
     data = {
-        "machine": {"names": drawn.names, **vars(drawn)},
+        "machine": {
+            **vars(drawn),
+            "names": drawn.names,
+            "outputs": [symbols.show(output) for output in minimal.outputs],
+            "sinks": _sinks(minimal.delta).tolist(),
+        },
         "typed": _typed(drawn.alphabet),
         "words": words,
         "models": entries,
     }
-    return Scene(data, automaton(drawn), heads)
+    return Scene(data, drawn, automaton(drawn), heads)
 
 
 def _typed(alphabet: Sequence[str]) -> str:
@@ -105,10 +111,10 @@ def _typed(alphabet: Sequence[str]) -> str:
 def _plane(model: LRNN, goal: Goal, like: list[list[float]] | None) -> dict[str, Any] | None:
     """The plane in which the machine's states lie apart most, along random words: how a state is put into it, and some
     points, [x, y, state]; with `like`, points of another model, turned so that they lie as those do. None for an index
-    table, and for states of very many numbers."""
+    table, for states of very many numbers, and where no plane tells half of the machine's states apart."""
     if model.config.reads_letters:
         return None
-    tokens = np.random.default_rng(0).integers(0, len(model.alphabet), (_WORDS, _LENGTH))
+    tokens = _lively(goal)
     state, rows = model.initial_state(_WORDS), []
     with torch.no_grad():
         for letters in torch.from_numpy(tokens).split(1, dim=1):
@@ -119,35 +125,38 @@ def _plane(model: LRNN, goal: Goal, like: list[list[float]] | None) -> dict[str,
         return None
     q = goal.path(tokens).ravel()
     mean, directions = fisher(x, q, like)
-    points = np.round((x - mean) @ directions, 3)[:_SHOWN]
+    points = np.round((x - mean) @ directions, 3)
+    seen = np.unique(q)
+    centres = np.stack([points[q == state].mean(0) for state in seen])
+    if 2 * len(np.unique(np.round(10 * centres), axis=0)) < len(seen):
+        return None  # one plane tells too few states apart
+    points = points[:_SHOWN]
     listed = [[float(a), float(b), int(state), NEAR] for (a, b), state in zip(points, q, strict=False)]
     return {"mean": mean.tolist(), "directions": directions.T.tolist(), "points": listed}
 
 
+def _sinks(delta: np.ndarray) -> np.ndarray:
+    """Whether no letter leaves a state: (|Σ|, n) -> (n,)."""
+    return (delta == np.arange(delta.shape[1])).all(0)
+
+
+def _lively(goal: Goal) -> np.ndarray:
+    """Random words, which keep out of sinks where they can: (B, T), of which an eighth may go there."""
+    rng, words = np.random.default_rng(0), np.empty((_WORDS, _LENGTH), np.int64)
+    inside = ~_sinks(goal.delta)
+    for i, word in enumerate(words):
+        q = goal.start
+        for k in range(_LENGTH):
+            onward = np.flatnonzero(inside[goal.delta[:, q]])
+            is_free = i % 8 == 0 or not len(onward)
+            word[k] = rng.integers(len(goal.delta)) if is_free else rng.choice(onward)
+            q = goal.delta[word[k], q]
+    return words
+
+
 def _heads(model: LRNN, minimal: MooreMachine) -> dict[int, tuple[list[int], Markup]]:
-    """The automata of heads that are one, as far as letters lead: the states by number, and the drawing."""
-    if not model.is_switched:
+    """The automata of heads, unless the only one is the machine itself: the states by number, and the drawing."""
+    if model.recurrences[0].block_sizes == (minimal.n_states,):
         return {}
-    layer = model.recurrences[0]
-    with torch.no_grad():
-        A, v = layer.tables(model.first_inputs())
-        start = layer.initial_state(1)[0]
-    heads = one_hot_heads(layer, A, v)
-    if len(layer.block_sizes) == 1 and layer.block_sizes[0] == minimal.n_states:
-        return {}  # the machine itself
-    found = {}
-    for h in heads[:_HEADS]:
-        b = layer.block_sizes[h]
-        delta = A[:, h, :b, :b].argmax(-2).numpy()  # (|Σ|, b)
-        first = int(start[h, :b].argmax())
-        edges = [(int(q), int(then)) for row in delta for q, then in enumerate(row)]
-        steps = distances(b, edges, first)
-        states = [q for q in range(b) if q == first or steps[q]]
-        if len(states) <= _HEAD_STATES:
-            number = {q: i for i, q in enumerate(states)}
-            rows = [[number[int(row[q])] for q in states] for row in delta]
-            names = [str(q + 1) for q in states]
-            small = Machine(names, written(minimal.alphabet), names, rows, number[first])
-            if (svg := automaton(small, "small")) is not None:
-                found[h] = states, svg
-    return found
+    drawn = {h: (head.states, automaton(head.machine, "small")) for h, head in heads_of(model, _HEAD_STATES).items()}
+    return {h: (states, svg) for h, (states, svg) in list(drawn.items())[:_HEADS] if svg is not None}

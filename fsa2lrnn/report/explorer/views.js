@@ -25,19 +25,21 @@ class Heat {
   constructor(canvas, layer) {
     this.canvas = canvas;
     this.layer = layer;
-    const b = layer.b;
-    this.cell = Math.max(3, Math.min(14, Math.floor(150 / b)));
-    this.gap = 6;
+    this.gap = 8;
     this.sign = 12;
-    this.tile = { width: this.cell * (b + 3) + 3 * this.sign + this.gap, height: this.cell * b + 20 };
     canvas.addEventListener("pointermove", (event) => this.tell(event));
     canvas.addEventListener("pointerleave", () => (canvas.title = ""));
   }
 
   draw(move, before, after, colours, scale) {
     Object.assign(this, { move, before, after });
-    const { canvas, layer, tile } = this, ratio = window.devicePixelRatio || 1;
-    const width = Math.max(canvas.parentElement.clientWidth, tile.width);
+    const { canvas, layer } = this, ratio = window.devicePixelRatio || 1, b = layer.b;
+    const rest = 2 * this.sign + 3 + this.gap, room = canvas.parentElement.clientWidth;
+    const two = layer.heads > 1 ? Math.floor((room / 2 - rest) / (b + 3)) : 14;
+    this.cell = Math.max(4, Math.min(14, Math.floor(150 / b), two));
+    const tile = { width: this.cell * (b + 3) + rest, height: this.cell * b + 20 };
+    this.tile = tile;
+    const width = Math.max(room, tile.width);
     this.columns = Math.max(1, Math.min(layer.heads, Math.floor(width / tile.width)));
     const rows = Math.ceil(layer.heads / this.columns);
     const wide = this.columns * tile.width, high = rows * tile.height;
@@ -157,7 +159,7 @@ function marginChart(margins, k, total) {
   }
   svg.append(element("line", { x1: left, y1: y(0), x2: width - 6, y2: y(0), class: "axis" }));
   const label = (at, text) => element("text", { x: left - 5, y: at + 4, "text-anchor": "end", class: "label tiny" }, text);
-  svg.append(label(y(high), shown(Number(high.toPrecision(2)))));
+  svg.append(label(y(high), String(Number(high.toPrecision(2)))));
   if (y(0) - y(high) > 12) svg.append(label(y(0), "0"));
   let path = "", isDown = false;
   margins.forEach((m, i) => {

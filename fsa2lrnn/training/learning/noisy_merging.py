@@ -9,10 +9,10 @@ first are. Let p be the chances of a label as it stands, by Bayes from those see
 
     z = Σ (log p(y) + H(p)) / √(Σ Var log p),
 
-has mean 0 and variance 1 if the two are one state, and is far below 0 if they are not. Every term is the deviation of
-one label from what was expected before it, so they are uncorrelated, however often a node is met. A child that no state
-can take (z below −`strict` for all) becomes one; else the fold is made that says most, Σ log p(y) + log C, the greatest
-gain over labels that nothing predicts.
+has mean 0 and variance 1 if the two are one state and what was folded before was right, and is far below 0 if they
+differ on much of what follows. Every term is the deviation of one label from what was expected before it, so they are
+uncorrelated, however often a node is met. A child that no state can take (z below −`strict` for all) becomes one; else
+the fold is made that says most, Σ log p(y) + log C, the greatest gain over labels that nothing predicts.
 
 A wrong fold spoils what follows it. So several bounds are tried, the best that they leave is mended by trial
 (`mending`), and that machine is taken which describes the labels in the fewest nats, its own size included. Where the

@@ -20,10 +20,14 @@ def s3(call):
 
 def test_run_and_verify(s3):
     assert s3("run", "s3", "(1,2) (2,3) (1,2)")[1].startswith("(1,3)  (3 letters, float32, olmo-hybrid)")
-    assert s3("run", "s3", "-", "--trace", stdin=b"(1,2) (2,3)\n")[1].split() == ["(1,2)", "(1,3,2)"]
+    rows = s3("run", "s3", "-", "--trace", stdin=b"(1,2) (2,3)\n")[1].splitlines()
+    assert [row.split("\t")[-1] for row in rows] == ["output", "(1,2)", "(1,3,2)"]
     value = json.loads(s3("run", "s3", "(1,2)", "--json", "--trace")[1])
+    states = value.pop("states")
+    assert len(states) == 1
     assert value == {
-        "length": 1, "output": "(1,2)", "method": "olmo-hybrid", "dtype": "float32", "trace": ["(1,2)"],
+        "length": 1, "output": "(1,2)", "method": "olmo-hybrid", "dtype": "float32", "letters": ["(1,2)"],
+        "trace": ["(1,2)"],
     }  # fmt: skip
     code, out, _ = s3("verify", "s3", "task:group(S3, transpositions)", "--json")
     assert code == 0

@@ -8,11 +8,6 @@ from fsa2lrnn.cli import console, sizes
 from fsa2lrnn.lower import compile_machine
 
 
-def test_long_lists_are_cut():
-    assert sizes.symbol_list(range(30), limit=3) == "0 1 2 … (30)"
-    assert sizes.symbol_list([True, None]) == "accept –"
-
-
 def test_the_bill():
     rows = dict(sizes.model_rows(compile_machine(zoo.group("Z5xZ4xZ3"))))
     assert rows["layers"] == "1 (3 blocks of 5, 4, 3), dense"

@@ -3,6 +3,7 @@
 from functools import cache
 
 import pytest
+import torch
 
 from fsa2lrnn import zoo
 
@@ -20,3 +21,17 @@ def exported(tmp_path_factory):
         return folder, export(machine, layer, folder, dtype)
 
     return write
+
+
+@pytest.fixture
+def agrees():
+    """Whether no letter of a word is answered wrongly, read `chunk` letters at a time: f(model, word, chunk)."""
+    from fsa2lrnn.released.folder import run
+
+    def compare(model, word, chunk=2_048):
+        machine = model.machine
+        numbers = {output: len(machine.alphabet) + j for j, output in enumerate(model.outputs)}
+        wanted = [numbers[output] for output in machine.transduce([machine.alphabet[a] for a in word])]
+        return run(model, torch.tensor(word), chunk)[0].tolist() == wanted
+
+    return compare

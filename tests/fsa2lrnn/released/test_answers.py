@@ -4,9 +4,8 @@ import pytest
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.released import LAYERS
+from fsa2lrnn.released import LAYERS, layer_file
 from fsa2lrnn.released.answers import answer
-from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.refuse import refuse
 
 
@@ -17,7 +16,10 @@ from fsa2lrnn.released.refuse import refuse
         ("parity", "qwen3-next", "no"),
         ("sum_mod(5)", "qwen3-next", "no"),
         ("flip_flop", "qwen3-next", "yes"),
-        ("tomita(3)", "olmo-hybrid", "unknown"),
+        ("tomita(3)", "olmo-hybrid", "yes"),
+        ("sum_mod(3)", "olmo-hybrid", "no"),
+        ("mod_arith(2)", "rwkv-7", "unknown"),
+        ("group(S3)", "pd-ssm", "yes"),
     ],
 )
 def test_kinds(task, layer, kind):
@@ -30,9 +32,20 @@ def test_kinds(task, layer, kind):
 @pytest.mark.parametrize("seed", range(20))
 def test_no_construction_where_there_is_a_refusal(layer, seed):
     machine = zoo.random_dfa(3, 2, seed, minimal=True)
-    if refuse(machine, layer) is not None:
+    refusal = refuse(machine, layer)
+    if refusal is not None and refusal.is_of_stacks:
         with pytest.raises(NotExpressible):
-            construct(machine, layer == "olmo-hybrid")
+            layer_file(layer).plan(machine)
+    elif refusal is not None:
+        found = answer(machine, layer)
+        assert found.plan is None or found.plan.n_layers > 1
+
+
+def test_what_one_layer_cannot_a_stack_may():
+    found = answer(zoo.sum_mod(4), "olmo-hybrid")
+    assert (found.kind, found.plan.n_layers) == ("yes", 3)
+    assert "in one it is impossible" in found.why
+    assert found.to_json()["certificate"]["repeated"] == [1]
 
 
 def test_another_layer():

@@ -34,10 +34,12 @@ def test_prefill_decode_and_pieces_agree_with_the_machine(exported, task, dtype)
         check(model, [word], chunk)
 
 
-def test_every_word_of_six_letters(exported):
-    model = load(exported("group(S3, transpositions)")[0])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_every_word_of_eight_letters(exported, dtype):
+    """And so, at each letter, every shorter one."""
+    model = load(exported("group(S3, transpositions)", "olmo-hybrid", dtype)[0])
     with transformers(), torch.no_grad():
-        words = torch.tensor(list(product(range(2), repeat=6)))
+        words = torch.tensor(list(product(range(2), repeat=8)))
         tokens = model.model(words).logits.argmax(dim=2) - 2
     for word, found in zip(words.tolist(), tokens.tolist(), strict=True):
         letters = [model.machine.alphabet[a] for a in word]

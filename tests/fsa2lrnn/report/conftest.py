@@ -1,6 +1,5 @@
-"""Facts of a small machine whose symbols would break a page that does not escape them; a browser if there is one."""
+"""Facts of a small machine whose symbols would break a page that does not escape them."""
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -9,10 +8,6 @@ from fsa2lrnn.report import Facts, Inside, Machine, Model
 from fsa2lrnn.verdicts import FailingWord
 
 NASTY = '<b a="1">&'
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-)  # fmt: skip
 
 
 def lines(*shares):
@@ -61,16 +56,3 @@ def facts():
     )  # fmt: skip
     constructed = replace(repaired, name="constructed", kind="constructed", of=None, notes={})
     return Facts(f"Parity {NASTY}", "task:parity", "1 May", machine, [learned, repaired, constructed], {"torch": "2"})
-
-
-@pytest.fixture(scope="session")
-def browser():
-    """A headless Chromium."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("no chromium on the path")
-    api = pytest.importorskip("playwright.sync_api")
-    with api.sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        yield running
-        running.close()

@@ -1,4 +1,5 @@
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -29,7 +30,7 @@ def test_a_constructed_model_from_within():
     assert found.blocks == switched(model).A.tolist()
     assert np.array(found.eigenvalues).shape == (3, 1, 3, 2)
     assert found.carrying == alignment.carrying == [0]
-    json.dumps(found.__dict__)
+    json.dumps(asdict(found))
 
 
 def centres(points, when):

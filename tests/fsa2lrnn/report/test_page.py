@@ -44,7 +44,9 @@ def test_the_page_is_well_formed_and_has_everything(facts):
     found = Reader(build(facts, "page.json"))
     assert {"verdicts", "horizon", "accuracy", "automaton", "models", "provenance"} <= set(found.ids)
     assert len(set(found.ids)) == len(found.ids)
-    assert found.tags.count("svg") == 1 + 2 + 1 + 3 + 3 + 4  # bars, accuracies, automaton, planes, states, blocks
+    assert (
+        found.tags.count("svg") == 2 + 2 + 1 + 3 + 3 + 4
+    )  # bars wide and narrow, accuracies, automaton, planes, states, blocks
     assert found.tags.count("h1") == 1
     assert "script" not in found.tags
     said = " ".join(found.text)
@@ -87,7 +89,7 @@ def test_facts_may_be_few(facts):
     )
     found = Reader(build(replace(facts, models=[bare])))
     assert "accuracy" not in found.ids
-    assert found.tags.count("svg") == 2
+    assert found.tags.count("svg") == 3
     large = replace(facts, machine=machine_facts(zoo.sum_mod(61)), models=[bare])
     assert any("It has 61 states" in text for text in Reader(build(large)).text)
     only_constructed = replace(facts, models=facts.models[2:])
@@ -122,18 +124,29 @@ def test_a_browser_shows_all_of_it(facts, tmp_path, browser, scheme):
     page.on("request", lambda request: asked.append(request.url))
     page.goto(path.as_uri())
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    sizes = page.evaluate(
-        "[...document.querySelectorAll('svg,img')].map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])"
-    )
-    assert len(sizes) == 14
-    assert min(min(size) for size in sizes) > 20
+    assert min(min(size) for size in pictures(page)) > 20
     background = page.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
     assert page.evaluate("document.documentElement.scrollWidth") <= 1100
     assert (said, asked) == ([], [path.as_uri()])
     page.set_viewport_size({"width": 400, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert max(size[0] for size in pictures(page)) <= 400 - 2 * 12
+    cut = "[...document.querySelectorAll('figure div')].filter(d => d.scrollWidth > d.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+    small = "[...document.querySelectorAll('.on-narrow text')].map(t => t.getBoundingClientRect().height)"
+    assert min(page.evaluate(small)) > 9
     page.close()
+
+
+def pictures(page):
+    """Sizes of all drawings that are seen; there are 14."""
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg,img')].filter(s => s.checkVisibility())"
+        ".map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])"
+    )
+    assert len(sizes) == 14
+    return sizes
 
 
 def test_paper_is_white_and_nothing_on_it_is_folded(facts, tmp_path, browser):

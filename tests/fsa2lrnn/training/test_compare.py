@@ -63,11 +63,15 @@ def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, mon
     for axes, key in zip(figure.axes, ("last_position", "whole_word"), strict=True):
         assert [line.get_label() for line in axes.lines] == ["untrained", CONSTRUCTED]
         for line, band, model in zip(axes.lines, axes.collections, document["models"].values(), strict=True):
-            assert line.get_xdata().tolist() == [4, 30]
+            assert line.get_xdata().tolist() == pytest.approx([4, 30], rel=0.02)
+            shift = line.get_xdata()[0] / 4
             assert line.get_ydata().tolist() == [found[key]["accuracy"] for found in model["lengths"]]
             corners = {(x, y) for x, y in band.get_paths()[0].vertices.tolist()}
-            ends = {(found["length"], end) for found in model["lengths"] for end in found[key]["interval"]}
+            ends = {(found["length"] * shift, end) for found in model["lengths"] for end in found[key]["interval"]}
             assert corners == ends
+        first, second = axes.lines
+        assert first.get_xdata()[0] < 4 < second.get_xdata()[0]
+        assert first.get_marker() != second.get_marker()
     assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["untrained", CONSTRUCTED]
 
 

@@ -105,6 +105,7 @@ def test_no_seed_is_begun_after_a_stop(tmp_path):
     assert not (tmp_path / "seed-0").exists()
 
 
+@pytest.mark.slow  # test_ctrl_c_ends_seeds_that_run_in_turn is quick
 def test_ctrl_c_reaches_every_seed(tmp_path):
     settings = replace(TINY, steps=1_000_000, evaluate_every=100)
     seen = set()

@@ -49,3 +49,13 @@ def test_the_scale_grows_with_what_is_known(facts):
     assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]
     untouched = replace(learned, proved=None, failure=None)
     assert [name for name, *_ in bars(horizon(replace(facts, models=[untouched])))] == ["unknown"]
+
+
+def test_on_narrow_paper_names_stand_above_their_bars(facts):
+    drawn = horizon(facts, is_narrow=True)
+    assert 'viewBox="0 0 400' in drawn
+    tops = [float(y) for y in re.findall(r'<rect x="4" y="([\d.]+)"[^>]*class="proved"', drawn)]
+    names = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start" class="label name"', drawn)]
+    assert len(names) == len(tops) == 3
+    assert all(name < top for name, top in zip(names, tops, strict=True))
+    assert max(end for _, _, end in bars(drawn)) == 396

@@ -100,17 +100,25 @@ learn("task:sum_mod(11)", folder=sys.argv[1], steps=100_000, seed=3)
 """
 
 
+def standing(folder):
+    """What the checkpoint of a run says, if there is one yet."""
+    if not (folder / CHECKPOINT).exists():
+        return {"steps": 0, "heads": 0}
+    with open_tensors(folder / CHECKPOINT, FORM) as file:
+        return json.loads(file.metadata["standing"])
+
+
 @pytest.mark.slow
-def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path):
+@pytest.mark.parametrize("heads", [4, 1], ids=["on the way", "after mending"])
+def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path, heads):
     whole = learn("task:sum_mod(11)", steps=400, seed=3)
     folder = tmp_path / "run"
     with subprocess.Popen([sys.executable, "-c", KILLED, str(folder)]) as process:
-        while not (folder / CHECKPOINT).exists() and process.poll() is None:
-            time.sleep(0.05)
-        time.sleep(0.5)
+        while standing(folder)["heads"] != heads and process.poll() is None:
+            time.sleep(0.02)
         process.kill()
-    with open_tensors(folder / CHECKPOINT, FORM) as file:
-        assert 0 < json.loads(file.metadata["standing"])["steps"] < 400
+    assert 0 < standing(folder)["steps"] < whole.steps
+    assert standing(folder)["heads"] == heads
     again = learn("task:sum_mod(11)", folder=folder, steps=400, seed=3)
     assert again.trail == whole.trail
     assert again.machine == whole.machine

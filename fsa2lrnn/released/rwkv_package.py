@@ -1,0 +1,128 @@
+"""Whole models of the package `rwkv`: a `.pth` file, and states that go in and out of each call.
+
+It reads RWKV_V7_ON as it is imported and prints as it loads. What a layer keeps is S and the letters before it in two
+places, of which coordinates count that a branch mixes in.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from importlib.metadata import version
+from io import StringIO
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+
+import torch
+
+from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
+from fsa2lrnn.extras import is_installed, require
+from fsa2lrnn.released.declared import State
+
+_FILE = "model"  # to which the package adds .pth
+_STRATEGIES = {torch.float32: "cpu fp32", torch.bfloat16: "cpu bf16"}
+_SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
+
+
+class RwkvPackage:
+    """How `RWKV_x070` is written, loaded and run; a cache is its state."""
+
+    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
+        """Weights as the package reads them."""
+        torch.save(model, folder / f"{_FILE}.pth")
+
+    def load(self, folder: Path) -> Any:
+        """In the dtype that was written. Raises `CheckpointError` for other weights."""
+        path = folder / f"{_FILE}.pth"
+        try:
+            dtype = torch.load(path, map_location="cpu", mmap=True, weights_only=True)["emb.weight"].dtype
+            with _quietly():
+                return _module().RWKV_x070(str(folder / _FILE), _STRATEGIES[dtype])
+        except (OSError, KeyError, RuntimeError, ValueError, UnpicklingError) as fault:
+            raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
+
+    def versions(self) -> dict[str, str]:
+        """Of rwkv and torch."""
+        _module()
+        return {name: version(name) for name in ("rwkv", "torch")}
+
+    def describe(self) -> str:
+        """Class, versions, and which calls."""
+        known = self.versions()
+        return f"RWKV_x070 of rwkv {known['rwkv']} on torch {known['torch']}, one token a call with its state"
+
+    def n_tokens(self, model: Any) -> int:
+        """Letters and outputs."""
+        return len(model.z["emb.weight"])
+
+    def dtype(self, model: Any) -> str:
+        """Of the weights."""
+        return str(model.z["emb.weight"].dtype).removeprefix("torch.")
+
+    def n_parameters(self, model: Any) -> int:
+        """How many numbers the weights are."""
+        return sum(part.numel() for part in model.z.values())
+
+    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        """Tokens put out, (T,) -> (T,), and the state; one token goes through their `forward_one`."""
+        state = _zeros(model) if cache is None else list(cache)
+        with _quietly():
+            logits, after = model.forward(tokens.tolist(), state, full_output=True)
+        return logits.reshape(len(tokens), -1).argmax(dim=1), after
+
+    def state(self, model: Any, cache: Any) -> State:
+        """S of each layer, and of the letters before what is mixed in."""
+        kept = list[torch.Tensor]()
+        for i in range(model.n_layer):
+            mixed = torch.stack([model.z[f"blocks.{i}.att.x_{branch}"] for branch in "rwkvag"]).ne(0).any(dim=0)
+            read_again = mixed, model.z[f"blocks.{i}.ffn.x_k"].ne(0)
+            letters = (torch.where(m, cache[3 * i + j], 0) + 0.0 for m, j in zip(read_again, (0, 2), strict=True))
+            kept += [next(letters), cache[3 * i + 1] + 0.0, next(letters)]
+        return tuple(kept)
+
+    def cache(self, model: Any, state: State) -> Any:
+        """The state as they take it."""
+        return [part.to(like.dtype) for part, like in zip(state, _zeros(model), strict=True)]
+
+    def check(self, model: Any) -> None:
+        """Nothing to look at: they keep no more than the state."""
+
+
+def _zeros(model: Any) -> list[torch.Tensor]:
+    """Their state before a word, in the dtype of this model; the package's own takes that of the last one loaded."""
+    H, dtype = model.n_embd, model.z["emb.weight"].dtype
+    heads = H // model.head_size, model.head_size, model.head_size
+    sizes = [((H,), dtype), (heads, torch.float32), ((H,), dtype)] * model.n_layer
+    return [torch.zeros(size, dtype=kind) for size, kind in sizes]
+
+
+def _module() -> Any:
+    """The package with RWKV-7 switched on. Raises `MissingPackage`, or `UnsupportedFormat` if it was without before."""
+    if "rwkv.model" not in sys.modules and not is_installed("rwkv"):
+        raise MissingPackage("the layer rwkv-7 needs rwkv, which is not installed: pip install rwkv==0.8.32")
+    before = {name: os.environ.get(name) for name in _SWITCHES}
+    os.environ.update(_SWITCHES)
+    try:
+        with _quietly():
+            found = require("rwkv.model", None, "the layer rwkv-7")
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+    if not hasattr(found, "RWKV_x070"):
+        raise UnsupportedFormat("rwkv was imported without RWKV-7: set RWKV_V7_ON=1 before it is imported")
+    return found
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without what they print, and without what torch says of torch.jit, in which they are written."""
+    with redirect_stdout(StringIO()), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,132 @@
+"""What a model does letter by letter: the letter, the automaton's state, the output, and the model's own state."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.graph_kernels import walk
+from fsa2lrnn.lrnn.model import LRNN, decode
+
+Vectors = list[list[float]]  # a row of numbers a layer; of an index table the number of its state
+
+
+@dataclass(frozen=True)
+class Step:
+    """One letter.
+
+    Args:
+        letter, output: symbols.
+        state: the automaton's state after it, by its label or else its number; None where no automaton is known.
+        vectors: the model's state after it, where it was asked for.
+    """
+
+    letter: Hashable
+    output: Hashable
+    state: Hashable = None
+    vectors: Vectors | None = None
+
+
+class Tracer:
+    """Puts letters, states and outputs together, which come from two sides: letters pass through `read` on their way to
+    the model, whose outputs come to `steps`. It remembers no more letters than are between the two."""
+
+    def __init__(
+        self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], machine: MooreMachine | None = None
+    ) -> None:
+        self._alphabet, self._outputs, self._machine = alphabet, outputs, machine
+        self._waiting: deque[np.ndarray] = deque()
+        if machine is not None:
+            self._delta = machine.delta[symbols.align(alphabet, machine.alphabet)]
+            self._q = machine.start
+
+    def read(self, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
+        """The same pieces, their letters remembered."""
+        for piece in pieces:
+            self._waiting.append(piece)
+            yield piece
+
+    def steps(self, numbers: np.ndarray) -> list[Step]:
+        """The next letters, with the numbers of their outputs."""
+        tokens = self._taken(len(numbers))
+        letters = [self._alphabet[a] for a in tokens]
+        outputs = [self._outputs[j] for j in numbers]
+        return [Step(*parts) for parts in zip(letters, outputs, self._states(tokens), strict=True)]
+
+    def _taken(self, n: int) -> np.ndarray:
+        parts: list[np.ndarray] = []
+        while n:
+            piece = self._waiting.popleft()
+            parts.append(piece[:n])
+            if len(piece) > n:
+                self._waiting.appendleft(piece[n:])
+            n -= len(parts[-1])
+        return np.concatenate([np.empty(0, np.int64), *parts])
+
+    def _states(self, tokens: np.ndarray) -> list[Hashable]:
+        if self._machine is None or not len(tokens):
+            return [None] * len(tokens)
+        states = walk(self._delta, self._q, tokens)
+        self._q = int(states[-1])
+        labels = self._machine.labels
+        return [int(q) if labels is None else labels[q] for q in states]
+
+
+def with_vectors(
+    model: LRNN, pieces: Iterable[np.ndarray], machine: MooreMachine | None = None, method: str = "auto"
+) -> Iterator[Step]:
+    """Every letter with the model's state after it, the model being called once a letter.
+
+    Raises `UnsupportedFormat` for a model that is not causal, and `NotExact` where logits are not numbers.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> parity = zoo.parity()
+    >>> [(step.output, step.vectors) for step in with_vectors(compile_machine(parity), [np.array([1, 1])])]
+    [(True, [[0.0, 1.0]]), (False, [[1.0, 0.0]])]
+    """
+    if (reason := model.not_causal) is not None:
+        raise UnsupportedFormat(reason)
+    tracer, state = Tracer(model.alphabet, model.outputs, machine), model.initial_state()
+    with torch.no_grad():
+        for k, a in enumerate(a for piece in tracer.read(pieces) for a in piece.tolist()):
+            logits, state = model.advance(torch.tensor([[a]], device=model.device), state, method)
+            (step,) = tracer.steps(decode(logits[0], k).cpu().numpy())
+            vectors = [torch.view_as_real(x) if x.is_complex() else x for x in (layer.x for layer in state)]
+            yield Step(step.letter, step.output, step.state, [x.flatten().tolist() for x in vectors])
+
+
+def header(has_states: bool) -> str:
+    """What the columns of `line` are."""
+    return "\t".join(["after", "letter", *(["state"] if has_states else []), "output"])
+
+
+def line(k: int, step: Step, has_states: bool) -> str:
+    """A step as a line of text, and one for each layer's vector; columns are separated by tabs."""
+    state = [symbols.show_label(step.state)] if has_states else []
+    row = "\t".join([str(k), str(step.letter), *state, symbols.show(step.output)])
+    shown = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [], start=1)]
+    return "\n".join([row, *shown])
+
+
+def steps_json(steps: Iterable[Step]) -> dict[str, Any]:
+    """Steps as lists of equal length: "letters", "trace" (the outputs), "states" and "vectors" where there are any."""
+    steps = list(steps)
+    found: dict[str, Any] = {
+        "letters": [symbols.to_json(step.letter) for step in steps],
+        "trace": [symbols.to_json(step.output) for step in steps],
+    }
+    if any(step.state is not None for step in steps):
+        found["states"] = [
+            step.state if isinstance(step.state, int) else symbols.show_label(step.state) for step in steps
+        ]
+    if any(step.vectors is not None for step in steps):
+        found["vectors"] = [step.vectors for step in steps]
+    return found

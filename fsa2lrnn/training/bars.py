@@ -1,0 +1,85 @@
+"""Bars for runs that are started from Python: they move in a notebook, and on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+from fsa2lrnn.drawing.markup import Markup, join, tag
+from fsa2lrnn.training.seeds import Judged
+from fsa2lrnn.training.train import Progress
+
+_PAUSE = 0.2  # seconds between two looks
+
+
+class Bars:
+    """What `train` and `train_seeds` take as their report: `train(settings, folder, report=Bars())`.
+
+    In a notebook (an IPython kernel) it is one output that is replaced as runs go on, a bar a seed, without any widget;
+    on a terminal it is one line; elsewhere it is a line for each test.
+
+    >>> bars = Bars()
+    >>> bars(Progress(0, 5, 10, 0.25, None, 100.0, None))
+    >>> bars.lines()
+    ['seed 0: 5 of 10 steps, loss 0.2500, 100.0 steps/s']
+    """
+
+    def __init__(self) -> None:
+        self._runs: dict[int, Progress] = {}
+        self._judged: dict[int, str] = {}
+        self._shown, self._handle = float("-inf"), None
+
+    def __call__(self, event: Progress | Judged) -> None:
+        """Take a run's report."""
+        if isinstance(event, Judged):
+            found = event.accuracy
+            self._judged[event.seed] = f"length {found.length:,}: {found.last:,} of {found.words:,} right at the end"
+        else:
+            self._runs[event.seed] = event
+        is_news = isinstance(event, Judged) or event.record is not None or event.step >= event.steps
+        if is_news or time.monotonic() - self._shown >= _PAUSE:
+            self._shown = time.monotonic()
+            self._show(event.seed, is_news)
+
+    def lines(self) -> list[str]:
+        """Each run in a line."""
+        return [f"seed {seed}: {self._said(seed)}" for seed in sorted({*self._runs, *self._judged})]
+
+    def _repr_html_(self) -> str:
+        rows: list[Markup] = []
+        for seed in sorted({*self._runs, *self._judged}):
+            run = self._runs.get(seed)
+            bar = tag("progress", value=run.step, max=run.steps, style="width:16em") if run else None
+            cells = (tag("td", part, style="text-align:left") for part in (f"seed {seed}", bar, self._said(seed)))
+            rows.append(tag("tr", *cells))
+        return tag("table", tag("tbody", join(*rows)), style="font-variant-numeric:tabular-nums")
+
+    def _said(self, seed: int) -> str:
+        if seed in self._judged:
+            return self._judged[seed]
+        run = self._runs[seed]
+        accuracy = "" if run.accuracy is None else f", {run.accuracy:.3f} right"
+        return f"{run.step:,} of {run.steps:,} steps, loss {run.loss:.4f}{accuracy}, {run.steps_per_second:.1f} steps/s"
+
+    def _show(self, seed: int, is_news: bool) -> None:
+        if (display := _notebook()) is not None:
+            if self._handle is None:
+                self._handle = display(self, display_id=True)
+            else:
+                self._handle.update(self)
+        elif sys.stderr.isatty():
+            print(f"\r\x1b[K{' · '.join(self.lines())}", end="\n" if is_news else "", file=sys.stderr, flush=True)
+        elif is_news:
+            print(f"seed {seed}: {self._said(seed)}", file=sys.stderr, flush=True)
+
+
+def _notebook() -> Any:
+    """IPython's `display` where a kernel runs this, None elsewhere. IPython is not loaded for the question."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    if shell is None or getattr(shell, "kernel", None) is None:
+        return None
+    from IPython.display import display  # pyright: ignore[reportMissingImports] - it is there, a notebook runs
+
+    return display

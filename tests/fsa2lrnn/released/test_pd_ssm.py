@@ -1,0 +1,89 @@
+"""PD-SSM as its own file runs it, where that is on the path; what is said where it is not."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+from fsa2lrnn import zoo
+from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
+from fsa2lrnn.extras import is_installed
+from fsa2lrnn.released import layer_file
+from fsa2lrnn.released.dual import dual
+from fsa2lrnn.released.folder import load
+from fsa2lrnn.released.proof import prove
+from fsa2lrnn.verdicts import Proved
+
+has_it = pytest.mark.skipif(
+    not (is_installed("pdssm") and is_installed("einops")), reason="pdssm.py is not on the path"
+)
+MACHINES = ("parity", "flip_flop", "ab_star", "sum_mod(5)", "mod_arith(2)")
+
+
+def test_what_brings_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "einops", sys)  # which is not looked into here
+    monkeypatch.setitem(sys.modules, "pdssm", None)
+    with pytest.raises(MissingPackage, match=r"git clone https://github.com/IBM/expressive-sparse-state-space-model"):
+        layer_file("pd-ssm").build(dual(zoo.parity()), torch.float32)
+
+
+def test_einops(monkeypatch):
+    monkeypatch.setitem(sys.modules, "einops", None)
+    with pytest.raises(MissingPackage, match="pd-ssm needs einops, which is not installed: pip install einops"):
+        layer_file("pd-ssm").build(dual(zoo.parity()), torch.float32)
+
+
+def test_complex_numbers_come_in_one_precision():
+    with pytest.raises(UnsupportedFormat, match="pd-ssm computes in complex64"):
+        layer_file("pd-ssm").build(dual(zoo.parity()), torch.bfloat16)
+
+
+@has_it
+@pytest.mark.parametrize("task", MACHINES)
+def test_whole_words_and_pieces_agree_with_the_machine(exported, agrees, task):
+    folder, written = exported(task, "pd-ssm")
+    assert written.verdict.pairs == 1 + written.plan.machine.n_states
+    model = load(folder)
+    word = np.random.default_rng(0).integers(len(model.machine.alphabet), size=300).tolist()
+    for chunk in (1, 7, 300):
+        assert agrees(model, word, chunk)
+
+
+@has_it
+@pytest.mark.parametrize("part", ["A_dict", "B_re", "readout.weight"])
+def test_a_changed_weight_is_noticed(exported, part):
+    model = load(exported("sum_mod(5)", "pd-ssm")[0])
+    with torch.no_grad():
+        weight = model.model.blocks[0].get_parameter(part)
+        weight[3] = weight[4].clone()
+    try:
+        assert not isinstance(prove(model), Proved)
+    except UnsupportedFormat as fault:
+        assert "does not come back" in str(fault)  # noqa: PT017 - one of two answers
+
+
+@has_it
+def test_letters_past_that_are_read_are_refused(exported):
+    model = load(exported("sum_mod(5)", "pd-ssm")[0])
+    with torch.no_grad():
+        model.model.blocks[0].readout.weight[0, -2] = 1
+    with pytest.raises(UnsupportedFormat, match="more is read of letters past"):
+        prove(model)
+
+
+@has_it
+def test_other_weights_are_refused(tmp_path):
+    with pytest.raises(CheckpointError, match="holds no model of pd-ssm"):
+        layer_file("pd-ssm").CODE.load(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"no such file")
+    with pytest.raises(CheckpointError, match="holds no model of pd-ssm"):
+        layer_file("pd-ssm").CODE.load(tmp_path)
+
+
+@has_it
+@pytest.mark.slow
+@pytest.mark.parametrize("task", [*MACHINES, "mod_arith(5)", "group(S5, transpositions)"])
+def test_a_hundred_thousand_letters(exported, agrees, task):
+    model = load(exported(task, "pd-ssm")[0])
+    assert agrees(model, np.random.default_rng(2).integers(len(model.machine.alphabet), size=100_000).tolist())
