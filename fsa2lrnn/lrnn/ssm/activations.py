@@ -34,11 +34,10 @@ def tail(degree: int) -> tuple[float, ...]:
     True
     """
 
-    def ratio(s: np.ndarray) -> np.ndarray:
-        a = (1 / (1 + (s - 1) * (1 - _least()) / 2) - 1) / _SCALE
-        return np.array([math.erfc(each / math.sqrt(2)) * math.exp(each**2 / 2) / 2 for each in a])
-
-    return tuple(chebyshev.cheb2poly(chebyshev.chebinterpolate(ratio, degree)).tolist())
+    s = chebyshev.chebpts1(degree + 1)
+    a = (1 / (1 + (s - 1) * (1 - _least()) / 2) - 1) / _SCALE
+    ratios = np.array([math.erfc(each / math.sqrt(2)) * math.exp(each**2 / 2) / 2 for each in a.tolist()])
+    return tuple(chebyshev.cheb2poly(chebyshev.chebfit(s, ratios, degree)).tolist())
 
 
 def place(a: float) -> float:
