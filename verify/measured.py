@@ -59,7 +59,8 @@ def others() -> Found:
     shown = "; ".join(
         f"{cell['column']} on {_task(cell)} {cell['best_look']:.3f} (paper {cell['paper']:.2f})" for cell in ended
     )
-    kind: Kind = "not reproduced" if above else "at chance level"
+    whole = all(cell["is_finished"] for cell in cells)
+    kind: Kind = "not reproduced" if above else "at chance level" if whole else "unfinished"
     return Found(kind, f"best looks of {len(ended)} of {len(cells)} cells: {shown}{_unfinished(cells)}")
 
 
@@ -78,8 +79,11 @@ def same_length() -> Found:
         return Found("unfinished", "no run of a layer but the paper's own has ended, which is right at 40 letters")
     titles = {name: column["title"] for name, column in document["columns"].items()}
     shown = "; ".join(f"{titles[cell['column']]} on {_task(cell)} {cell['last'][0]['mean']:.3f}" for cell in cells)
-    wrong = [cell for cell in cells if cell["last"][0]["mean"] < 0.99]
-    return Found("refuted" if wrong else "reproduced", f"last outputs right at 40 letters: {shown}")
+    finished = [cell for cell in document["cells"] if cell["is_finished"]]
+    wrong = [cell for cell in finished if cell["last"][0]["mean"] < 0.99]  # other seeds and rates may do better
+    whole = len(finished) == len(document["cells"])
+    kind: Kind = "refuted" if wrong else "reproduced" if whole else "unfinished"
+    return Found(kind, f"last outputs right at 40 letters: {shown}{_unfinished(cells)}")
 
 
 def behind() -> Found:

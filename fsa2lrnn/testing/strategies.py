@@ -1,7 +1,8 @@
 """Hypothesis strategies for machines, words, transitions and recurrences: for our tests and for the users' own.
 
-Every strategy builds valid values directly and filters nothing, so that it stays fast and shrinks well: towards one
-state, one letter, the first output, the shortest word, one head and zeros.
+Every strategy builds valid values directly and filters nothing, so that it stays fast, and shrinks towards one state,
+one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, though not always
+the least.
 
 >>> from hypothesis import find
 >>> find(machines(), lambda m: m.run("a") != m.run("aa")).delta.tolist()
