@@ -1,7 +1,7 @@
 """Hypothesis strategies for machines, words, transitions and recurrences: for our tests and for the users' own.
 
 Every strategy builds valid values directly and filters nothing, so that it stays fast, and shrinks towards one state,
-one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, though not always
+one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, if not always
 the least.
 
 >>> from hypothesis import find
