@@ -54,6 +54,7 @@ def test_the_example_is_short():
     assert [command.split()[0] for command in COMMANDS] == ["train", "compare", "falsify", "extract"]
 
 
+@pytest.mark.slow
 def test_the_other_commands_run_in_turn(folder):
     ended = run(folder, "-P", "-c", IN_TURN, *COMMANDS[1:])
     # A failing word that is found, and states that do not close, are answers; bad input is not.
@@ -63,6 +64,7 @@ def test_the_other_commands_run_in_turn(folder):
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_without_its_name_the_model_is_refused(folder):
     path = folder / "runs" / "mine" / "seed-0" / "model.safetensors"
     ended = run(ROOT, "-m", "fsa2lrnn", "falsify", str(path), "regex:(ab)*")

@@ -158,6 +158,10 @@ class MooreMachine:
         """A drawing that stands by itself, made without Graphviz. Raises `BudgetExceeded` beyond 60 states."""
         return doors.to_svg(self)
 
+    def to_png(self) -> bytes:
+        """The same drawing as an image. Raises `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
+        return doors.to_png(self)
+
     def _repr_svg_(self) -> str | None:
         """What a notebook shows; of a machine too large to draw its `repr`."""
         return doors.drawn_alone(self)

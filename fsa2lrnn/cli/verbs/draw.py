@@ -123,14 +123,10 @@ def _machine_of(name: str, model: LRNN) -> MooreMachine:
 
 
 def _picture(machine: MooreMachine, kind: DrawFormat, output: Path | None, as_json: bool) -> None:
-    from fsa2lrnn.automata import doors
     from fsa2lrnn.cli import console
     from fsa2lrnn.files import write_atomically
 
-    if kind == "png":
-        data = doors.to_png(machine)
-    else:
-        data = (machine.to_dot() if kind == "dot" else machine.to_svg()).encode()
+    data = machine.to_png() if kind == "png" else (machine.to_dot() if kind == "dot" else machine.to_svg()).encode()
     if output is None:
         print(data.decode(), end="")
         return

@@ -11,7 +11,7 @@ from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines
 
 
-@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 10)))])
 def test_random_machines_of_twelve_states_keep_one_block(seed):
     """Their cascades have 10 to 30 layers, unless they have congruences: seeds 2 and 6 have, and gain by them."""
     machine = zoo.random_dfa(12, 2 + seed % 2, seed, minimal=True)

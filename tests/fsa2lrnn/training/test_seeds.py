@@ -83,6 +83,7 @@ class Deadly:
         return "deadly"
 
 
+@pytest.mark.slow  # three processes
 def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tmp_path):
     run_folder.prepare(tmp_path / "0", replace(TINY, batch=7), resume=True, wanted={})
     jobs = [(TINY.with_seed(0), tmp_path / "0"), (TINY.with_seed(1), Deadly()), (TINY.with_seed(2), tmp_path / "2")]
