@@ -114,6 +114,7 @@ def test_every_verb_works_beside_folders_of_the_same_names(place):
         "explain": ["task:parity"],
         "extract": ["ab.safetensors", "-o", "ab.dot"],
         "convert": ["ab.dot", "-o", "ab.json"],
+        "draw": ["ab.dot", "ab.safetensors", "-o", "ab.html"],
         "export": ["task:parity", "--to", "olmo-hybrid", "-o", "parity"],
         "tasks": [],
         "train": ["task:parity", "--preset", "quick", "--steps", "2", "--out", "runs", "--seeds", "0,1", *few],
