@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from experiments import results_io
+from experiments.studies.certified_twice import are_alike
 from experiments.tables import facts, markdown
 
 
@@ -72,6 +73,31 @@ def learned_models() -> str:
         "\nRepairs: relative change of A; what is proved of the repaired model. All repaired models shown were run on "
         "500,000 random letters; those with a mistake say so.\n"
     )
+
+
+def certified_twice() -> str:
+    """How often N was found for each model, whether it came out alike each time, and the certificates' bytes too."""
+    document = results_io.read("certified_twice")
+    models = results_io.read("learned")["results"]["models"]
+    rows = {name: row["runs"] for name, row in document["results"].items()}
+    every = {name: [*row.get("runs", []), *rows.get(name, [])] for name, row in models.items()}
+    several = {name: runs for name, runs in every.items() if len(runs) > 1}
+    alike = [name for name, runs in several.items() if len({run["certified"] for run in runs}) == 1]
+    busy = sum(any(run["beside_a_busy_core"] for run in rows.get(name, [])) for name in several)
+    twice = [runs for runs in rows.values() if len(runs) > 1]
+    seconds = sorted(run["seconds"] for runs in rows.values() for run in runs)
+    text = [
+        f"N was found more than once for {len(several)} of {len(models)} models, for {busy} of them beside a busy core "
+        f"at least once, and came out alike for {len(alike)}.",
+        f"Of {len(twice)} models two certificates were compared byte for byte: {sum(map(are_alike, twice))} are alike.",
+    ]
+    if unlike := [name for name in several if name not in alike]:
+        text.append(f"Unlike: {', '.join(unlike)}.")
+    if len(several) < len(models):
+        text.append(f"Of the other {len(models) - len(several)} it was found once so far.")
+    if seconds:
+        text.append(f"A search took {seconds[0]:,.0f} to {seconds[-1]:,.0f} seconds, as busy as the machine was")
+    return " ".join(text) + f" (`experiments/results/certified_twice.json`, by `{document['command']}`).\n"
 
 
 def _mended(found: dict[str, Any]) -> str:

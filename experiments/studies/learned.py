@@ -89,7 +89,7 @@ def judged(path: Path) -> dict[str, Any]:
     """One row: how the model came about, and what the judges say."""
     origin = read_result(path.with_suffix(".json"), Kept)
     model = load(path)
-    found = judge(model, MooreMachine.from_source(origin["task"]), work=_work(model), ignore="lacked").to_json()
+    found = judge(model, MooreMachine.from_source(origin["task"]), work=work_of(model), ignore="lacked").to_json()
     names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
     return {name: origin[name] for name in names} | found
 
@@ -98,14 +98,15 @@ def certified(path: Path) -> dict[str, Any]:
     """What a row says of N, found anew, and under "runs" how: seconds, and how many processes wanted the machine."""
     model, machine = load(path), MooreMachine.from_source(read_result(path.with_suffix(".json"), Kept)["task"])
     load_before, begun = os.getloadavg()[0], time.monotonic()
-    certificate = certify(model, machine, work=_work(model), ignore="lacked")
+    certificate = certify(model, machine, work=work_of(model), ignore="lacked")
     check(certificate, model, "lacked")
     found = "all lengths" if certificate.horizon is None else certificate.horizon
     run = {"certified": found, "seconds": round(time.monotonic() - begun, 1), "load": round(load_before, 1)}
     return {"certified": found, "memory": certificate.memory, "method": certificate.method, "runs": [run]}
 
 
-def _work(model: LRNN) -> float:
+def work_of(model: LRNN) -> float:
+    """Multiplications that the search for a model's certificate may take here."""
     return WORK if model.is_switched else DEEP
 
 

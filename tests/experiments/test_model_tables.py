@@ -6,7 +6,12 @@ import pytest
 
 from experiments import model_tables, results_io
 
-VERSIONS = {"processor": "z80", "torch_threads": 2, "versions": {"torch": "9.9", "python": "3.99"}}
+VERSIONS = {
+    "command": "make it",
+    "processor": "z80",
+    "torch_threads": 2,
+    "versions": {"torch": "9.9", "python": "3.99"},
+}
 
 
 @pytest.fixture
@@ -53,3 +58,20 @@ def test_a_model_says_what_is_proved_of_it_and_of_what_it_was_mended_to(given):
     )
     line = model_tables.learned().splitlines()[2]
     assert line == "| sum_mod(5) | 1 | 1,500 | 17 | 1 of 1 | 25 to 25 % | 0 of 1 | 50 to 50 % | 1 of 1 |"
+
+
+def test_certificates_found_twice_are_counted_by_what_came_of_them(given):
+    def run(n, sha, busy=False):
+        return {"certified": n, "certificate_sha256": sha, "seconds": 30.4, "beside_a_busy_core": busy}
+
+    before = {"runs": [{"certified": 5, "seconds": 30, "load": 3}]}
+    given("learned", {"models": {"a/0": {}, "a/1": before, "a/2": before, "a/3": {}, "a/4": before}})
+    rows = {"a/0": [run(7, "s"), run(7, "s", True)], "a/1": [run(5, "t", True)], "a/2": [run(6, "u")]}
+    rows["a/3"] = [run(1, "v"), run(1, "w")]
+    given("certified_twice", {name: {"runs": runs} for name, runs in rows.items()})
+    text = model_tables.certified_twice()
+    assert text.startswith(
+        "N was found more than once for 4 of 5 models, for 2 of them beside a busy core at least once, and came out "
+        "alike for 3. Of 2 models two certificates were compared byte for byte: 1 are alike. Unlike: a/2. Of the other "
+        "1 it was found once so far. A search took 30 to 30 seconds"
+    )

@@ -1,0 +1,126 @@
+"""Is N the same each time? `python -m experiments.studies.certified_twice`: each kept model certified twice.
+
+Each time in a process of its own, with the work that results/learned.json is made with, and the second time beside at
+least one busy core: the machine's own load where that is as high as it has cores, else another process. Compared are N
+and all bytes of the certificate. results/certified_twice.json is written run by run, first runs first, so that a second
+call goes on where the first stopped, and calls for different models may run side by side. A model whose weights have
+changed is certified anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import typer
+from rich.console import Console
+
+from experiments import results_io, script
+from experiments.studies.keep_models import MODELS
+from experiments.studies.learned import work_of
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.check import check
+from fsa2lrnn.lrnn.checkpoint import load
+from fsa2lrnn.training.results import Kept, read_result
+
+COMMAND = "python -m experiments.studies.certified_twice"
+TIMES = 2
+_BUSY = "import os\nparent = os.getppid()\nwhile os.getppid() == parent:\n    sum(range(100_000))"
+
+
+def main(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME…", help="these alone, sum5/seed-0; by default all")
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="forget what these came to before")] = False,
+) -> None:
+    """Certify kept models twice, write results/certified_twice.json, print a line a run."""
+    paths = {str(path.relative_to(MODELS).with_suffix("")): path for path in sorted(MODELS.rglob("*.safetensors"))}
+    if unknown := [name for name in names or [] if name not in paths]:
+        raise UnsupportedFormat(f"no model {', '.join(unknown)}: there are {', '.join(paths)}")
+    digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    if fresh:
+        _write({name: row for name, row in known().items() if names and name not in names})
+    for time_of in range(TIMES):
+        for name in names or paths:
+            row = known().get(name, {})
+            runs = row["runs"] if row.get("file_sha256") == digests[name] else []
+            if len(runs) > time_of:
+                continue
+            found = run(paths[name], beside_a_busy_core=time_of > 0)
+            rows = {name: row for name, row in known().items() if name in paths}
+            rows[name] = {"file_sha256": digests[name], "runs": [*runs, found]}
+            _write(rows)
+            Console(stderr=True).print(f"{name}: {found}{'' if are_alike(rows[name]['runs']) else ', UNLIKE before'}")
+
+
+def known() -> dict[str, Any]:
+    """The rows that are written already."""
+    try:
+        return results_io.read("certified_twice")["results"]
+    except FileNotFoundError:
+        return {}
+
+
+def _write(rows: dict[str, Any]) -> None:
+    results_io.write("certified_twice", {name: rows[name] for name in sorted(rows)}, COMMAND)
+
+
+def are_alike(runs: list[dict[str, Any]]) -> bool:
+    """Whether these runs found the same certificate, byte for byte."""
+    return len({(run["certified"], run["certificate_sha256"]) for run in runs}) == 1
+
+
+def run(path: Path, beside_a_busy_core: bool) -> dict[str, Any]:
+    """One certificate, found and checked in a new process, and how busy the machine was before."""
+    load_before, cores = os.getloadavg()[0], os.cpu_count() or 1
+    needs_company = beside_a_busy_core and load_before < cores
+    with _company(needs_company), ProcessPoolExecutor(1, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+        found = pool.submit(certified, path).result()
+    is_busy = needs_company or load_before >= cores
+    return {"beside_a_busy_core": is_busy, "load_before": round(load_before, 1), "cores": cores} | found
+
+
+def certified(path: Path) -> dict[str, Any]:
+    """N and a digest of the certificate as it would be saved, accepted by the checker; what the search took."""
+    model, machine = load(path), MooreMachine.from_source(read_result(path.with_suffix(".json"), Kept)["task"])
+    begun, computed = time.monotonic(), time.process_time()
+    certificate = certify(model, machine, work=work_of(model), ignore="lacked")
+    seconds, cpu_seconds = time.monotonic() - begun, time.process_time() - computed
+    check(certificate, model, "lacked")
+    return {
+        "certified": "all lengths" if certificate.horizon is None else certificate.horizon,
+        "memory": certificate.memory,
+        "certificate_sha256": hashlib.sha256(json.dumps(certificate.to_json()).encode()).hexdigest(),
+        "seconds": round(seconds, 1),
+        "cpu_seconds": round(cpu_seconds, 1),
+    }
+
+
+@contextmanager
+def _company(is_needed: bool) -> Iterator[None]:
+    """Another process that computes without end, as long as this one wants it."""
+    process = subprocess.Popen([sys.executable, "-c", _BUSY]) if is_needed else None
+    try:
+        yield
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+if __name__ == "__main__":
+    script.run(main)
