@@ -49,7 +49,7 @@ def random_tasks(n: int) -> list[str]:
 def main(
     seeds: Annotated[int, typer.Option(min=1, help="runs of each named task")] = 5,
     machines: Annotated[int, typer.Option(min=0, help="random machines, one run each")] = 100,
-    seconds: Annotated[float, typer.Option(min=1, help="processor time of a run; ModArith(5) has 180 s, 64 states 600 s")] = 60.0,
+    seconds: Annotated[float, typer.Option(min=1, help="processor time of a run; large ones have more")] = 60.0,
 ) -> None:
     """Learn every task from several seeds and write experiments/results/learn_and_prove.json."""
     torch.set_num_threads(1)

@@ -12,7 +12,7 @@ from torch.nn.functional import cross_entropy
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.layers import BlockLayerConfig, HardLanesConfig, HardReflectionsConfig, LayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import Examples
@@ -199,8 +199,18 @@ class Attempt:
 def network(
     recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """One layer of one-hot columns from tables of logits, over letters."""
-    layer = BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
+    """One layer of the recipe's kind from tables of logits, over letters."""
     return LRNNConfig(
-        alphabet, outputs, (layer,), embedding_dim=len(alphabet), readout_hidden=recipe.hidden, normalisation="onehot"
-    )
+        alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=recipe.hidden,
+        normalisation="onehot",
+    )  # fmt: skip
+
+
+def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
+    """That layer."""
+    temperature = recipe.temperature
+    if recipe.layer == "hard_lanes":
+        return HardLanesConfig(heads, temperature=temperature)
+    if recipe.layer == "hard_reflections":
+        return HardReflectionsConfig(heads, temperature=temperature, size=block, factors=recipe.factors or 1)
+    return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=temperature)
