@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn.closed import exchanges_closed, is_signed
 from fsa2lrnn.lrnn.gate import check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.normalise import TEMPERATURE, check_temperature
+from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, check_temperature
 from fsa2lrnn.lrnn.rounding import Rounded
 
 

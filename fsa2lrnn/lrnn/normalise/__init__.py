@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.normalise.fused import fused, takes
-from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, check_temperature, one_hot_columns, one_hot_rows
+from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, one_hot_columns, one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import reference
 
 RULES = ("clip", "released", "none", "onehot")
@@ -104,7 +104,6 @@ __all__ = [
     "METHODS",
     "RULES",
     "TEMPERATURE",
-    "check_temperature",
     "choose_method",
     "fused",
     "keeps",

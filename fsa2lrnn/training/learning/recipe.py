@@ -11,7 +11,9 @@ from fsa2lrnn.errors import UnsupportedFormat
 LAYERS = ("block", "hard_lanes", "hard_reflections")
 """Layers that are automata whatever their weights: blocks with one-hot columns, and those of docs/theory.md T51."""
 _WHOLE = (
+    "layers",
     "heads",
+    "gate_hidden",
     "hidden",
     "length",
     "first_length",
@@ -24,6 +26,8 @@ _WHOLE = (
     "steps",
     "threads",
 )
+STARTS = ("random", "identity", "permutations")
+"""How gates of several layers begin."""
 _HEADS = {"hard_lanes": 12, "hard_reflections": 12}
 _SMALL, _LARGE = 24, 128  # states: up to the first a block has room for three times as many; no block grows beyond
 
@@ -33,11 +37,15 @@ class Recipe:
     """How a hard layer is trained until it is an automaton worth a proof.
 
     Args:
-        layer: one of `LAYERS`. Of blocks a head is looked for that is the machine; of other layers the whole network
-            is proved, which takes a machine to be equal to.
         heads: automata side by side, of which, being blocks, one mostly ends as the whole machine.
         block: states of each; None for two to three times those of the machine, or to be grown where none is known. Of
             reflections, how many numbers they exchange; None for what theory says.
+        layer: one of `LAYERS`. Of blocks a head is looked for that is the machine; of other layers the whole network
+            is proved, which takes a machine to be equal to.
+        layers: of blocks, one on the other: the gates of each read the letter and the layers below, now and before, and
+            it is the whole network that is proved.
+        start: of gates in several layers, one of `STARTS`: random maps, nearly the identity, or a permutation a letter.
+        gate_hidden: units of such a gate.
         factors: of a reflection layer, a letter; None for what theory says.
         anyway: train though theory says that it can't be learned.
         hidden: units of the read-out.
@@ -61,9 +69,12 @@ class Recipe:
         UnsupportedFormat: naming every value that does not fit.
     """
 
-    layer: str = "block"
     heads: int = 4
     block: int | None = None
+    layer: str = "block"
+    layers: int = 1
+    start: str = "random"
+    gate_hidden: int = 64
     factors: int | None = None
     anyway: bool = False
     hidden: int = 64
@@ -97,6 +108,10 @@ class Recipe:
             faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
         if self.layer not in LAYERS:
             faults.append(f"layer = {self.layer!r} must be one of {', '.join(LAYERS)}")
+        if self.start not in STARTS:
+            faults.append(f"start = {self.start!r} must be one of {', '.join(STARTS)}")
+        if self.layers > 1 and self.layer != "block":
+            faults.append(f"layers = {self.layers} of {self.layer}: several layers are of blocks")
         if self.factors is not None and (type(self.factors) is not int or self.factors < 1):
             faults.append(f"factors = {self.factors!r} must be a whole number of at least 1, or None for theory's")
         if type(self.anyway) is not bool:
@@ -124,7 +139,7 @@ class Recipe:
     @property
     def is_whole(self) -> bool:
         """Whether all heads together are what is proved."""
-        return self.layer != "block"
+        return self.layer != "block" or self.layers > 1
 
     @property
     def is_clean(self) -> bool:

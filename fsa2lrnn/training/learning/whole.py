@@ -38,7 +38,7 @@ class WholeRun(Run):
         loss = attempt.update(self.generator)
         self.steps += 1
         if not math.isfinite(loss):
-            self._note("diverged")
+            self.note("diverged")
             self.attempt = self._start(attempt.number + 1)
             return None
         is_settled = attempt.is_settled
@@ -54,9 +54,14 @@ class WholeRun(Run):
             if not wrong and (found := self._judged(labels)) is not None:
                 return found
         if is_settled or attempt.is_stuck:
-            self._note("settled without a proof" if is_settled else "stuck")
+            self.note("settled without a proof" if is_settled else "stuck")
             self.attempt = self._start(attempt.number + 1)
         return None
+
+    def judged(self) -> Found | None:
+        """The verdict on the network as it is, if it is a proof."""
+        wrong, labels = self._faults()
+        return None if wrong else self._judged(labels)
 
     def _faults(self) -> tuple[int, int]:
         """Labels of fresh words that the network misses, and how many there are."""
@@ -71,7 +76,7 @@ class WholeRun(Run):
         if isinstance(self.verdict, Proved):
             return Found(self._candidate(0, labels), holds=True)
         if isinstance(self.verdict, Refuted):
-            self._note("refuted", word=tuple(map(str, self.verdict.word)))
+            self.note("refuted", word=tuple(map(str, self.verdict.word)))
             self.examples.add(self.verdict.word)
             self.attempt.warm()
         return None
@@ -81,7 +86,7 @@ class WholeRun(Run):
         return Candidate(tuple(range(self.attempt.n_heads)), self.target.wanted, wrong, labels)
 
     def _end(self) -> Found | None:
-        self._note("end of the budget")
+        self.note("end of the budget")
         wrong, labels = self._faults()
         self.verdict = self.target.judge_network(self.attempt.model, _PAIRS)
         if isinstance(self.verdict, Proved):
