@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments import results_io
 from experiments.studies import hard_families as hard
+from experiments.studies import learned_cascades as cascades
 from experiments.tables import facts, markdown
 
 _METHODS = {"train": "trained", "test": "merged by test", "rpni": "RPNI", "edsm": "EDSM", "alergia": "ALERGIA"}
@@ -54,12 +55,33 @@ def hard_families() -> str:
     runs, asked = len(found["runs"]), sum(found["asked"].values())
     note = (
         f"How many trained networks were proved, read-out and all, within {found['limit']:g} s of a processor; "
-        f"{asked - runs} of {asked} runs were not done. Beside it, whether the family represents the machine with one vector a state "
-        "(T3, T7, T36), and what `learn` foresees (for lanes, of any number of vectors: T51); seconds and steps are "
-        "medians of proved runs"
+        f"{asked - runs} of {asked} runs were not done. Beside it, whether the family represents the machine with one "
+        "vector a state (T3, T7, T36), and what `learn` foresees (for lanes, of any number of vectors: T51); seconds "
+        "and steps are medians of proved runs"
     )
     heads = ["layer", "task", "states", "one vector a state", "foreseen", "proved", "seconds", "steps"]
     return markdown(heads, rows) + facts(document, note)
+
+
+def learned_cascades() -> str:
+    """Ways to have a cascade learned: how often the network was proved, or how far it came."""
+    document = results_io.read("learned_cascades")
+    found = document["results"]
+    rows = [
+        [
+            *(row["way"], row["task"], f"{row['proved']} of {row['runs']}"),
+            "" if row["seconds"] is None else f"{row['seconds']:.1f}",
+            "" if row["length"] is None else f"words of {row['length']} letters, error {row['error']:.2f}",
+            row["why"].partition(":")[0],
+        ]
+        for row in cascades.table(found)
+    ]
+    note = (
+        f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of a processor. "
+        f"{len(found['runs'])} of {found['asked']} runs were done. Seconds are medians of proved runs, and of what is learned first and then "
+        "distilled for both"
+    )
+    return markdown(["way", "task", "proved", "seconds", "came to", "why not"], rows) + facts(document, note)
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:
