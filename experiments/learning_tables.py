@@ -78,8 +78,8 @@ def learned_cascades() -> str:
     ]
     note = (
         f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of a processor. "
-        f"{len(found['runs'])} of {found['asked']} runs were done. Seconds are medians of proved runs, and of what is learned first and then "
-        "distilled for both"
+        f"{len(found['runs'])} of {found['asked']} runs were done. Seconds are medians of proved runs, and of what is "
+        "learned first and then distilled for both"
     )
     return markdown(["way", "task", "proved", "seconds", "came to", "why not"], rows) + facts(document, note)
 

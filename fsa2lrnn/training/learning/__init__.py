@@ -2,9 +2,9 @@
 
 `learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
 heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder;
-`distilling` has a trained model for the teacher. Layers whose heads share a machine out are proved as a whole (`whole`):
-lanes and reflections, of which `theory` says before what they can be, and several layers of blocks (`deep`), which
-`cascades` teaches a machine's components one by one.
+`distilling` has a trained model for the teacher. Layers whose heads share a machine out are proved as a `whole`: lanes
+and reflections, of which `theory` says before what they can be, and several layers of blocks (`deep`), which `cascades`
+teaches a machine's components one by one.
 """
 
 from fsa2lrnn.training.learning.cascades import distil_cascade
