@@ -35,7 +35,7 @@ LAYERS, BLOCKS = 3, (8, 8)
 TASKS = ("mod_arith(5)", "mod_arith(3)", "mod_arith(2)", "even_pair(5)", "dyck(1, 4)", "group(S4)", "shift_register(5)")
 STARTS = {"together": "random", "together, identity": "identity", "together, permutations": "permutations"}
 SCRATCH = ("mod_arith(2)", "mod_arith(5)")
-LIMIT = 60.0
+LIMIT = 30.0
 _EACH = 400  # steps that a layer has before the next one begins
 
 
@@ -53,7 +53,7 @@ class LayerWise(WholeRun):
 
 
 def main(
-    seeds: Annotated[int, typer.Option(min=1, help="runs of what is distilled; of the rest one a task")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="runs of what is distilled; of the rest one a task")] = 3,
     seconds: Annotated[float, typer.Option(min=1, help="processor time of a run from scratch")] = LIMIT,
 ) -> None:
     """Run all ways and write experiments/results/learned_cascades.json."""

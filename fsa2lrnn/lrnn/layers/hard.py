@@ -30,7 +30,7 @@ class HardConfig(LayerConfig):
     """
 
     heads: int
-    gate: str = "table"
+    gate: str = "relu"
     hidden: int = 64
     temperature: float = TEMPERATURE
 

@@ -214,7 +214,7 @@ def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
     """That layer."""
     temperature = recipe.temperature
     if recipe.layer == "hard_lanes":
-        return HardLanesConfig(heads, temperature=temperature)
+        return HardLanesConfig(heads, "table", temperature=temperature)
     if recipe.layer == "hard_reflections":
-        return HardReflectionsConfig(heads, temperature=temperature, size=block, factors=recipe.factors or 1)
+        return HardReflectionsConfig(heads, "table", temperature=temperature, size=block, factors=recipe.factors or 1)
     return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=temperature)

@@ -178,7 +178,7 @@ def _foreseen(machine: MooreMachine, recipe: Recipe) -> tuple[Recipe, Foreseen |
         return recipe, None
     if found.answer == "no" and not recipe.anyway:
         raise NotExpressible(
-            f"no {recipe.layer} layer represents this machine, so it is not trained: {found.says}; take layer='block', "
+            f"no {recipe.layer} layer can be this machine, so it is not trained: {found.says}; take layer='block', "
             "which can be any machine, or anyway=True to see for yourself"
         )
     block = recipe.block or found.block or min(_LARGEST, minimise(machine).n_states)

@@ -1,8 +1,11 @@
+import pytest
+
 from experiments import results_io
 from experiments.studies import learned_cascades
 from experiments.studies.learned_cascades import main, plan, run_one, table
 
 
+@pytest.mark.slow
 def test_what_is_distilled_is_proved_and_what_does_not_fit_says_why(monkeypatch):
     monkeypatch.setattr(learned_cascades, "BLOCKS", (4, 4))
     proved = run_one("distilled", "mod_arith(2)", 0, 10)

@@ -11,8 +11,8 @@ from fsa2lrnn.lrnn.layers.hard_lanes import MAPS
 from fsa2lrnn.lrnn.rounding import Format, Rounded
 
 CONFIGS = [
-    HardLanesConfig(5),
-    HardReflectionsConfig(3, size=4, factors=2),
+    HardLanesConfig(5, "table"),
+    HardReflectionsConfig(3, "table", size=4, factors=2),
     HardLanesConfig(3, gate="relu", hidden=6),
     HardReflectionsConfig(2, size=3, factors=3, gate="relu", hidden=6),
 ]
@@ -53,7 +53,7 @@ def test_it_trains_and_saves_like_any_layer(tmp_path, config):
 
 
 def test_a_choice_that_rounding_may_change_is_not_called_exact():
-    model = model_of(HardLanesConfig(2))
+    model = model_of(HardLanesConfig(2, "table"))
     layer, u = model.layers[0], model.first_inputs()
     with torch.no_grad():
         layer.transition.table.fill_(1.0)  # all logits equal: of exact numbers the first is the largest
@@ -88,4 +88,4 @@ def test_what_does_not_fit_is_named(changes, fault):
     with pytest.raises(UnsupportedFormat, match=fault):
         HardReflectionsConfig(**{"heads": 2, **changes})
     with pytest.raises(UnsupportedFormat, match="embedding_dim = 5: a table gate reads 3 letters one-hot"):
-        LRNN(LRNNConfig(tuple("abc"), (0, 1), (HardLanesConfig(2),), embedding_dim=5))
+        LRNN(LRNNConfig(tuple("abc"), (0, 1), (HardLanesConfig(2, "table"),), embedding_dim=5))

@@ -30,7 +30,7 @@ def defined(layer, u, index):
 @pytest.mark.parametrize("seed", range(3))
 def test_value_and_gradient_are_those_of_the_definition(method, seed):
     torch.manual_seed(seed)
-    layer = HardLanesLayer(3, HardLanesConfig(4, temperature=0.7)).double()
+    layer = HardLanesLayer(3, HardLanesConfig(4, "table", temperature=0.7)).double()
     index, u = torch.randint(3, (5, 9)), torch.eye(3, dtype=torch.float64)
     weights = torch.randn(5, 9, 4, dtype=torch.float64)
     found = [
@@ -44,7 +44,7 @@ def test_value_and_gradient_are_those_of_the_definition(method, seed):
 
 
 def test_each_map_is_chosen_by_its_logit():
-    layer = HardLanesLayer(len(MAPS), HardLanesConfig(1))
+    layer = HardLanesLayer(len(MAPS), HardLanesConfig(1, "table"))
     with torch.no_grad():
         layer.transition.table.copy_(torch.eye(len(MAPS)))
     A, v = layer.tables(torch.eye(len(MAPS)))

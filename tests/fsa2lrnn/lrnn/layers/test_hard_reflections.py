@@ -36,7 +36,7 @@ def defined(layer, config, u, index):
 @pytest.mark.parametrize("factors", [1, 2, 3])
 def test_value_and_gradient_are_those_of_the_definition(method, factors):
     torch.manual_seed(factors)
-    config = HardReflectionsConfig(3, size=3, factors=factors, temperature=0.7)
+    config = HardReflectionsConfig(3, "table", size=3, factors=factors, temperature=0.7)
     layer = HardReflectionsLayer(4, config).double()
     index, u = torch.randint(4, (5, 9)), torch.eye(4, dtype=torch.float64)
     weights = torch.randn(5, 9, 9, dtype=torch.float64)
@@ -51,7 +51,7 @@ def test_value_and_gradient_are_those_of_the_definition(method, factors):
 
 
 def test_a_key_exchanges_or_erases_and_what_is_erased_is_written():
-    layer = HardReflectionsLayer(3, HardReflectionsConfig(1, size=3))
+    layer = HardReflectionsLayer(3, HardReflectionsConfig(1, "table", size=3))
     ends = [(0, 2), (1, 3), (3, 3)]  # exchange 0 and 2; erase 1; nothing
     with torch.no_grad():
         layer.transition.table.zero_()

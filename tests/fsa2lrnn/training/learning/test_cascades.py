@@ -47,6 +47,7 @@ def test_a_cascade_of_two_is_taught_and_proved():
     assert isinstance(prove_equivalent(found.model, zoo.sum_mod(4)), Refuted)
 
 
+@pytest.mark.slow
 def test_what_was_taught_in_part_is_trained_on_as_a_whole(monkeypatch):
     monkeypatch.setattr(cascades, "_SURE", 0)
     monkeypatch.setattr(cascades, "_until_sure", lambda optimiser, step, _: [_once(optimiser, step) for _ in range(25)])

@@ -45,6 +45,7 @@ def test_a_permutation_start_permutes_by_the_letter():
     assert (maps.sort(-1).values == torch.arange(4)).float().mean() > 0.5
 
 
+@pytest.mark.slow
 def test_two_layers_learn_what_one_block_is_too_small_for():
     found = learn("task:parity", layers=2, heads=1, block=2)
     assert found.is_proved

@@ -21,7 +21,7 @@ from fsa2lrnn.verdicts import Proved, Refuted
         ("hard_lanes", "task:parity"),
         ("hard_lanes", "task:flip_flop"),
         ("hard_reflections", "task:sum_mod(2)"),
-        ("hard_reflections", "task:group(S3, transpositions)"),
+        pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
     ],
 )
 def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
