@@ -35,7 +35,7 @@ LAYERS, BLOCKS = 3, (8, 8)
 TASKS = ("mod_arith(5)", "mod_arith(3)", "mod_arith(2)", "even_pair(5)", "dyck(1, 4)", "group(S4)", "shift_register(5)")
 STARTS = {"together": "random", "together, identity": "identity", "together, permutations": "permutations"}
 SCRATCH = ("mod_arith(2)", "mod_arith(5)")
-LIMIT = 30.0
+LIMIT = 20.0
 _EACH = 400  # steps that a layer has before the next one begins
 
 

@@ -31,6 +31,9 @@ def test_no_scan_and_no_format_rounds(config):
     assert layer.is_exact(u, 2**24)
     x, _ = layer(u[tokens], layer.initial_state(4), "sequential")
     assert set(x.unique().tolist()) <= {-1.0, 0.0, 1.0}
+    with torch.no_grad():
+        assert torch.equal(layer(u[tokens], layer.initial_state(4), "sequential")[0], x)
+    assert torch.equal(layer.eval()(u[tokens], layer.initial_state(4), "sequential")[0], x)
     for method in model.methods:
         assert torch.equal(layer(u[tokens], layer.initial_state(4), method)[0], x), method
     A, v = layer.tables(u)
