@@ -50,8 +50,8 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
-        "automata", "compile", "drawing", "errors", "extras", "files", "judge", "lower", "lrnn", "reading",
-        "recurrence", "symbols", "verdicts",
+        "automata", "compile", "decomposition", "drawing", "errors", "extraction", "extras", "families", "files",
+        "judge", "lower", "lrnn", "reading", "recurrence", "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.released": {

@@ -32,7 +32,7 @@ Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
 LAYERS = (
-    "block", "householder", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
+    "block", "householder", "hard_lanes", "hard_reflections", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
 )  # that can be trained, by name  # fmt: skip
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"

@@ -135,7 +135,7 @@ class Run:
 
     def _start(self, number: int) -> Attempt:
         block = self.recipe.block_for(self.n_states, number)
-        self._note("start", block=block)
+        self.note("start", block=block)
         return Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
 
     def _step(self, report: Callable[[Record], None] | None) -> Found | None:
@@ -143,7 +143,7 @@ class Run:
         loss = attempt.update(self.generator)
         self.steps += 1
         if not math.isfinite(loss):
-            self._note("diverged")
+            self.note("diverged")
             self.attempt = self._start(attempt.number + 1)
             return None
         is_settled = attempt.is_settled
@@ -163,7 +163,7 @@ class Run:
                 self.attempt = mended
                 return None
         if is_settled or attempt.is_stuck:
-            self._note("settled without a machine" if is_settled else "stuck")
+            self.note("settled without a machine" if is_settled else "stuck")
             self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
         return None
 
@@ -173,7 +173,7 @@ class Run:
         head, wrong = best_head(seen)
         if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(seen.labels):
             return None
-        self._note("focused", head=head, faults=wrong / len(seen.labels))
+        self.note("focused", head=head, faults=wrong / len(seen.labels))
         return self.attempt.focused(head)
 
     def _is_to_be_mended(self) -> bool:
@@ -190,7 +190,7 @@ class Run:
             found = alone.mend(batch)
             changes += found.changes
             if found.after:
-                self._note("not mended", head=head, changes=changes, before=found.before, after=found.after)
+                self.note("not mended", head=head, changes=changes, before=found.before, after=found.after)
                 return None
             seen = observe(alone.heads, batch, examples.alphabet, examples.outputs)
             candidate = machine_of(seen, (0,))
@@ -198,9 +198,9 @@ class Run:
                 return None
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
-                self._note("mended", head=head, changes=changes, states=candidate.machine.n_states)
+                self.note("mended", head=head, changes=changes, states=candidate.machine.n_states)
                 return alone
-            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(examples, FreshWords):
                 examples.add(word)
             length = alone.full_length
@@ -227,7 +227,7 @@ class Run:
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
                 return Found(candidate, holds=True)
-            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(self.examples, FreshWords):
                 self.examples.add(word)
                 self.attempt.warm()
@@ -246,10 +246,11 @@ class Run:
         return self.steps >= self.recipe.steps or (limit is not None and self.seconds >= limit)
 
     def _end(self) -> Found | None:
-        self._note("end of the budget")
+        self.note("end of the budget")
         seen = self._observe()
         candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
         return None if candidate is None else Found(candidate, holds=False)
 
-    def _note(self, event: str, **what: float | tuple[str, ...]) -> None:
+    def note(self, event: str, **what: float | tuple[str, ...]) -> None:
+        """Put an event into the trail."""
         self.trail.append({"step": self.steps, "event": event, **what})
