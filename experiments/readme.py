@@ -15,7 +15,14 @@ from fsa2lrnn.files import write_atomically
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
 FILES = tuple(
-    _ROOT / name for name in ("docs/results.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
+    _ROOT / name
+    for name in (
+        "docs/results.md",
+        "experiments/README.md",
+        "docs/block-sizes.md",
+        "docs/released.md",
+        "docs/released-layers.md",
+    )
 )
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
@@ -79,6 +86,32 @@ def released() -> str:
     return "\n".join(
         [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
     )
+
+
+def trained_released() -> str:
+    """Layers of others: what they can hold, and what training here came to."""
+    found = results_io.read("trained_released")["results"]
+    layers = list(next(iter(found["known"].values())))
+    lines = [f"| task | seed | {' | '.join(layers)} |", "|---" * (2 + len(layers)) + "|"]
+    cells = {(cell["task"], cell["seed"], cell["layer"]): cell for cell in found["cells"]}
+    for task, known in found["known"].items():
+        for seed in sorted({cell["seed"] for cell in found["cells"]}):
+            row = [f"{_known(known[layer])}; {_trained(cells.get((task, seed, layer)))}" for layer in layers]
+            lines.append(f"| {task} | {seed} | {' | '.join(row)} |")
+    return "\n".join([*lines, ""])
+
+
+def _known(said: dict[str, Any]) -> str:
+    return said["answer"] if said["layers"] is None else f"yes, in {said['layers']}"
+
+
+def _trained(cell: dict[str, Any] | None) -> str:
+    """How a cell ended, in words."""
+    if cell is None:
+        return "not trained yet"
+    right = ", ".join(f"{last}/{n} at {int(length):,}" for length, (last, n) in cell["last"].items())
+    ended = {"learned": "learned", "diverged": "diverged"}.get(cell["end"], "not learned")
+    return f"{ended} in {cell['step']:,} steps" + (f": {right}" if right else "")
 
 
 def _answer(said: dict[str, Any]) -> str:
@@ -176,6 +209,7 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
+    "trained_released": Section(trained_released, ("trained_released",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2",)),
@@ -229,6 +263,7 @@ WRITERS = {
     "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
+    "trained_released": "studies.trained_released",
     "training": "studies.training FOLDER…",
 }
 

@@ -55,7 +55,7 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.released": {
-        "automata", "decomposition", "errors", "extras", "files", "reading", "symbols", "verdicts",
+        "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
     },
     "fsa2lrnn.report": {
         "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",

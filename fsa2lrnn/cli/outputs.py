@@ -60,6 +60,11 @@ def check_plot(path: Path | None) -> None:
     _check(path, "a plot", ".svg", ".png", ".pdf")
 
 
+def check_svg(path: Path | None) -> None:
+    """The same for a picture that needs no package."""
+    _check(path, "the picture", ".svg")
+
+
 def check_runs(folder: Path | None) -> None:
     """Raises `OSError` unless files can be written in a folder, once it is made."""
     if folder is not None:

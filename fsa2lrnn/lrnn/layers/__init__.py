@@ -80,6 +80,12 @@ def register(name: str, layer: type[Layer]) -> None:
         raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
     if not issubclass(config, LayerConfig):
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
+    for other, known in LAYERS.items():
+        if known.Config is config and other != name:
+            raise UnsupportedFormat(
+                f"{name}.Config is {config.__name__}, which {other} has: derive one of its own, as a model tells its "
+                "layers by it"
+            )
     LAYERS[name] = layer
 
 
