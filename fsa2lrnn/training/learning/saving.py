@@ -2,7 +2,7 @@
 
 `learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
 `model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
-`trail.jsonl` and `learned.json`, the evidence. Every file is whole at any moment.
+`trail.jsonl`, `film.json`, the heads on the way, and `learned.json`, the evidence. Every file is whole at any moment.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fsa2lrnn.training.run_folder import with_state
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 FORM = Form("fsa2lrnn-learning", 1)
-ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
+ASKED, CHECKPOINT, FILM = "learn.json", "checkpoint.bin", "film.json"
 RESULTS = (
-    "model.safetensors", "network.safetensors", "machine.json", "machine.dot", "trail.jsonl", "learned.json",
+    "model.safetensors", "network.safetensors", "machine.json", "machine.dot", "trail.jsonl", FILM, "learned.json",
 )  # fmt: skip
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
@@ -101,6 +101,11 @@ def write_learned(folder: Path, found: Learned) -> None:
         write_atomically(folder / name, text.encode())
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
     write_atomically(folder / "trail.jsonl", lines.encode())
+    if found.film is None:
+        (folder / FILM).unlink(missing_ok=True)
+    else:
+        text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
+        write_atomically(folder / FILM, f"{text}\n".encode())
     _write_json(folder / "learned.json", summary(found))
 
 
