@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -69,7 +70,7 @@ def test_of_many_frames_those_stay_where_something_happened():
         assert len(film) <= FRAMES
     assert (film[0], film[-1]) == (stages[0], stages[-1])
     assert {stages[i] for i in (10, 20, 30, 33, 40, 50)} <= set(film)
-    gaps = [after.step - before.step for before, after in zip(film, film[1:], strict=False)]
+    gaps = [after.step - before.step for before, after in pairwise(film)]
     assert max(gaps) <= 160
 
 
