@@ -34,8 +34,8 @@ def check_page(path: Path) -> None:
 
 
 def check_drawing(path: Path | None) -> None:
-    """The same for a cascade as Graphviz source."""
-    _check(path, "a drawing", ".dot", ".gv")
+    """The same for a drawing of a cascade."""
+    _check(path, "a drawing", ".svg", ".dot", ".gv")
 
 
 def drawing_format(path: Path | None, wanted: DrawFormat | None) -> DrawFormat:

@@ -49,11 +49,18 @@ class Target:
         """
         part = self._part(machine)
         model = compile_machine(part, normalisation="onehot")
-        if is_restricted(self._sampler):
-            if isinstance(verdict := prove_equivalent(model, self._machine), Proved):
-                return Judged(part, model, verdict, EVERY_WORD)
-            return Judged(part, model, prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS)
-        return Judged(part, model, prove_equivalent(model, self._machine), EVERY_WORD)
+        return Judged(part, model, *self.verdict(model))
+
+    def verdict(self, model: LRNN) -> tuple[Proved | Refuted | Undecided, str]:
+        """What the judge says of a model that `judge` has made, and for which words."""
+        verdict = prove_equivalent(model, self._machine)
+        if isinstance(verdict, Proved) or not is_restricted(self._sampler):
+            return verdict, EVERY_WORD
+        return prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS
+
+    def counting(self, scope: str) -> tuple[MooreMachine, tuple[Hashable, ...]]:
+        """What a model is compared with on the words of a scope, and the outputs of it that do not count."""
+        return (self._machine, ()) if scope == EVERY_WORD else (self._wanted, (self._free,))
 
     @property
     def wanted(self) -> MooreMachine:

@@ -26,6 +26,7 @@ from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
+from fsa2lrnn.training.learning.film import Film
 from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
@@ -279,7 +280,8 @@ def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement 
 def learned_of(
     run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
 ) -> Learned:
+    film = Film(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
-        run.seconds, candidate.faults, candidate.labels,
+        run.seconds, candidate.faults, candidate.labels, film,
     )  # fmt: skip

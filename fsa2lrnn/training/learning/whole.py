@@ -58,6 +58,9 @@ class WholeRun(Run):
             self.attempt = self._start(attempt.number + 1)
         return None
 
+    def _take(self, *_seen: object, **_named: object) -> None:
+        """No frame of a film: a head alone is none of the machines that are looked for."""
+
     def judged(self) -> Found | None:
         """The verdict on the network as it is, if it is a proof."""
         wrong, labels = self._faults()
