@@ -16,6 +16,7 @@ LAYERS = {
     "olmo-hybrid": "olmo_hybrid",
     "qwen3-next": "qwen3_next",
     "mamba-2": "mamba2",
+    "mamba": "mamba",
     "pd-ssm": "pd_ssm",
     "rwkv-7": "rwkv7",
 }  # a file each

@@ -30,12 +30,15 @@ class HuggingFace:
         stack: the attribute of the whole model that has `layers`.
         mixer: the attribute of a layer that has a convolution and a state.
         cache_name: what the model calls its cache.
+        continues_by_pieces: whether a call of more than one token goes on from a cache; where it starts anew, letters
+            after the first call are read one by one.
     """
 
     kind: str
     stack: str = "model"
     mixer: str = "linear_attn"
     cache_name: str = "past_key_values"
+    continues_by_pieces: bool = True
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
         """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
@@ -76,9 +79,14 @@ class HuggingFace:
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Tokens put out, (T,) -> (T,), and the cache."""
+        is_one_call = cache is None or self.continues_by_pieces
+        found = list[torch.Tensor]()
         with transformers():
-            answer = model(input_ids=tokens[None], use_cache=True, **{self.cache_name: cache})
-        return answer.logits[0].argmax(dim=1), getattr(answer, self.cache_name)
+            for piece in tokens.split(len(tokens) if is_one_call else 1):
+                answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                cache = getattr(answer, self.cache_name)
+                found.append(answer.logits[0].argmax(dim=1))
+        return torch.cat(found), cache
 
     def state(self, model: Any, cache: Any) -> State:
         """Window and recurrent state of each linear layer; zeros without their sign, as nothing here divides by any."""

@@ -46,7 +46,7 @@ def test_in_words():
 
 def transitions(layer):
     """Matrices and vectors of two numbers, with gates at their ends, at half and between, that a letter may have."""
-    if layer == "mamba-2":
+    if layer in ("mamba-2", "mamba"):
         for decays, v in product(product((0, 0.25, 0.5, 1), repeat=2), product((-1, 0, 1), repeat=2)):
             yield np.diag(decays).astype(float), np.array(v, float)
         return
