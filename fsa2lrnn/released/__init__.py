@@ -19,6 +19,7 @@ LAYERS = {
     "mamba": "mamba",
     "pd-ssm": "pd_ssm",
     "rwkv-7": "rwkv7",
+    "kimi-linear": "kimi_linear",
 }  # a file each
 
 

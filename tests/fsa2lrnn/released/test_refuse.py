@@ -55,6 +55,10 @@ def transitions(layer):
             for w, a, v in product(product((0.545239, 1), repeat=2), product((0, 0.5, 1), repeat=2), (0, 1)):
                 yield np.diag(w) - np.outer(key, np.array(a) * key), v * np.eye(2)[0]
             continue
+        if layer == "kimi-linear":
+            for decays, beta, v in product(product((0, 0.5, 1), repeat=2), (0, 0.5, 1), (0, 1, -1)):
+                yield (np.eye(2) - beta * np.outer(key, key)) @ np.diag(decays), beta * v * key
+            continue
         largest = 2 if layer == "olmo-hybrid" else 1
         for alpha, beta, v in product((0, 0.5, 1), (0, 0.5 * largest, largest, 0.75 * largest), (0, 1, -1)):
             yield alpha * (np.eye(2) - beta * np.outer(key, key)), beta * v * key
