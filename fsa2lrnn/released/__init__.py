@@ -20,6 +20,7 @@ LAYERS = {
     "pd-ssm": "pd_ssm",
     "rwkv-7": "rwkv7",
     "kimi-linear": "kimi_linear",
+    "slstm": "slstm",
 }  # a file each
 
 
