@@ -1,7 +1,8 @@
 """Which layers of others can hold which machine: `python -m experiments.studies.released` (docs/released.md).
 
 Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
-than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so. Every no is a certificate
+than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run
+on GPUs alone, its published recurrence is run until no new state turns up. Every no is a certificate
 that `fsa2lrnn/released/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME` that column
 alone is computed, and the others are kept as the table has them.
 """
@@ -81,6 +82,9 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     if said.kind != "yes":
         return {"answer": said.kind, **refused}
     file = layer_file(layer)
+    if file.CODE is None:
+        steps = {"how": said.plan.how, "steps": said.plan.n_factors}
+        return {"answer": "yes", "layers": 1, **steps, "recurrence": said.plan.closed()}
     n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
     found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
     return {**found, "one_layer": refused} if refused else found
