@@ -1,6 +1,6 @@
 """The whole way, on every machine of the zoo and on random ones: compile, run, prove, extract, in four dtypes.
 
-One-hot blocks for 200 random machines; cascades for 300, in float32 and bfloat16.
+One-hot blocks for 200 random machines; cascades for 300, in float32 and bfloat16. The fast tests take every third.
 """
 
 import numpy as np
@@ -21,8 +21,8 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, wreath_products
 from fsa2lrnn.verdicts import Coverage, Scope
 
-N_RANDOM, N_BATCHES = 200, 20
-N_CASCADES, N_CASCADE_BATCHES = 300, 20
+N_RANDOM, N_CASCADES = 200, 300
+BATCHES = [pytest.param(i, marks=() if i % 3 == 0 else pytest.mark.slow) for i in range(20)]
 CAPS = (  # what a refusal may name
     "sets: allow more",
     "chains of",
@@ -32,6 +32,11 @@ CAPS = (  # what a refusal may name
     "but bfloat16 holds every integer only to 256",
 )
 LENGTH = 37  # no power of two, and long enough for six rounds of pscan
+
+
+def seeds_of(batch, n_machines):
+    size = n_machines // len(BATCHES)
+    return range(batch * size, (batch + 1) * size)
 
 
 def random_machine(seed):
@@ -65,9 +70,9 @@ def test_zoo(name):
     go_all_the_way(machine, seed=0)
 
 
-@pytest.mark.parametrize("batch", range(N_BATCHES))
+@pytest.mark.parametrize("batch", BATCHES)
 def test_random_machines(batch):
-    for seed in range(batch * N_RANDOM // N_BATCHES, (batch + 1) * N_RANDOM // N_BATCHES):
+    for seed in seeds_of(batch, N_RANDOM):
         go_all_the_way(random_machine(seed), seed)
 
 
@@ -180,15 +185,14 @@ def test_the_deepest_of_the_zoo_in_layers(token_shift):
         assert not cap or "but bfloat16 holds every integer only to 256" in cap
 
 
-@pytest.mark.parametrize("batch", range(N_CASCADE_BATCHES))
+@pytest.mark.parametrize("batch", BATCHES)
 def test_random_machines_in_layers(batch):
-    size = N_CASCADES // N_CASCADE_BATCHES
     found = []
-    for seed in range(batch * size, (batch + 1) * size):
+    for seed in seeds_of(batch, N_CASCADES):
         machine = random_machine_for_cascades(seed)
         found.append(go_in_layers(machine, smallest_block(machine)))
     check_caps(found)
-    assert sum(layers > 1 for layers, _ in found) >= size / 5
+    assert sum(layers > 1 for layers, _ in found) >= len(found) / 5
 
 
 @pytest.mark.slow

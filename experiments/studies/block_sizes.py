@@ -13,7 +13,8 @@ from typing import Any
 from rich.progress import track
 
 from experiments import results_io, script
-from fsa2lrnn.automata import MooreMachine, minimise, zoo
+from experiments.machines import of_zoo
+from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families.minimal_block import FIELDS, analysed, minimal_block
 from fsa2lrnn.families.minimal_block.chain import chain
 from fsa2lrnn.families.minimal_block.kinds import Kind
@@ -53,18 +54,12 @@ def main() -> None:
 
 def row(source: str) -> dict[str, Any]:
     """What blocks of one machine need; and its seconds for all questions, with the checks of certificates."""
-    machine = minimise(zoo.from_task(source))
+    machine, facts = of_zoo(source)
     begun = time.process_time()
     found = needs(machine, BUDGET)
     seconds = time.process_time() - begun
     check(found)
-    return {
-        "machine": source,
-        "states": machine.n_states,
-        "letters": len(machine.alphabet),
-        **found.to_json(),
-        "seconds": round(seconds, 2),
-    }
+    return {**facts, **found.to_json(), "seconds": round(seconds, 2)}
 
 
 def check(found: Needs) -> None:
@@ -88,7 +83,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def levels(source: str) -> dict[str, Any]:
     """The chain of a machine over the reals: what enters at each level, and which states it tells apart."""
-    machine = minimise(zoo.from_task(source))
+    machine, _ = of_zoo(source)
     module, kinds = analysed(machine, lambda: None)
     if kinds is None:
         raise SystemExit(f"{source}: its constituents were not found")

@@ -15,7 +15,8 @@ from rich.progress import track
 from rich.table import Column, Table
 
 from experiments import results_io, script
-from fsa2lrnn.automata import MooreMachine, minimise, zoo
+from experiments.machines import of_zoo
+from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families import Impossibility, Witness, represent
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.judge import Proved, prove_equivalent
@@ -60,13 +61,8 @@ def main() -> None:
 
 def row(source: str) -> dict:
     """What each family does with one machine of the zoo."""
-    machine = minimise(zoo.from_task(source))
-    return {
-        "machine": source,
-        "states": machine.n_states,
-        "letters": len(machine.alphabet),
-        "families": {family: answer(machine, family) for family in FORCED},
-    }
+    machine, facts = of_zoo(source)
+    return {**facts, "families": {family: answer(machine, family) for family in FORCED}}
 
 
 def answer(machine: MooreMachine, family: str) -> dict:

@@ -23,8 +23,9 @@ from rich.progress import track
 from rich.table import Table
 
 from experiments import results_io, script
+from experiments.machines import of_zoo
 from experiments.studies.families import SERIES, TRIED
-from fsa2lrnn.automata import MooreMachine, minimise, zoo
+from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.released import LAYERS, layer_file
 from fsa2lrnn.released.answers import answer
@@ -62,13 +63,8 @@ def main(
 
 def row(source: str, there: Mapping[str, dict] = MappingProxyType({})) -> dict:
     """What each layer does with one machine of the zoo; `there` has the cells that are not computed again."""
-    machine = minimise(zoo.from_task(source))
-    return {
-        "machine": source,
-        "states": machine.n_states,
-        "letters": len(machine.alphabet),
-        "layers": {layer: there.get(layer) or cell(machine, layer) for layer in LAYERS},
-    }
+    machine, facts = of_zoo(source)
+    return {**facts, "layers": {layer: there.get(layer) or cell(machine, layer) for layer in LAYERS}}
 
 
 def cell(machine: MooreMachine, layer: str) -> dict:

@@ -4,7 +4,8 @@ Each cell first tries its rates with one seed; the seeds that follow take the be
 seeds come before all others, the paper's columns before the rest, so that the table fills evenly. Our column is what
 results/training.json holds of the same protocol, and the seeds that it lacks.
 
-Runs go side by side into processes of this machine, or to Ray. After every cell results/table2.json and
+Runs that have ended are kept in results/table2_runs.jsonl, so that another folder, or another machine, goes on after
+them. Runs go side by side into processes of this machine, or to Ray. After every cell results/table2.json and
 results/table2.svg are written anew, with what has ended so far; `--collect` writes them and runs nothing.
 """
 
@@ -24,6 +25,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.training.grid import Sweep
 from fsa2lrnn.training.sweep import RESULTS, Engine, Ledger, sweep_in
 
+RUNS = "table2_runs.jsonl"  # among the results
 COMMAND = "python -m experiments.studies.table2 FOLDER"
 
 
@@ -43,6 +45,7 @@ def main(
     _check(names, columns.COLUMNS, "column")
     _check(tasks, columns.TASKS, "task")
     console = Console(stderr=True)
+    take_over(folder)
     if not collect:
         for sweep in _sweeps(folder, names, tasks):
             swept = sweep_in(folder, sweep, engine, address, cpus, report=console.print)
@@ -79,8 +82,23 @@ def _records(folder: Path) -> list[cells.Record]:
     return [*Ledger(folder / RESULTS).records, *cells.trained_before(results_io.read("training")["results"])]
 
 
+def take_over(folder: Path) -> None:
+    """Put the runs that are kept among the results into a folder's ledger, where it has none of the same name."""
+    ledger = Ledger(folder / RESULTS)
+    there = {record["folder"] for record in ledger.records}
+    for record in Ledger(results_io.RESULTS / RUNS).records:
+        if record["folder"] not in there:
+            folder.mkdir(parents=True, exist_ok=True)
+            ledger.write(record)
+
+
 def write(folder: Path) -> dict[str, Any]:
-    """The document of what has ended in a folder, written among the results."""
+    """The document of what has ended in a folder, written among the results, and the runs themselves beside it."""
+    results_io.RESULTS.mkdir(exist_ok=True)
+    kept = Ledger(results_io.RESULTS / RUNS)
+    for record in Ledger(folder / RESULTS).records:
+        if record["end"] in cells.ENDED and record not in kept.records:
+            kept.write(record)
     document = cells.document(_records(folder))
     results_io.write("table2", document, COMMAND)
     show.figure(document, results_io.RESULTS / "table2.svg")

@@ -68,6 +68,13 @@ class Rows:
         """x − y, likewise."""
         return self._builder.fsub(x, y, flags=("contract",))
 
+    def choose(self, condition: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
+        """Gives out the operations of both, of which a run does one: `then` where the condition, a bool, holds."""
+        with self._builder.if_else(condition) as branches:
+            for branch, write in zip(branches, (then, otherwise), strict=True):
+                with branch:
+                    write()
+
     def constant(self, value: float) -> Any:
         """A vector of equal entries."""
         return ir.Constant(self._vector, [value] * self.n)
@@ -103,7 +110,7 @@ def instruction(write: Callable[..., None], rows: type[Rows] = Rows) -> Any:
     """The intrinsic (width, (array, offset, array, offset, …)) -> None whose operations `write` gives out.
 
     `write` is called with an instance of `rows` for vectors of `width` entries of the first array's type, then with the
-    arrays and offsets.
+    arrays, offsets and whatever else is given.
     """
 
     @intrinsic(prefer_literal=True)

@@ -25,16 +25,13 @@ class Gates(Activations, Products):
     """Instructions on rows of numbers: activations, and products of matrices."""
 
 
-def _write_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: Any, k: Any) -> None:
-    value, derivative = rows.gelu(rows.load(y, i))
-    rows.store(value, g, j)
-    rows.store(derivative, slope, k)
+def _write_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: Any, k: Any, is_tanh: Any) -> None:
+    def write(found: tuple[Any, Any]) -> None:
+        rows.store(found[0], g, j)
+        rows.store(found[1], slope, k)
 
-
-def _write_approximate_gelu(rows: Gates, y: Any, i: Any, g: Any, j: Any, slope: Any, k: Any) -> None:
-    value, derivative = rows.approximate_gelu(rows.load(y, i))
-    rows.store(value, g, j)
-    rows.store(derivative, slope, k)
+    v = rows.load(y, i)
+    rows.choose(is_tanh, lambda: write(rows.approximate_gelu(v)), lambda: write(rows.gelu(v)))
 
 
 def _gated(rows: Gates, x: Any, j: Any, of_x: Any, z: Any, k: Any, b: Any, of_z: Any) -> tuple[Any, Any]:
@@ -75,8 +72,7 @@ def _write_product(
     rows.product(Matrix(a, i, ra, ca), Matrix(b, j, rb, one), Matrix(c, k, rc, one), m, n, p, adds)
 
 
-_gelu, _approximate_gelu = (instruction(write, Gates) for write in (_write_gelu, _write_approximate_gelu))
-_gate, _back_gate = (instruction(write, Gates) for write in (_write_gate, _write_back_gate))
+_gelu, _gate, _back_gate = (instruction(write, Gates) for write in (_write_gelu, _write_gate, _write_back_gate))
 _back_gelu = instruction(partial(_write_back_gelu, before=False, after=False), Gates)
 _back_own_gelu = instruction(partial(_write_back_gelu, before=True, after=False), Gates)
 _back_input_gelu = instruction(partial(_write_back_gelu, before=False, after=True), Gates)
@@ -104,10 +100,7 @@ def kernels(width: int) -> Kernels:
     @kernel(Gates)
     def gelu(y, g, slope, is_tanh, H, part):  # type: ignore[no-untyped-def]
         for i in range(part[0] * H, part[1] * H, width):
-            if is_tanh:
-                _approximate_gelu(width, (y, i, g, i, slope, i))
-            else:
-                _gelu(width, (y, i, g, i, slope, i))
+            _gelu(width, (y, i, g, i, slope, i, is_tanh))
 
     @kernel(Gates)
     def forward(y, W, bias, out, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
@@ -118,10 +111,7 @@ def kernels(width: int) -> Kernels:
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
-                if is_tanh:
-                    _approximate_gelu(width, (y, n * H + i, room, g + i, room, slope + i))
-                else:
-                    _gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+                _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
             _product(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
@@ -144,10 +134,7 @@ def kernels(width: int) -> Kernels:
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
-                if is_tanh:
-                    _approximate_gelu(width, (y, n * H + i, room, g + i, room, slope + i))
-                else:
-                    _gelu(width, (y, n * H + i, room, g + i, room, slope + i))
+                _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
             _product(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):

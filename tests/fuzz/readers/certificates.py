@@ -94,7 +94,7 @@ def of_families() -> list[Any]:
 
 
 def recheck_file(path: Path) -> object:
-    """As `python recheck.py certificate.json` does."""
+    """As `python -m fsa2lrnn.families.recheck certificate.json` does."""
     try:
         return recheck.main([str(path)])
     except SystemExit as end:

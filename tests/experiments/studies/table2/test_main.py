@@ -51,6 +51,18 @@ def test_a_cell_is_run_once_and_collected(tiny, capsys):
     assert (tiny / "runs" / "results.jsonl").read_bytes() == before
 
 
+def test_another_folder_goes_on_after_what_is_kept(tiny):
+    call(tiny / "runs")
+    kept = (tiny / "results" / "table2_runs.jsonl").read_bytes()
+    assert kept == (tiny / "runs" / "results.jsonl").read_bytes()
+    document = (tiny / "results" / "table2.json").read_bytes()
+    call(tiny / "others")  # runs nothing: no run has a folder there
+    assert [path.name for path in (tiny / "others").iterdir() if path.is_dir()] == []
+    assert (tiny / "others" / "results.jsonl").read_bytes() == kept
+    assert (tiny / "results" / "table2_runs.jsonl").read_bytes() == kept
+    assert (tiny / "results" / "table2.json").read_bytes() == document
+
+
 def test_unknown_columns_and_tasks_are_refused(tiny):
     with pytest.raises(ValueError, match="column 's6' is none of ours, s4, s4d"):
         script.main(tiny, ["s6"], None, "serial", None, None, False)

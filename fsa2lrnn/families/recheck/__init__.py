@@ -1,0 +1,100 @@
+"""The independent checker of certificates. Standard library only, no search.
+
+    python -m fsa2lrnn.families.recheck certificate.json
+    python recheck certificate.json                        # the folder alone, wherever it lies
+
+It shares no code with what finds certificates, so that a third party can read this one folder and trust the answer.
+What it relies on is docs/theory.md §4 and T31 to T36; each file is one kind of argument:
+
+`forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
+    (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
+    The certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word tells
+    apart.
+`witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one a lane, or vectors x_q
+    with x_{δ(q,a)} = A x_q + v(a); together they tell all states apart. χ(a) is 0 or a root of unity, a power of
+    ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
+
+    Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
+    their factors I − k kᵀ, integers, applied in order to unit vectors.
+`blocks`, `factors`   A layer of blocks of bounded size over the rational, real or complex numbers, or of products of
+    boundedly many Householder factors. Representable: the functions of each block, closed under letters, in a number
+    field where need be (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) in copies
+    of irreducible modules, each proved to be one (`kinds`), and a count of all further copies (`chains`).
+
+All speak of a minimal machine with all states reachable (§4): `machine` looks itself. Words are lists of [letter
+number, repetitions]; a certificate has the fields that are read here, and no others.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from .blocks import recheck_block
+from .factors import recheck_factors
+from .forced import FAMILIES, check_impossible
+from .machine import read_machine
+from .reading import HEADER, Rejected, fields, require
+from .witnesses import HOUSEHOLDER, LIQUID, check_representable
+
+__all__ = ["Rejected", "recheck"]
+
+BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
+FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
+# The second is of files from before certificates of horizons had a format of their own.
+FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
+
+
+def recheck(certificate: dict[str, Any]) -> str:
+    """What the certificate proves, in one line. Raises `Rejected` if it proves nothing."""
+    try:
+        return _recheck(certificate)
+    except Rejected:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
+        raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
+
+
+def _recheck(certificate: dict[str, Any]) -> str:
+    form = certificate["format"], certificate["version"]
+    names = f"{str(form[0])[:80]!r}, version {str(form[1])[:80]!r},"
+    require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
+    family, verdict = certificate["family"], certificate["verdict"]
+    block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
+    is_known = block or factors or family in (*FAMILIES, *LIQUID, HOUSEHOLDER)
+    require(bool(is_known), f"family {str(family)[:80]!r} is not known")
+    machine = read_machine(certificate["machine"])
+    if block:
+        return recheck_block(certificate, machine, int(block[1]))
+    if factors or (family == HOUSEHOLDER and verdict == "impossible"):
+        return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
+    if verdict == "impossible":
+        forced = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
+        require(forced in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
+        fields(certificate, *HEADER, "states", "separator", "terms")
+        check_impossible(certificate, machine, forced)
+        p, q = certificate["states"]
+        return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
+    require(verdict == "representable", f"verdict {str(verdict)[:80]!r} is not known")
+    dimension = check_representable(certificate, machine, family)
+    size = f"{dimension} dimension{'' if dimension == 1 else 's'}"
+    return f"representable: one {family} layer of {size} represents this machine"
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    require(len(dict(pairs)) == len(pairs), "a field stands twice in one object")
+    return dict(pairs)
+
+
+def main(arguments: list[str]) -> str:
+    """What the certificate in a file proves. Raises `SystemExit` with the reason if it proves nothing."""
+    if len(arguments) != 1:
+        sys.exit("usage: python -m fsa2lrnn.families.recheck certificate.json")
+    try:
+        with Path(arguments[0]).open(encoding="utf-8") as file:
+            return recheck(json.load(file, object_pairs_hook=_object))
+    except (OSError, RecursionError, ValueError) as fault:  # of the file, of JSON, or of the check
+        sys.exit(f"rejected: {fault}")

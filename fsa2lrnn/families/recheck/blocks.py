@@ -1,0 +1,70 @@
+"""*blocks*: layers of blocks of bounded size over the rational, real or complex numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .chains import check_chain
+from .machine import Machine
+from .modules import check_norton, read_element, state_functions
+from .polynomials import check_irreducible, modulo, sum_of_signs
+from .reading import HEADER, as_list, fields, rationals, require
+
+FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
+
+
+def recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> str:
+    field, verdict = certificate["field"], certificate["verdict"]
+    require(field in FIELDS, f"{str(field)[:80]!r} is no field: rational, real and complex are Q, R and C")
+    name = f"layer of {FIELDS[field]} blocks of size {size}"
+    if verdict == "representable":
+        sizes = check_block_functions(certificate, machine, field)
+        require(max(sizes, default=0) <= size, f"a block has size {max(sizes, default=0)}, more than {size}")
+        return f"representable: one {name} represents this machine, by blocks of sizes {', '.join(map(str, sizes))}"
+    require(verdict == "impossible", f"verdict {str(verdict)[:80]!r} is not known")
+    return f"impossible: no {name} represents this machine, {check_smaller(certificate, machine, field, size)}"
+
+
+def check_smaller(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> str:
+    """That blocks of a size leave two states with one vector; which, in words."""
+    if "function" in certificate:
+        element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
+        letters, d = state_functions(machine), machine.n - 1
+        require(size < d, f"blocks of size {size} could hold all {d} functions")
+        check_norton(letters, read_element(element, machine), rationals(f, d), rationals(u, d), 1)
+        return "all functions of the state form a simple module"
+    p, q = check_chain(certificate, machine, field, size)
+    return f"states {p} and {q} would share one vector"
+
+
+def check_block_functions(certificate: dict[str, Any], machine: Machine, field: str) -> list[int]:
+    """The sizes of blocks whose functions move as their matrices say, and tell all states apart together."""
+    blocks = as_list(fields(certificate, *HEADER, "field", "blocks")[-1])
+    codes: list[tuple[Any, ...]] = [()] * machine.n
+    sizes = []
+    for block in blocks:
+        names = ("polynomial", "irreducible", "functions", "matrices", "shifts")
+        h, reason, functions, matrices, shifts = fields(block, *names)
+        require(all(type(c) is int for c in as_list(h)), "a polynomial has a coefficient that is no integer")
+        k, b = len(h) - 1, len(as_list(functions))
+        require(k >= 1 and h[-1] == 1, "a polynomial is not monic")
+        check_irreducible(h, reason)
+        require(field != "Q" or k == 1, "a block has numbers that are not rational")
+        f = [[rationals(x, k) for x in as_list(row)] for row in functions]
+        require(all(len(row) == machine.n for row in f), "a function has values at other states")
+        require(len(as_list(matrices)) == len(as_list(shifts)) == len(machine.delta), "a block has other letters")
+        for a, step in enumerate(machine.delta):
+            A = [[rationals(x, k) for x in as_list(row)] for row in as_list(matrices[a])]
+            v = [rationals(x, k) for x in as_list(shifts[a])]
+            require(len(A) == len(v) == b and all(len(row) == b for row in A), f"a matrix is not {b} by {b}")
+            for i, row in enumerate(A):
+                used = [(x, f[j]) for j, x in enumerate(row) if any(x)]
+                for q, target in enumerate(step):
+                    moved = modulo([*v[i]] + [0] * (k - 1), [(x, g[q]) for x, g in used], h)
+                    require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
+        codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
+        # A complex function is a real and an imaginary one.
+        parts = 2 if field == "R" and not sum_of_signs(h, [1]) else 1
+        sizes.append(sum(parts if any(any(x[1:]) for x in row) else 1 for row in f))
+    require(len(set(codes)) == machine.n, "two states have the same vector")
+    return sizes

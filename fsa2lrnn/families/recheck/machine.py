@@ -1,0 +1,116 @@
+"""The machine of a certificate, minimal with all states reachable, and where words lead in it (docs/theory.md §4)."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, NamedTuple
+
+from .reading import as_list, fields, require
+
+Word = list[list[int]]
+
+
+class Machine(NamedTuple):
+    """A minimal machine: delta[a][q], outputs[q]."""
+
+    delta: list[list[int]]
+    outputs: list[Hashable]
+
+    @property
+    def n(self) -> int:
+        return len(self.outputs)
+
+
+def read_machine(value: Any) -> Machine:
+    """A complete deterministic machine, minimal with all states reachable."""
+    alphabet, delta, outputs, start = fields(value, "alphabet", "delta", "outputs", "start")
+    require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
+    n = len(outputs)
+    require(n > 0 and len(delta) == len(alphabet) > 0, "the machine has no states or no letters")
+    require(len({_symbol(letter) for letter in alphabet}) == len(alphabet), "a letter stands twice in the alphabet")
+    require(all(len(as_list(row)) == n for row in delta), "delta is no complete table")
+    require(all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
+    require(type(start) is int and 0 <= start < n, "the start is no state")
+    require(_all_reachable(delta, start), "some state can't be reached, so it need not have a vector")
+    machine = Machine(delta, [_symbol(output) for output in outputs])
+    alike = next((block for block in _blocks(machine) if len(block) > 1), None)
+    require(alike is None, f"the machine is not minimal: states {sorted(alike or ())[:8]} are equivalent")
+    return machine
+
+
+def _symbol(value: Any) -> Any:
+    """A letter or an output as an object whose equality is the symbols'."""
+    if type(value) is dict and len(value) == 1:
+        ((tag, items),) = value.items()
+        if tag in ("tuple", "frozenset") and type(items) is list:
+            return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
+    require(value is None or type(value) in (str, int, float, bool), "a letter or output is no symbol")
+    require(value == value, "an output is not equal to itself")
+    return value
+
+
+def _all_reachable(delta: list[list[int]], start: int) -> bool:
+    seen, stack = {start}, [start]
+    while stack:
+        q = stack.pop()
+        new = {row[q] for row in delta} - seen
+        seen |= new
+        stack += new
+    return len(seen) == len(delta[0])
+
+
+def _blocks(machine: Machine) -> list[set[int]]:
+    """The states in sets of equivalent ones, by Hopcroft's algorithm."""
+    before: list[list[list[int]]] = [[[] for _ in machine.outputs] for _ in machine.delta]
+    for row, sources in zip(machine.delta, before, strict=True):
+        for q, target in enumerate(row):
+            sources[target].append(q)
+    by_output: dict[Hashable, set[int]] = {}
+    for q, output in enumerate(machine.outputs):
+        by_output.setdefault(output, set()).add(q)
+    blocks = list(by_output.values())
+    block_of = {q: i for i, block in enumerate(blocks) for q in block}
+    waiting = set(range(len(blocks)))
+    while waiting:
+        splitter = list(blocks[waiting.pop()])
+        for sources in before:
+            touched: dict[int, set[int]] = {}
+            for p in (p for q in splitter for p in sources[q]):
+                touched.setdefault(block_of[p], set()).add(p)
+            for i, part in touched.items():
+                if len(part) == len(blocks[i]):
+                    continue
+                blocks[i] -= part
+                blocks.append(part)
+                block_of.update(dict.fromkeys(part, len(blocks) - 1))
+                waiting.add(len(blocks) - 1 if i in waiting or len(part) <= len(blocks[i]) else i)
+    return blocks
+
+
+def read_states(value: Any, machine: Machine) -> tuple[int, int]:
+    p, q = as_list(value)
+    require(all(type(s) is int and 0 <= s < machine.n for s in (p, q)), "a state is none of the machine's")
+    return p, q
+
+
+def read_word(value: Any, machine: Machine) -> Word:
+    for run in as_list(value):
+        a, repetitions = as_list(run)
+        require(type(a) is int and 0 <= a < len(machine.delta), "a word has a letter that is none of the machine's")
+        is_number = type(repetitions) is int and repetitions >= 0
+        require(is_number, "a word repeats a letter a negative number of times, or one that is no integer")
+    return value
+
+
+def after(q: int, word: Word, machine: Machine) -> int:
+    """The state that a word leads to from q; repetitions can be astronomical, so cycles are cut short."""
+    for a, repetitions in word:
+        row, path, place = machine.delta[a], list[int](), dict[int, int]()
+        while len(path) < repetitions and q not in place:
+            place[q] = len(path)
+            path.append(q)
+            q = row[q]
+        if (left := repetitions - len(path)) > 0:
+            cycle = path[place[q] :]
+            q = cycle[left % len(cycle)]
+    return q

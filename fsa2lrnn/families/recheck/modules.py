@@ -1,0 +1,136 @@
+"""Linear algebra of modules, exact or modulo a prime.
+
+A module is a list of letters, a letter the list of its rows, a row {column: number}; letters act on rows from the
+right. V has the functions of the state modulo constants; row i is 1 at state i + 1 alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .machine import Machine
+from .reading import as_list, require
+
+PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
+Row = dict[int, Any]
+Letter = list[Row]
+
+
+def state_functions(machine: Machine) -> list[Letter]:
+    """V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
+    letters = []
+    for step in machine.delta:
+        rows: Letter = [{} for _ in range(machine.n)]
+        for q in range(1, machine.n):
+            for state, sign in ((step[q], 1), (step[0], -1)):
+                rows[state][q - 1] = rows[state].get(q - 1, 0) + sign
+        letters.append(rows[1:])
+    return letters
+
+
+def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: list[Any], nullity: int) -> None:
+    """The element kills the row v and the column u, no more than `nullity` dimensions, and both span all.
+
+    Then any submodule meets its kernel or lies in its image, over every field that holds the rationals (T32).
+    """
+    d = len(v)
+    transposed = [_transposed(letter) for letter in letters]
+    backwards = [(c, word[::-1]) for c, word in element]
+    require(not any(applied(element, v, letters)), "the element does not kill the vector")
+    require(not any(applied(backwards, u, transposed)), "the element does not kill the covector")
+    small = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in letters]
+    images = (applied(element, [int(i == j) for j in range(d)], small) for i in range(d))
+    require(rank_of(images, d - nullity) >= d - nullity, "the element kills more than it should")
+    require(spun([v], small) == d, "the vector does not span the module")
+    require(spun([u], [_transposed(letter) for letter in small]) == d, "the covector does not span the dual")
+
+
+class Span:
+    """Independent vectors modulo the prime, reduced, with the place of the first entry of each."""
+
+    def __init__(self) -> None:
+        self.rows: list[tuple[int, list[int]]] = []
+
+    def add(self, vector: list[int]) -> bool:
+        """Whether a vector of residues is independent of those before; it is kept."""
+        for place, row in self.rows:
+            if c := vector[place]:
+                vector = [(x - c * y) % PRIME for x, y in zip(vector, row, strict=True)]
+        place = next((i for i, x in enumerate(vector) if x), None)
+        if place is None:
+            return False
+        inverse = pow(vector[place], -1, PRIME)
+        self.rows.append((place, [x * inverse % PRIME for x in vector]))
+        return True
+
+
+def rank_of(vectors: Iterable[list[Any]], enough: int) -> int:
+    span = Span()
+    for vector in vectors:
+        if len(span.rows) >= enough:
+            break
+        span.add([residue(x) for x in vector])
+    return len(span.rows)
+
+
+def spun(start: list[list[Any]], letters: list[Letter]) -> int:
+    """The dimension modulo the prime of what rows generate."""
+    span, queue = Span(), [[residue(x) for x in row] for row in start]
+    for vector in queue:
+        if span.add(vector):
+            queue += [[x % PRIME for x in times(vector, letter)] for letter in letters]
+        if len(span.rows) == len(vector):
+            break
+    return len(span.rows)
+
+
+def times(row: list[Any], letter: Letter) -> list[Any]:
+    total = [0] * len(row)
+    for x, line in zip(row, letter, strict=True):
+        if x:
+            for j, y in line.items():
+                total[j] += x * y
+    return total
+
+
+def _transposed(letter: Letter) -> Letter:
+    rows: Letter = [{} for _ in letter]
+    for i, line in enumerate(letter):
+        for j, x in line.items():
+            rows[j][i] = x
+    return rows
+
+
+def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[Any]:
+    """Σ coefficient × word, the letters of a word acting one after the other."""
+    total = [0] * len(row)
+    for c, word in element:
+        image = row
+        for a in word:
+            image = times(image, letters[a])
+        total = [x + c * y for x, y in zip(total, image, strict=True)]
+    return total
+
+
+def read_element(value: Any, machine: Machine) -> list[tuple[int, list[int]]]:
+    found = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
+    letters = range(len(machine.delta))
+    is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in found)
+    require(is_element, "an element is no combination of words")
+    return found
+
+
+def combination(coefficients: list[Any], rows: list[list[Any]]) -> list[Any]:
+    total = [0] * len(rows[0])
+    for c, row in zip(coefficients, rows, strict=False):
+        total = [x + c * y for x, y in zip(total, row, strict=True)]
+    return total
+
+
+def dot(row: list[Any], column: Any) -> Any:
+    return sum(x * y for x, y in zip(row, column, strict=True) if x)
+
+
+def residue(x: Any) -> int:
+    return x % PRIME if type(x) is int else x.numerator * pow(x.denominator, -1, PRIME) % PRIME

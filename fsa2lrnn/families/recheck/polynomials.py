@@ -1,0 +1,116 @@
+"""Number fields: polynomials modulo an irreducible one, why it is irreducible, and signs at its real roots."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+from .reading import as_list, require
+
+MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and this file is quick
+
+
+def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: list[int]) -> list[Any]:
+    """A polynomial plus products of two, all of degree less than that of h, modulo h."""
+    k = len(h) - 1
+    for x, y in products:
+        for i, c in enumerate(x):
+            if c:
+                for j, z in enumerate(y):
+                    total[i + j] += c * z
+    for i in range(len(total) - 1, k - 1, -1):
+        if total[i]:
+            top = total[i]
+            for j, c in enumerate(h):
+                total[i - k + j] -= top * c
+    return total[:k]
+
+
+def check_irreducible(polynomial: list[int], reason: Any) -> None:
+    """Over the rationals: of degree at most 3 without an integer root, cyclotomic, or prime at a large number."""
+    kind, m = as_list(reason)
+    largest = max(map(abs, polynomial[:-1]))
+    k = len(polynomial) - 1
+    require(type(m) is int and m >= 0, "a reason has no number")
+    if kind == "degree":
+        require(m == 0 and k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
+        roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
+        require(not roots, "a polynomial has a root")
+    elif kind == "cyclotomic":
+        require(1 <= m <= MAX_ORDER, f"{m} is no order of a root of unity, or beyond {MAX_ORDER}")
+        require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
+    else:
+        require(kind == "prime" and m >= largest + 3, "a value at a small number proves nothing")
+        require(is_prime(abs(_value(polynomial, m))), f"the value at {m} is no prime, or too large to tell")
+
+
+def _value(polynomial: list[Any], x: Any) -> Any:
+    total = 0
+    for c in reversed(polynomial):
+        total = total * x + c
+    return total
+
+
+def _cyclotomic(m: int) -> list[int]:
+    """∏ (x^d − 1)^μ(m/d) over the divisors d of m, as a power series: up to sign, and of degree φ(m)."""
+    primes = [p for p in range(2, m + 1) if m % p == 0 and all(p % r for r in range(2, p))]
+    degree = m * math.prod(p - 1 for p in primes) // math.prod(primes)
+    series = [1] + [0] * degree
+    for chosen in range(2 ** len(primes)):
+        used = [p for i, p in enumerate(primes) if chosen >> i & 1]
+        d = m // math.prod(used)
+        for i in range(d, degree + 1) if len(used) % 2 else range(degree, d - 1, -1):
+            series[i] += series[i - d] if len(used) % 2 else -series[i - d]
+    return [c * series[-1] for c in series]
+
+
+def is_prime(number: int) -> bool:
+    """By Miller and Rabin's test for the first 13 primes, which is exact below 3.3 · 10²⁴ (Sorenson and Webster)."""
+    bases = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41)
+    if number in bases:
+        return True
+    if number < 2 or number >= 3_317_044_064_679_887_385_961_981 or not all(number % b for b in bases):
+        return False
+    odd, twos = number - 1, 0
+    while odd % 2 == 0:
+        odd, twos = odd // 2, twos + 1
+    for b in bases:
+        x = pow(b, odd, number)
+        if x not in (1, number - 1) and all((x := x * x % number) != number - 1 for _ in range(twos - 1)):
+            return False
+    return True
+
+
+def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
+    """Σ sign(value) over the real roots of an irreducible polynomial, by the sequence of Sturm and Tarski."""
+    derivative = [i * Fraction(c) for i, c in enumerate(polynomial)][1:]
+    chain = [[Fraction(c) for c in polynomial], _remainder(_polynomial_product(derivative, value), polynomial)]
+    while len(chain[-1]) > 1:
+        chain.append([-c for c in _remainder(chain[-2], chain[-1])])
+    ends = []
+    for sign in (-1, 1):
+        leading = [c[-1] * sign ** (len(c) - 1) for c in chain if c]
+        ends.append(sum(x * y < 0 for x, y in itertools.pairwise(leading)))
+    return ends[0] - ends[1]
+
+
+def _polynomial_product(x: list[Any], y: list[Any]) -> list[Any]:
+    total = [Fraction(0)] * (len(x) + len(y))
+    for i, c in enumerate(x):
+        for j, z in enumerate(y):
+            total[i + j] += c * z
+    return total
+
+
+def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:
+    """Without leading zeros: [] for zero."""
+    rest = list(dividend)
+    while rest and (not rest[-1] or len(rest) >= len(divisor)):
+        if rest[-1]:
+            factor = rest[-1] / divisor[-1]
+            for j, c in enumerate(divisor):
+                rest[len(rest) - len(divisor) + j] -= factor * c
+        rest.pop()
+    return rest

@@ -1,0 +1,138 @@
+"""*representable*, by lanes, by a matrix, or by the keys of Householder factors (docs/theory.md §4)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .forced import FAMILIES
+from .machine import Machine
+from .polynomials import MAX_ORDER
+from .reading import HEADER, as_list, fields, integers, require
+
+# Families that have witnesses, and no certificates of impossibility of their own.
+LIQUID = ("liquid-s4-diagonal", "liquid-s4")
+HOUSEHOLDER = "householder"
+
+
+def check_representable(certificate: dict[str, Any], machine: Machine, family: str) -> int:
+    if family in LIQUID or "matrix" in certificate:
+        return _check_affine(certificate, machine, family)
+    if family == HOUSEHOLDER:
+        return _check_householder(certificate, machine)
+    fields(certificate, *HEADER, "lanes")
+    lanes = as_list(certificate["lanes"])
+    codes = zip(*(_check_lane(lane, machine, family) for lane in lanes), strict=True) if lanes else [()]
+    require(len(set(codes)) == machine.n, "two states have the same vector")
+    return sum(1 if lane["order"] <= 2 else 2 for lane in lanes)
+
+
+def _check_lane(lane: Any, machine: Machine, family: str) -> list[tuple[Any, ...]]:
+    """The numbers of the states, as coefficients of powers of ζ, after the check that letters move them so."""
+    order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
+    _, _, largest, is_input_independent = FAMILIES[family]
+    require(type(order) is int and 1 <= order <= MAX_ORDER, f"{order} is no order of a root of unity, or beyond 5000")
+    require(largest is None or order <= largest, f"a multiplier of order {order} is outside the family {family}")
+    require(all(power is None or type(power) is int for power in as_list(exponents)), "an exponent is no integer")
+    require(not is_input_independent or len(set(exponents)) == 1, "the multiplier depends on the letter")
+    rows = [as_list(row) for row in (*as_list(values), *as_list(shifts))]
+    is_whole = len(values) == machine.n and len(shifts) == len(exponents) == len(machine.delta)
+    require(is_whole, "a lane has values for other states or letters")
+    primes = [p for p in range(2, order + 1) if order % p == 0 and all(p % d for d in range(2, p))]
+    degree = order * math.prod(p - 1 for p in primes) // math.prod(primes)
+    require(all(len(row) <= degree for row in rows), f"a number has more than φ({order}) = {degree} coefficients")
+    _, numbers = integers([text for row in rows for text in row])
+    rest = iter(numbers)
+    f, v = [[{i: x for i in range(len(row)) if (x := next(rest))} for row in part] for part in (values, shifts)]
+    for a, row in enumerate(machine.delta):
+        for q, target in enumerate(row):
+            turn = exponents[a]
+            moved = {} if turn is None else {(i + turn) % order: x for i, x in f[q].items()}
+            fault = f"a lane does not follow state {q} under letter {a}"
+            require(_is_zero([(moved, 1), (v[a], 1), (f[target], -1)], order, primes), fault)
+    return [tuple(sorted(value.items())) for value in f]
+
+
+def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[int]) -> bool:
+    """Whether a sum of ± polynomials vanishes at ζ: whether times ∏ (1 − x^(m/p)), p prime, it is zero modulo x^m − 1.
+
+    The roots of the product are the m-th roots of unity that are not primitive, and ζ's conjugates are the others.
+    """
+    total: dict[int, int] = {}
+    for polynomial, sign in terms:
+        for i, x in polynomial.items():
+            total[i] = total.get(i, 0) + sign * x
+    for p in primes:
+        found = {i: x for i, x in total.items() if x}
+        total = dict(found)
+        for i, x in found.items():
+            j = (i + order // p) % order
+            total[j] = total.get(j, 0) - x
+    return not any(total.values())
+
+
+def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) -> int:
+    is_liquid = family in LIQUID  # whose letters add diag(B) to A, and B to the state
+    names = ("A", "vectors", "B") if is_liquid else ("matrix", "vectors", "shifts")
+    fields(certificate, *HEADER, *names)
+    require(is_liquid or family == "lti", "a matrix is a witness for the family lti only")
+    scale, (A, x, shifts) = _tables(certificate, *names)
+    d = len(A)
+    require(len(x) == machine.n and len(shifts) == len(machine.delta), "there are vectors of other states or letters")
+    require(all(len(row) == d for row in (*A, *x, *shifts)), f"a row has not {d} entries, as many as the matrix rows")
+    require(len({tuple(vector) for vector in x}) == machine.n, "two states have the same vector")
+    is_diagonal = not any(A[i][j] for i in range(d) for j in range(d) if i != j)
+    require(is_diagonal or family != "liquid-s4-diagonal", "A is not diagonal")
+    moved = [[sum(row[j] * y for j, y in enumerate(vector) if y) for row in A] for vector in x]
+    for a, row in enumerate(machine.delta):
+        for q, target in enumerate(row):
+            added = [b * (z * is_liquid + scale) for b, z in zip(shifts[a], x[q], strict=True)]
+            reached = [y + b for y, b in zip(moved[q], added, strict=True)]
+            fault = f"the layer does not lead from state {q} under letter {a} to state {target}"
+            require(reached == [scale * y for y in x[target]], fault)
+    return d
+
+
+def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
+    sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors
+    names = ["keys", "shifts", *(name for name in ("sink", "vectors") if name in certificate)]
+    require(len(names) < 4, "states are at unit vectors but for a sink, or where vectors say: not both")
+    keys, shifts = fields(certificate, *HEADER, *names)[len(HEADER) :][:2]
+    n = machine.n
+    require("sink" not in names or (type(sink) is int and 0 <= sink < n), "the sink is no state")
+    if "vectors" in names:
+        rows = [as_list(vector) for vector in as_list(certificate["vectors"])]
+        require(len(rows) == n, "there are vectors of other states")
+        d = len(rows[0])
+        require(all(len(vector) == d for vector in rows), "the vectors have unlike lengths")
+        require(all(type(x) is int for vector in rows for x in vector), "a vector is not of integers")
+        require(len({tuple(vector) for vector in rows}) == n, "two states have the same vector")
+    else:
+        d, rows = n, [[int(i == q != sink) for i in range(n)] for q in range(n)]
+    vectors = [{i: x for i, x in enumerate(row) if x} for row in rows]
+    is_complete = len(as_list(keys)) == len(as_list(shifts)) == len(machine.delta)
+    require(is_complete, "there are keys and shifts of other letters")
+    for a, row in enumerate(machine.delta):
+        written = [*as_list(keys[a]), shifts[a]]
+        require(all(len(as_list(key)) == d for key in written), "a key or a shift has other entries than states")
+        require(all(type(k) is int for key in written for k in key), "a key or a shift is not of integers")
+        factors = [[(i, k) for i, k in enumerate(key) if k] for key in keys[a]]
+        longest = max((sum(k * k for _, k in key) for key in factors), default=0)
+        require(longest <= 2, "a key is longer than √2: its factor would expand")
+        for q, target in enumerate(row):
+            x = dict(vectors[q])
+            for key in factors:
+                along = sum(k * x.get(i, 0) for i, k in key)
+                x |= {i: x.get(i, 0) - along * k for i, k in key}
+            reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]
+            fault = f"the factors of letter {a} do not lead from state {q} to state {target}"
+            require(reached == rows[target], fault)
+    return d
+
+
+def _tables(certificate: dict[str, Any], *names: str) -> tuple[int, list[list[list[int]]]]:
+    """Tables of rationals as integers over one denominator, and that."""
+    tables = [[as_list(row) for row in as_list(certificate[name])] for name in names]
+    scale, numbers = integers([text for table in tables for row in table for text in row])
+    rest = iter(numbers)
+    return scale, [[[next(rest) for _ in row] for row in table] for table in tables]
