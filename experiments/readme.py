@@ -80,8 +80,16 @@ def released() -> str:
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
     for row, cells in zip(rows, answers, strict=True):
         lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
-    kinds = ["yes and run" if "run" in said else said["answer"] for cells in answers for said in cells]
-    names = {"yes": "yes and proved", "yes and run": "yes and run", "no": "no", "unknown": "unknown"}
+    kinds = [
+        next((k for k in ("run", "recurrence") if k in said), said["answer"]) for cells in answers for said in cells
+    ]
+    names = {
+        "yes": "yes and proved",
+        "run": "yes and run",
+        "recurrence": "yes by the recurrence alone",
+        "no": "no",
+        "unknown": "unknown",
+    }
     counts = ", ".join(f"{name} {kinds.count(kind)}" for kind, name in names.items())
     return "\n".join(
         [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
@@ -115,6 +123,8 @@ def _trained(cell: dict[str, Any] | None) -> str:
 
 
 def _answer(said: dict[str, Any]) -> str:
+    if "recurrence" in said:
+        return f"yes, {said['steps']} step{'s' * (said['steps'] > 1)} a letter, {said['recurrence']:,} states"
     if said["answer"] == "yes":
         shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
         return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"

@@ -26,7 +26,9 @@ LearnMethod = Literal["train", "rpni", "merge"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
-Released = Literal["olmo-hybrid", "qwen3-next", "mamba-2", "pd-ssm", "rwkv-7"]
+Released = Literal[
+    "olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "pd-ssm", "rwkv-7", "kimi-linear", "slstm", "delta-product"
+]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
