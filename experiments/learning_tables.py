@@ -7,6 +7,8 @@ from statistics import median
 from typing import Any
 
 from experiments import results_io
+from experiments.studies import hard_families as hard
+from experiments.studies import learned_cascades as cascades
 from experiments.tables import facts, markdown
 
 _METHODS = {"train": "trained", "test": "merged by test", "rpni": "RPNI", "edsm": "EDSM", "alergia": "ALERGIA"}
@@ -33,6 +35,53 @@ def noise() -> str:
         f"a run counts as a failure. {done:,} of {asked:,} runs were done"
     )
     return markdown(["labels after", "words", "wrong", *_METHODS.values()], rows) + facts(document, note)
+
+
+def hard_families() -> str:
+    """How often each layer's trained network was proved, and what theory said before."""
+    document = results_io.read("hard_families")
+    found = document["results"]
+    rows = [
+        [
+            *(row["layer"], row["task"], f"{row['states']}", row["one_vector"], row["theory"]),
+            "refused" if row["refused"] else f"{row['proved']} of {row['runs']}",
+            *(
+                "" if row[name] is None else f"{row[name]:,.{places}f}"
+                for name, places in (("seconds", 1), ("steps", 0))
+            ),
+        ]
+        for row in hard.table(found)
+    ]
+    runs, asked = len(found["runs"]), sum(found["asked"].values())
+    note = (
+        f"How many trained networks were proved, read-out and all, within {found['limit']:g} s of a processor; "
+        f"{asked - runs} of {asked} runs were not done. Beside it, whether the family represents the machine with one "
+        "vector a state (T3, T7, T36), and what `learn` foresees (for lanes, of any number of vectors: T51); seconds "
+        "and steps are medians of proved runs"
+    )
+    heads = ["layer", "task", "states", "one vector a state", "foreseen", "proved", "seconds", "steps"]
+    return markdown(heads, rows) + facts(document, note)
+
+
+def learned_cascades() -> str:
+    """Ways to have a cascade learned: how often the network was proved, or how far it came."""
+    document = results_io.read("learned_cascades")
+    found = document["results"]
+    rows = [
+        [
+            *(row["way"], row["task"], f"{row['proved']} of {row['runs']}"),
+            "" if row["seconds"] is None else f"{row['seconds']:.1f}",
+            "" if row["length"] is None else f"words of {row['length']} letters, error {row['error']:.2f}",
+            row["why"].partition(":")[0],
+        ]
+        for row in cascades.table(found)
+    ]
+    note = (
+        f"Three layers of two blocks of 8; runs from scratch had {found['limit']:g} s of a processor. "
+        f"{len(found['runs'])} of {found['asked']} runs were done. Seconds are medians of proved runs, and of what is "
+        "learned first and then distilled for both"
+    )
+    return markdown(["way", "task", "proved", "seconds", "came to", "why not"], rows) + facts(document, note)
 
 
 def _share(runs: Mapping[str, list[Any]] | None) -> str:

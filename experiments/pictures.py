@@ -1,9 +1,11 @@
-"""The pictures of the first pages, from a machine and from results: `python -m experiments.pictures`."""
+"""The pictures of pages, from a machine, results and what layers declare: `python -m experiments.pictures`."""
 
 from __future__ import annotations
 
+import cmath
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -12,6 +14,7 @@ import numpy as np
 from experiments import results_io, script
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.released import layer_file
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 COLOURS = ("#1f6fb4", "#c8500a", "#2c8a4b")  # of letters, and of tasks
@@ -126,6 +129,60 @@ def by_length(tasks: list[dict[str, Any]]) -> str:
     return _svg(left + width + 40, top + height + 60, body)
 
 
+def reach(layer: str) -> str:
+    """Which eigenvalues a layer of others reaches in the unit disc, and beside it those that machines ask for."""
+    middle_x, middle_y, radius = 130, 130, 100
+    low, high = REACHED[layer]
+    is_disc = layer == "pd-ssm"
+
+    def place(z: complex) -> tuple[float, float]:
+        return middle_x + radius * z.real, middle_y - radius * z.imag
+
+    fill = f"{COLOURS[0]}33" if is_disc else "none"
+    body = [f'<circle cx="{middle_x}" cy="{middle_y}" r="{radius}" fill="{fill}" stroke="#999"/>']
+    body.append(_line(middle_x - radius - 20, middle_y, middle_x + radius + 20, middle_y, "#999"))
+    if not is_disc:
+        (left, y), (right, _) = place(low), place(high)
+        body.append(f'<path d="M{left:.0f} {y:.0f} L{right:.0f} {y:.0f}" stroke="{COLOURS[0]}" stroke-width="7"/>')
+    for row, (name, wanted) in enumerate(WANTED.items()):
+        colour = COLOURS[row % len(COLOURS)]
+        is_held = [is_disc or (abs(z.imag) < 1e-9 and low <= z.real <= high) for z in wanted]
+        for z, is_one in zip(wanted, is_held, strict=True):
+            x, y = place(z)
+            body.append(
+                f'<circle cx="{x:.0f}" cy="{y:.0f}" r="{5 + row}" fill="{colour if is_one else "white"}" '
+                f'stroke="{colour}" stroke-width="2"/>'
+            )
+        down = 60 + 34 * row
+        body.append(
+            f'<circle cx="290" cy="{down}" r="{5 + row}" fill="{colour if all(is_held) else "white"}" '
+            f'stroke="{colour}" stroke-width="2"/>'
+        )
+        body.append(
+            _text(308, down + 5, f"{name}: {'reached' if all(is_held) else 'not all reached'}", "#333", "start")
+        )
+    ends = "the whole disc" if is_disc else f"from {low:.4g} to {high:g}".replace("-", "−")
+    body.append(_text(308, 60 + 34 * len(WANTED) + 5, ends, "#333", "start"))
+    return _svg(660, 260, body)
+
+
+def _reached() -> dict[str, tuple[float, float]]:
+    """The least and the largest eigenvalue of each layer, as its file declares them, β doubled where it can be."""
+    settings = SimpleNamespace(config=SimpleNamespace(linear_allow_neg_eigval=True))
+    found = {name: layer_file(name).OBSERVER.reach(settings) for name in ("olmo-hybrid", "mamba-2", "rwkv-7", "pd-ssm")}
+    without = SimpleNamespace(config=SimpleNamespace())
+    return {**found, "qwen3-next": layer_file("qwen3-next").OBSERVER.reach(without)}
+
+
+REACHED = _reached()
+WANTED = {
+    "0 and 1, a flip-flop": (0j, 1 + 0j),
+    "−1, parity": (-1 + 0j,),
+    "third roots of 1, Sum(3)": tuple(cmath.exp(2j * math.pi * k / 3) for k in (1, 2)),
+    "fifth roots of 1, Sum(5)": tuple(cmath.exp(2j * math.pi * k / 5) for k in (1, 2, 3, 4)),
+}
+
+
 def _svg(width: float, height: float, body: list[str]) -> str:
     tip = '<marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7" orient="auto">'
     return (
@@ -150,6 +207,7 @@ def pictures() -> dict[str, str]:
     return {
         "two_letters.svg": two_letters(MooreMachine.from_source("regex:(ab)*").minimise()),
         "by_length.svg": by_length(results_io.read("training")["results"]),
+        **{f"reach_{layer}.svg": reach(layer) for layer in REACHED},
     }
 
 

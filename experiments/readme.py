@@ -15,7 +15,14 @@ from fsa2lrnn.files import write_atomically
 EXAMPLES = 12  # of the table of families: those of docs/theory.md §4, which come first
 _ROOT = Path(__file__).parent.parent
 FILES = tuple(
-    _ROOT / name for name in ("docs/results.md", "experiments/README.md", "docs/block-sizes.md", "docs/released.md")
+    _ROOT / name
+    for name in (
+        "docs/results.md",
+        "experiments/README.md",
+        "docs/block-sizes.md",
+        "docs/released.md",
+        "docs/released-layers.md",
+    )
 )
 SECTION = re.compile(
     r"(<!-- results: (\w+), by python -m experiments\.readme -->\n).*?(<!-- end of results -->)", re.DOTALL
@@ -73,15 +80,51 @@ def released() -> str:
     answers = [[row["layers"][layer] for layer in layers] for row in rows]
     for row, cells in zip(rows, answers, strict=True):
         lines.append(f"| {row['machine']} | {row['states']} | {' | '.join(map(_answer, cells))} |")
-    kinds = ["yes and run" if "run" in said else said["answer"] for cells in answers for said in cells]
-    names = {"yes": "yes and proved", "yes and run": "yes and run", "no": "no", "unknown": "unknown"}
+    kinds = [
+        next((k for k in ("run", "recurrence") if k in said), said["answer"]) for cells in answers for said in cells
+    ]
+    names = {
+        "yes": "yes and proved",
+        "run": "yes and run",
+        "recurrence": "yes by the recurrence alone",
+        "no": "no",
+        "unknown": "unknown",
+    }
     counts = ", ".join(f"{name} {kinds.count(kind)}" for kind, name in names.items())
     return "\n".join(
         [*lines, "", f"Of {len(kinds)} answers: {counts} (`experiments/results/released_table.json`).", ""]
     )
 
 
+def trained_released() -> str:
+    """Layers of others: what they can hold, and what training here came to."""
+    found = results_io.read("trained_released")["results"]
+    layers = list(next(iter(found["known"].values())))
+    lines = [f"| task | seed | {' | '.join(layers)} |", "|---" * (2 + len(layers)) + "|"]
+    cells = {(cell["task"], cell["seed"], cell["layer"]): cell for cell in found["cells"]}
+    for task, known in found["known"].items():
+        for seed in sorted({cell["seed"] for cell in found["cells"]}):
+            row = [f"{_known(known[layer])}; {_trained(cells.get((task, seed, layer)))}" for layer in layers]
+            lines.append(f"| {task} | {seed} | {' | '.join(row)} |")
+    return "\n".join([*lines, ""])
+
+
+def _known(said: dict[str, Any]) -> str:
+    return said["answer"] if said["layers"] is None else f"yes, in {said['layers']}"
+
+
+def _trained(cell: dict[str, Any] | None) -> str:
+    """How a cell ended, in words."""
+    if cell is None:
+        return "not trained yet"
+    right = ", ".join(f"{last}/{n} at {int(length):,}" for length, (last, n) in cell["last"].items())
+    ended = {"learned": "learned", "diverged": "diverged"}.get(cell["end"], "not learned")
+    return f"{ended} in {cell['step']:,} steps" + (f": {right}" if right else "")
+
+
 def _answer(said: dict[str, Any]) -> str:
+    if "recurrence" in said:
+        return f"yes, {said['steps']} step{'s' * (said['steps'] > 1)} a letter, {said['recurrence']:,} states"
     if said["answer"] == "yes":
         shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
         return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
@@ -176,6 +219,7 @@ SECTIONS = {
     "families": Section(families, ("families_table",)),
     "cascades": Section(cascades, ("cascade_table",)),
     "released": Section(released, ("released_table",)),
+    "trained_released": Section(trained_released, ("trained_released",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
     "table2": Section(table2, ("table2",)),
@@ -191,6 +235,8 @@ SECTIONS = {
     "scan_lengths": Section(tables.scan_lengths, ("bench_scan_lengths",)),
     "hard": Section(tables.hard, ("bench_hard",)),
     "learn_and_prove": Section(tables.learn_and_prove, ("learn_and_prove",)),
+    "learned_cascades": Section(learning_tables.learned_cascades, ("learned_cascades",)),
+    "hard_families": Section(learning_tables.hard_families, ("hard_families",)),
     "sooner": Section(learning_tables.sooner, ("sooner",)),
     "noise": Section(learning_tables.noise, ("noise",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
@@ -215,8 +261,10 @@ WRITERS = {
     "cascade_table": "studies.cascades",
     "certified_twice": "studies.certified_twice",
     "families_table": "studies.families",
+    "hard_families": "studies.hard_families",
     "learn_and_prove": "studies.learn_and_prove",
     "learned": "studies.learned",
+    "learned_cascades": "studies.learned_cascades",
     "noise": "studies.noise",
     "paper_speed": "benchmarks.paper_speed",
     "random_languages": "studies.random_languages",
@@ -225,6 +273,7 @@ WRITERS = {
     "sweep_block_sizes": "studies.sweeps block_sizes FOLDER",
     "sweep_families": "studies.sweeps families FOLDER",
     "table2": "studies.table2 FOLDER",
+    "trained_released": "studies.trained_released",
     "training": "studies.training FOLDER…",
 }
 

@@ -107,7 +107,8 @@ def learn_and_prove() -> str:
     n, runs, asked = (sum(row[name] for row in found) for name in ("proved", "runs", "asked"))
     note = (
         f"{n} of {runs} runs ended in a proof for all lengths within their time, 60 s of a processor, 180 s for "
-        f"ModArith(5); {asked - runs} of {asked} were not done. Medians are of the runs that ended so"
+        f"ModArith(5), 600 s for 64 states; {asked - runs} of {asked} were not done. Medians are of the runs that "
+        "ended so"
     )
     heads = ["task", "runs", "proved", "starts", "steps", "seconds", "most"]
     return markdown(heads, rows) + facts(document, note)

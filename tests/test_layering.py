@@ -50,12 +50,12 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
-        "automata", "compile", "drawing", "errors", "extras", "files", "judge", "lower", "lrnn", "reading",
-        "recurrence", "symbols", "verdicts",
+        "automata", "compile", "decomposition", "drawing", "errors", "extraction", "extras", "families", "files",
+        "judge", "lower", "lrnn", "reading", "recurrence", "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.released": {
-        "automata", "decomposition", "errors", "extras", "files", "reading", "symbols", "verdicts",
+        "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
     },
     "fsa2lrnn.report": {
         "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",

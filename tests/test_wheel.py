@@ -116,6 +116,7 @@ def test_every_verb_works_beside_folders_of_the_same_names(place):
         "convert": ["ab.dot", "-o", "ab.json"],
         "draw": ["ab.dot", "ab.safetensors", "-o", "ab.html"],
         "export": ["task:parity", "--to", "olmo-hybrid", "-o", "parity"],
+        "gates": ["parity"],
         "tasks": [],
         "train": ["task:parity", "--preset", "quick", "--steps", "2", "--out", "runs", "--seeds", "0,1", *few],
         "sweep": ["few.toml", "--engine", "serial", "--out", "swept"],

@@ -1,17 +1,23 @@
 """Which layers of others can hold which machine: `python -m experiments.studies.released` (docs/released.md).
 
 Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
-than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so. Every no is a certificate
-that `fsa2lrnn/released/recheck.py` accepts. All packages have to be there: transformers, rwkv, einops and pdssm.py.
+than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run
+on GPUs alone, its published recurrence is run until no new state turns up. Every no is a certificate
+that `fsa2lrnn/released/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME` that column
+alone is computed, and the others are kept as the table has them.
 """
 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated
 
 import numpy as np
 import torch
+import typer
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
@@ -38,9 +44,15 @@ BUDGET = 150
 LETTERS = 2_000
 
 
-def main() -> None:
+def main(
+    layer: Annotated[list[str] | None, typer.Option(help="compute this layer's column, and keep the others")] = None,
+) -> None:
     """Decide which layer holds which machine, prove or check it, write results/released_table.json, print the table."""
-    rows = [row(source) for source in track(dict.fromkeys(MACHINES), description="machines", transient=True)]
+    kept = {line["machine"]: line["layers"] for line in results_io.read("released_table")["results"]} if layer else {}
+    rows = list[dict]()
+    for source in track(dict.fromkeys(MACHINES), description="machines", transient=True):
+        there = {name: said for name, said in kept.get(source, {}).items() if name not in (layer or ())}
+        rows.append(row(source, there))
     path = results_io.write("released_table", rows, "python -m experiments.studies.released")
     table = Table("machine", "states", *LAYERS)
     for line in rows:
@@ -49,10 +61,10 @@ def main() -> None:
     Console(width=130).print(table, f"written to {path.name}")
 
 
-def row(source: str) -> dict:
-    """What each layer does with one machine of the zoo."""
+def row(source: str, there: Mapping[str, dict] = MappingProxyType({})) -> dict:
+    """What each layer does with one machine of the zoo; `there` has the cells that are not computed again."""
     machine, facts = of_zoo(source)
-    return {**facts, "layers": {layer: cell(machine, layer) for layer in LAYERS}}
+    return {**facts, "layers": {layer: there.get(layer) or cell(machine, layer) for layer in LAYERS}}
 
 
 def cell(machine: MooreMachine, layer: str) -> dict:
@@ -66,6 +78,9 @@ def cell(machine: MooreMachine, layer: str) -> dict:
     if said.kind != "yes":
         return {"answer": said.kind, **refused}
     file = layer_file(layer)
+    if file.CODE is None:
+        steps = {"how": said.plan.how, "steps": said.plan.n_factors}
+        return {"answer": "yes", "layers": 1, **steps, "recurrence": said.plan.closed()}
     n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
     found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
     return {**found, "one_layer": refused} if refused else found

@@ -24,6 +24,7 @@ from fsa2lrnn.cli.verbs.explain import explain
 from fsa2lrnn.cli.verbs.export import export
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
+from fsa2lrnn.cli.verbs.gates import gates
 from fsa2lrnn.cli.verbs.learn import learn
 from fsa2lrnn.cli.verbs.repair import repair
 from fsa2lrnn.cli.verbs.report import report
@@ -55,6 +56,7 @@ _VERBS = {
         "compare": compare,
         "falsify": falsify,
         "certify": certify,
+        "gates": gates,
         "repair": repair,
         "report": report,
     },

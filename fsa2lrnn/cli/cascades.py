@@ -11,7 +11,7 @@ from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
-from fsa2lrnn.decomposition.drawing import blocks_of, describe, title, to_dot
+from fsa2lrnn.decomposition.drawing import blocks_of, describe, title, to_dot, to_svg
 from fsa2lrnn.decomposition.search import Candidate, Decomposition, one_a_key
 from fsa2lrnn.drawing.cards import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
@@ -28,7 +28,7 @@ class Wanted:
 
     max_block: int | None = None
     token_shift: bool = True
-    dot: Path | None = None
+    drawing: Path | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,10 +70,11 @@ def look(machine: MooreMachine, wanted: Wanted) -> Answer:
 
 
 def draw(answer: Answer, path: Path) -> None:
-    """Write the drawing. Raises `NotExpressible` if there is nothing to draw."""
+    """Write the drawing, SVG or DOT by the path's ending. Raises `NotExpressible` if there is nothing to draw."""
     if answer.found is None:
         raise NotExpressible(f"there is no cascade to draw into {path}: {answer.why_not}")
-    write_atomically(path, to_dot(answer.found.cascade).encode())
+    written = to_svg if path.suffix == ".svg" else to_dot
+    write_atomically(path, written(answer.found.cascade).encode())
 
 
 def rows(answer: Answer) -> list[tuple[str, str]]:

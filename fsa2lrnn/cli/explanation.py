@@ -52,8 +52,8 @@ def main(
     small = cascades.look(machine, wanted)
     if folder is not None:
         _write_certificates(verdicts, folder)
-    if wanted.dot is not None:
-        cascades.draw(small, wanted.dot)
+    if wanted.drawing is not None:
+        cascades.draw(small, wanted.drawing)
     if as_json:
         console.emit_json(
             {
@@ -86,8 +86,8 @@ def main(
         console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
-    if wanted.dot is not None:
-        console.out.print(f"\ndrawn in {escape(str(wanted.dot))}: dot -Tsvg turns it into a picture")
+    if wanted.drawing is not None:
+        console.out.print(f"\ncascade drawn in {escape(str(wanted.drawing))}")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 

@@ -6,9 +6,11 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import typer
+from rich.table import Table
 
 from fsa2lrnn import streaming, symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
@@ -17,6 +19,12 @@ from fsa2lrnn.cli.options import NO
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
+
+if TYPE_CHECKING:
+    from fsa2lrnn.released.observed.report import Observed
+    from fsa2lrnn.released.observed.values import Spread
+
+_HEADS = 64  # of which a terminal shows each
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
@@ -111,3 +119,33 @@ def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool) -> N
     evidence.tell(verdict, model.machine.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)
+
+
+def gates(found: Observed, output: Path | None, as_json: bool) -> None:
+    """Where gates live, a row a head, or a layer where there are many; a picture into a file."""
+    from fsa2lrnn.released.observed.drawing import svg
+    from fsa2lrnn.released.observed.report import merged
+
+    if output is not None:
+        write_atomically(output, svg(found).encode())
+    if as_json:
+        console.emit_json(found.to_json())
+        return
+    model = " ".join(f"{value} of" if key == "class" else f"{key} {value}" for key, value in found.model.items())
+    console.facts(found.layer, [("model", model), ("read", found.read), ("answer", found.explain())])
+    are_many = len(found.heads) > _HEADS
+    rows = [merged(heads, found.measures) for heads in found.by_layer().values()] if are_many else list(found.heads)
+    table = Table(box=None, pad_edge=False)
+    for title in ("layer", *([] if are_many else ["head"]), *(measure.name for measure in found.measures), "below 0"):
+        table.add_column(title, justify="right")
+    for row in rows:
+        name = [str(row.layer)] if are_many else [str(row.layer), str(row.head)]
+        spreads = (row.spreads[measure.name] for measure in found.measures)
+        table.add_row(*name, *map(_ends, spreads), f"{row.negative / row.n:.1%}")
+    console.out.print(table)
+    if output is not None:
+        console.say(f"a histogram a head in {output}")
+
+
+def _ends(spread: Spread) -> str:
+    return "…".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

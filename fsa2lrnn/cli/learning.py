@@ -9,6 +9,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
+from fsa2lrnn.lrnn.layers import layer_named
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.learning import Agreement, Learned, distil, learn, summary, then_prove
 from fsa2lrnn.training.learning.run import Record
@@ -38,13 +39,12 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
 
 
 def check_provable(settings: Settings) -> None:
-    """Raises `UnsupportedFormat` unless what is trained so is one layer of automata, over letters."""
-    wanted = {"normalisation": "onehot", "layers": 1, "token_shift": False, "layer": "block"}
-    if other := [f"{name} = {getattr(settings, name)!r}" for name in wanted if getattr(settings, name) != wanted[name]]:
-        changes = " ".join(f"--set {name}={value}" for name, value in wanted.items())
+    """Raises `UnsupportedFormat` unless what is trained so is an automaton."""
+    if not layer_named(settings.layer).is_finite(settings.normalisation):
         raise UnsupportedFormat(
-            f"--then-prove with {', '.join(other)}: only a layer of automata is read out and proved, {changes}; "
-            "`fsa2lrnn certify` looks at the others"
+            f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "
+            "that are automata are proved, --set normalisation=onehot with blocks, or --layer hard_lanes or "
+            "hard_reflections; `fsa2lrnn certify` looks at the others"
         )
 
 
@@ -97,5 +97,5 @@ def say(found: Learned, saved: Path | str) -> None:
 def _line(record: Record) -> str:
     return (
         f"step {record['step']:,}, start {record['start']}, blocks of {record['block']}: words of {record['length']} "
-        f"letters, error {record['error']:.3f}, best head {record['faults']:.3f}"
+        f"letters, error {record['error']:.3f}, missed {record['faults']:.3f}"
     )

@@ -26,13 +26,15 @@ LearnMethod = Literal["train", "rpni", "merge"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
-Released = Literal["olmo-hybrid", "qwen3-next", "mamba-2", "pd-ssm", "rwkv-7"]
+Released = Literal[
+    "olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "pd-ssm", "rwkv-7", "kimi-linear", "slstm", "delta-product"
+]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
 LAYERS = (
-    "block", "householder", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
+    "block", "householder", "hard_lanes", "hard_reflections", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
 )  # that can be trained, by name  # fmt: skip
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"

@@ -34,8 +34,8 @@ def check_page(path: Path) -> None:
 
 
 def check_drawing(path: Path | None) -> None:
-    """The same for a cascade as Graphviz source."""
-    _check(path, "a drawing", ".dot", ".gv")
+    """The same for a drawing of a cascade."""
+    _check(path, "a drawing", ".svg", ".dot", ".gv")
 
 
 def drawing_format(path: Path | None, wanted: DrawFormat | None) -> DrawFormat:
@@ -58,6 +58,11 @@ def drawing_format(path: Path | None, wanted: DrawFormat | None) -> DrawFormat:
 def check_plot(path: Path | None) -> None:
     """The same for a picture of curves."""
     _check(path, "a plot", ".svg", ".png", ".pdf")
+
+
+def check_svg(path: Path | None) -> None:
+    """The same for a picture that needs no package."""
+    _check(path, "the picture", ".svg")
 
 
 def check_runs(folder: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import files
 
 from fsa2lrnn.drawing.curves import Curve, Point, head
@@ -20,9 +21,10 @@ def hue(state: int, n: int) -> str:
     return f"--h:{360 * state / max(n, 1) + 20:.0f}"
 
 
-def automaton(machine: Machine, class_: str = "") -> Markup | None:
+def automaton(machine: Machine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
     """The drawing for a page that has the style sheet `LOOK`; None for more than `DRAWN` states.
 
+    Each state has a colour of its own, or that of its output among `kinds`.
     Arrows are groups of class "arrow" with data-edge "0-2" by numbers of states, states of class "place" with
     data-state.
     """
@@ -33,7 +35,8 @@ def automaton(machine: Machine, class_: str = "") -> Markup | None:
     drawn = [_arrow(machine, arrow, layout) for arrow in layout.arrows]
     drawn.append(tag("path", tag("title", "start"), d=_path(layout.start), class_="edge start"))
     drawn.append(_head(layout.start, "arrowhead start"))
-    drawn += [_state(machine, q, layout) for q in range(n)]
+    tints = [hue(kinds.index(machine.outputs[q]), len(kinds)) if kinds else hue(q, n) for q in range(n)]
+    drawn += [_state(machine, q, layout, tint) for q, tint in enumerate(tints)]
     said = f"The automaton: {n} states over {len(machine.alphabet)} letters"
     return picture(*layout.size, said, *drawn, class_=f"automaton {class_}".strip())
 
@@ -43,14 +46,19 @@ def notes(machine: Machine) -> list[str]:
     layout = lay_out(machine)
     if layout is None:
         return [f"It has {len(machine.states)} states; up to {DRAWN} are drawn."]
-    said = []
-    if layout.folded is not None:
-        name = machine.names[layout.folded]
-        said.append(f"Letters that are not drawn lead to the sink {name}, which none leaves.")
+    said = [folded] if (folded := fold(machine)) else []
     missing = sum(layout.is_dense or arrow.label is None for arrow in layout.arrows)
     if missing:
         said.append(f"{missing} arrows have no room for their letters, which hovering tells.")
     return said
+
+
+def fold(machine: Machine) -> str | None:
+    """What a reader of the drawing has to know of a sink that is folded, where one is."""
+    layout = lay_out(machine)
+    if layout is None or layout.folded is None:
+        return None
+    return f"Letters that are not drawn lead to the sink {machine.names[layout.folded]}, which none leaves."
 
 
 def alone(machine: Machine) -> str | None:
@@ -82,14 +90,14 @@ def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
     return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
 
 
-def _state(machine: Machine, q: int, layout: Layout) -> Markup:
+def _state(machine: Machine, q: int, layout: Layout, tint: str) -> Markup:
     (x, y), r = layout.places[q], layout.radius
     name, output = machine.names[q], machine.outputs[q]
     accepting = machine.accepting
     said = tag("title", f"state {machine.states[q]}, output {output}")
-    parts = [tag("circle", said, cx=x, cy=y, r=r, class_="node", style=hue(q, len(machine.states)))]
+    parts = [tag("circle", said, cx=x, cy=y, r=r, class_="node", style=tint)]
     if accepting is not None and accepting[q]:
-        parts.append(tag("circle", cx=x, cy=y, r=r - 3.5, class_="node inner", style=hue(q, len(machine.states))))
+        parts.append(tag("circle", cx=x, cy=y, r=r - 3.5, class_="node inner", style=tint))
     if accepting is not None or name == output or r < _SMALL:
         parts.append(text(x, y + 4, name, class_="label" if len(name) < 4 or r > _SMALL else "label tiny"))
     else:

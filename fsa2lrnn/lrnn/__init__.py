@@ -6,6 +6,8 @@ from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import (
     BlockLayerConfig,
+    HardLanesConfig,
+    HardReflectionsConfig,
     HouseholderLayerConfig,
     IndexLayerConfig,
     Layer,
@@ -23,6 +25,8 @@ __all__ = [
     "LRNN",
     "BlockLayerConfig",
     "Gate",
+    "HardLanesConfig",
+    "HardReflectionsConfig",
     "HouseholderLayerConfig",
     "IndexLayerConfig",
     "LRNNConfig",

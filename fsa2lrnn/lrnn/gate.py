@@ -8,7 +8,12 @@ from typing import NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.rounding import Rounded
+
+GATES = ("relu", "table")
+"""Gates by name: Linear–ReLU–Linear, and free numbers for each unit vector that is read."""
+_TABLE_SCALE = 0.3  # deviation of a new table's numbers
 
 
 class GateWeights(NamedTuple):
@@ -152,3 +157,32 @@ class TableGate(Gate):
 def look_up(table: Tensor) -> Values:
     """The values of a gate that gives out row i of a table (N, …), bit for bit, where it reads the unit vector e_i."""
     return {"W1": torch.eye(len(table), dtype=table.dtype), "W2": table.flatten(1).T}
+
+
+def new_gate(kind: str, width_in: int, hidden: int, width_out: int) -> Gate:
+    """One of `GATES` with random weights; `hidden` is for "relu".
+
+    >>> new_gate("table", 3, 1, 5).weights.W2.shape
+    torch.Size([5, 3])
+    """
+    if kind == "table":
+        return TableGate(width_in, width_out, _TABLE_SCALE)
+    return Gate(width_in, hidden, width_out)
+
+
+def check_kind(kind: str) -> None:
+    """Raises `UnsupportedFormat` for what is none of `GATES`."""
+    if kind not in GATES:
+        raise UnsupportedFormat(f"gate {kind!r} is not known: one of {', '.join(GATES)}")
+
+
+def one_hot_letters(n_letters: int, dim: int) -> nn.Embedding:
+    """The embedding that a table gate reads: letters one-hot, and not to be trained.
+
+    Raises `UnsupportedFormat` for another width.
+    """
+    if dim != n_letters:
+        raise UnsupportedFormat(
+            f"embedding_dim = {dim}: a table gate reads {n_letters} letters one-hot, set it to {n_letters}"
+        )
+    return nn.Embedding.from_pretrained(torch.eye(n_letters))  # pyright: ignore[reportUnknownMemberType]

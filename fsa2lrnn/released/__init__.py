@@ -16,13 +16,19 @@ LAYERS = {
     "olmo-hybrid": "olmo_hybrid",
     "qwen3-next": "qwen3_next",
     "mamba-2": "mamba2",
+    "mamba": "mamba",
     "pd-ssm": "pd_ssm",
     "rwkv-7": "rwkv7",
+    "kimi-linear": "kimi_linear",
+    "slstm": "slstm",
+    "delta-product": "delta_product",
 }  # a file each
 
 
 def layer_file(name: str) -> Any:
     """The file of a layer: `LAYER`, what it says of itself, `CODE`, how it is run, `plan` and `build`.
+
+    Where no whole model runs on a CPU, `CODE` is None, and plans have `closed` in the place of `build`.
 
     Raises `UnsupportedFormat` for others.
 

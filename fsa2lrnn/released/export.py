@@ -44,6 +44,11 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             "letters of 1,024 squared; choose one of these"
         )
     file = layer_file(layer)
+    if file.CODE is None:
+        raise UnsupportedFormat(
+            f"layer {layer}: its models run on GPUs alone, and here it is known by the recurrence that was published; "
+            f"`explain SOURCE --layer {layer}` says what that holds"
+        )
     said = answer(machine, layer)
     if said.kind == "no":
         raise NotExpressible(f"{layer} can't hold this machine: {said.why}")

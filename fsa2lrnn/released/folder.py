@@ -61,19 +61,24 @@ def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
     write_atomically(folder / FILE, (json.dumps(value, indent=1) + "\n").encode())
 
 
-def load(folder: Path) -> Exported:
-    """A folder that `save` wrote, loaded as any user of its package would. Raises `CheckpointError` for another."""
+def described(folder: Path) -> tuple[MooreMachine, str]:
+    """The machine and the layer of a folder that `save` wrote. Raises `CheckpointError` for another."""
     path = folder / FILE
     try:
         value = parse_json(path.read_text(encoding="utf-8"), str(path))
         form = value["format"], value["version"]
         if form != (FORMAT, VERSION):
             raise CheckpointError(f"{path}: {form[0]!r}, version {form[1]!r}, where {FORMAT!r}, {VERSION}, is read")
-        machine, layer = from_json(json.dumps(value["machine"])), str(value["layer"])
+        return from_json(json.dumps(value["machine"])), str(value["layer"])
     except (OSError, KeyError, TypeError) as fault:
         raise CheckpointError(
             f"{folder} is no folder that `fsa2lrnn export` wrote ({fault!r}): export it again"
         ) from None
+
+
+def load(folder: Path) -> Exported:
+    """A folder that `save` wrote, loaded as any user of its package would. Raises `CheckpointError` for another."""
+    machine, layer = described(folder)
     code: Code = layer_file(layer).CODE
     outputs = tuple(dict.fromkeys(machine.outputs))
     found = Exported(code.load(folder), layer, machine, outputs, code)

@@ -28,14 +28,18 @@ class HuggingFace:
     Args:
         kind: the class of the whole model.
         stack: the attribute of the whole model that has `layers`.
-        mixer: the attribute of a layer that has a convolution and a state.
+        mixer: the attribute of a layer that has a convolution and a state; it may be that of layers that attend too.
         cache_name: what the model calls its cache.
+        continues_by_pieces: whether a call of more than one token goes on from a cache; where it starts anew, letters
+            after the first call are read one by one.
     """
 
     kind: str
     stack: str = "model"
     mixer: str = "linear_attn"
     cache_name: str = "past_key_values"
+    continues_by_pieces: bool = True
+    attention: tuple[str, ...] = ("v_proj", "o_proj")
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
         """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
@@ -76,9 +80,14 @@ class HuggingFace:
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Tokens put out, (T,) -> (T,), and the cache."""
+        is_one_call = cache is None or self.continues_by_pieces
+        found = list[torch.Tensor]()
         with transformers():
-            answer = model(input_ids=tokens[None], use_cache=True, **{self.cache_name: cache})
-        return answer.logits[0].argmax(dim=1), getattr(answer, self.cache_name)
+            for piece in tokens.split(len(tokens) if is_one_call else 1):
+                answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                cache = getattr(answer, self.cache_name)
+                found.append(answer.logits[0].argmax(dim=1))
+        return torch.cat(found), cache
 
     def state(self, model: Any, cache: Any) -> State:
         """Window and recurrent state of each linear layer; zeros without their sign, as nothing here divides by any."""
@@ -101,9 +110,9 @@ class HuggingFace:
     def check(self, model: Any) -> None:
         """Raises `UnsupportedFormat` unless layers that attend add zeros."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
-            attention = getattr(layer, "self_attn", None)
-            parts = () if attention is None else (attention.v_proj, attention.o_proj)
-            if any(tensor.ne(0).any() for part in parts for tensor in part.parameters()):
+            attends = getattr(layer, "self_attn", None)
+            names = () if attends is None or hasattr(attends, "conv1d") else self.attention
+            if any(tensor.ne(0).any() for name in names for tensor in getattr(attends, name).parameters()):
                 raise UnsupportedFormat(
                     f"layer {i} attends to more than zeros, so that what a model keeps grows with the word: no proof "
                     "by states is possible"
@@ -112,7 +121,7 @@ class HuggingFace:
     def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
         """Layers with a convolution and a state, by number."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
-            if (mixer := getattr(layer, self.mixer, None)) is not None:
+            if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
                 yield i, mixer
 
 

@@ -13,6 +13,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
 from fsa2lrnn.released.huggingface import HuggingFace
+from fsa2lrnn.released.observed.mamba import Mamba2Observer
 from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
@@ -34,6 +35,7 @@ LAYER = ReleasedLayer(
     layers_a_stage=2,
 )
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
+OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
 
 
 def plan(machine: MooreMachine) -> Plan:

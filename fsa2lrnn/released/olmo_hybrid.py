@@ -9,6 +9,7 @@ from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
 from fsa2lrnn.released.gated_delta import mixer, write_units
 from fsa2lrnn.released.huggingface import HuggingFace
+from fsa2lrnn.released.observed.delta import GatedDeltaObserver
 from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.stream import blank, layout, write, write_around
@@ -30,6 +31,7 @@ LAYER = ReleasedLayer(
     tried="transformers 5.23.0",
 )
 CODE = HuggingFace("OlmoHybridForCausalLM")
+OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDeltaNet")
 _LARGEST_BETA = 2
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
+from fsa2lrnn.errors import MissingPackage
 from fsa2lrnn.extras import is_installed, require
 
 TRIED = "5.23.0"  # of transformers
@@ -61,3 +64,21 @@ def _without(package: str) -> Iterator[None]:
 def versions() -> dict[str, str]:
     """What a claim about their code depends on."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
+
+
+def pdssm() -> Any:
+    """IBM's file of PD-SSM. Raises `MissingPackage` with what brings it."""
+    require("einops", None, "the layer pd-ssm")
+    if not is_installed("pdssm"):
+        raise MissingPackage(
+            "the layer pd-ssm needs pdssm.py, which is in no package: "
+            "git clone https://github.com/IBM/expressive-sparse-state-space-model, and put its folder "
+            "state_tracking_PyTorch/models on PYTHONPATH"
+        )
+    return require("pdssm", None, "the layer pd-ssm")
+
+
+def pdssm_versions() -> dict[str, str]:
+    """Of torch and einops; IBM's file has none, so its hash stands for it."""
+    digest = hashlib.sha256(Path(pdssm().__file__).read_bytes()).hexdigest()
+    return {"pdssm.py": f"sha256 {digest[:16]}", "einops": version("einops"), "torch": version("torch")}

@@ -7,9 +7,7 @@ is gone on with by a letter of its own that adds the state to e₁; that it does
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Hashable, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,11 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
-from fsa2lrnn.extras import is_installed, require
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.released.declared import ReleasedLayer, State
 from fsa2lrnn.released.dual import ONE, ZERO, Dual, dual
+from fsa2lrnn.released.observed.pd import PdSsmObserver
+from fsa2lrnn.released.packages import pdssm, pdssm_versions
 from fsa2lrnn.released.stream import blank, write
 
 LAYER = ReleasedLayer(
@@ -108,8 +107,7 @@ class PdSsm:
 
     def versions(self) -> dict[str, str]:
         """Of torch and einops; their file has none, so its hash stands for it."""
-        digest = hashlib.sha256(Path(_module().__file__).read_bytes()).hexdigest()
-        return {"pdssm.py": f"sha256 {digest[:16]}", "einops": version("einops"), "torch": version("torch")}
+        return pdssm_versions()
 
     def describe(self) -> str:
         """The class, the file and the versions."""
@@ -158,6 +156,7 @@ class PdSsm:
 
 
 CODE = PdSsm()
+OBSERVER = PdSsmObserver()
 
 
 def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
@@ -181,20 +180,8 @@ def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[to
     return logits, torch.view_as_complex(states[-1].contiguous())
 
 
-def _module() -> Any:
-    """Their file. Raises `MissingPackage` with what brings it."""
-    require("einops", None, "the layer pd-ssm")
-    if not is_installed("pdssm"):
-        raise MissingPackage(
-            "the layer pd-ssm needs pdssm.py, which is in no package: "
-            "git clone https://github.com/IBM/expressive-sparse-state-space-model, and put its folder "
-            "state_tracking_PyTorch/models on PYTHONPATH"
-        )
-    return require("pdssm", None, "the layer pd-ssm")
-
-
 def _made(sizes: dict[str, int]) -> Any:
     """A `PD` of one block in evaluation mode; hidden and embedding are of one size, as its readout asks for."""
     N, k = sizes["state_size"], sizes["input_size"]
-    made = _module().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
+    made = pdssm().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
     return made.eval()

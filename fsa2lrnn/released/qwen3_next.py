@@ -11,6 +11,7 @@ from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
 from fsa2lrnn.released.gated_delta import Mixer, mixer, write_units
 from fsa2lrnn.released.huggingface import HuggingFace
+from fsa2lrnn.released.observed.delta import GatedDeltaObserver
 from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.stream import blank, layout, write, write_around
@@ -34,6 +35,7 @@ LAYER = ReleasedLayer(
     tried="transformers 5.23.0",
 )
 CODE = HuggingFace("Qwen3NextForCausalLM")
+OBSERVER = GatedDeltaObserver("qwen3_next", "Qwen3Next", "Qwen3NextGatedDeltaNet")
 _LARGEST_BETA = 1
 
 

@@ -4,12 +4,12 @@ A certificate names words u, w, v and claims that no layer of that name puts out
 arithmetic, with states that recur. What is used:
 
 *positive*  Every transition is a product of positive semidefinite matrices of norm at most 1 (αI − αβkkᵀ with α, β in
-    [0, 1], ‖k‖ ≤ 1; for mamba-2 α alone), chosen by the last few letters, and adds a vector chosen by these. Read w
-    again and again: the last letters repeat with w, so x ↦ Ax + c from one w to the next, with one A, a product of such
-    matrices. A vector whose length A keeps is kept in length by each factor, hence fixed by each: of eigenvalues of
-    modulus 1 there is only 1. States that recur are therefore the same after each w in the end, and so are outputs
-    after u wⁿ v. In a stack of such layers the second reads what repeats with w in the end, and so on; attention is not
-    among them.
+    [0, 1], ‖k‖ ≤ 1; for mamba-2 α alone, for mamba a diagonal of such, for kimi-linear I − βkkᵀ times one),
+    chosen by the last few letters, and adds a vector chosen by these. Read w again and again: the last letters repeat
+    with w, so x ↦ Ax + c from one w to the next, with one A, a product of such matrices. A vector whose length A keeps
+    is kept in length by each factor, hence fixed by each: of eigenvalues of modulus 1 there is only 1. States that
+    recur are therefore the same after each w in the end, and so are outputs after u wⁿ v. In a stack of such layers the
+    second reads what repeats with w in the end, and so on; attention is not among them.
 *symmetric*  The same with β in [0, 2]: symmetric matrices of norm at most 1. Where w is one letter, A is one such
     matrix in the end, with eigenvalues −1 and 1 of modulus 1, and states that recur have period 1 or 2. That is of
     one layer: what a second one multiplies may have period 2, and the product of two such matrices can be a rotation.
@@ -36,7 +36,14 @@ ARGUMENTS = {
     "symmetric": (2, False, "one layer"),
     "spectrum": (1, False, "one layer or a stack of them without attention"),
 }
-LAYERS = {"olmo-hybrid": "symmetric", "qwen3-next": "positive", "mamba-2": "positive", "rwkv-7": "spectrum"}
+LAYERS = {
+    "olmo-hybrid": "symmetric",
+    "qwen3-next": "positive",
+    "mamba-2": "positive",
+    "mamba": "positive",
+    "rwkv-7": "spectrum",
+    "kimi-linear": "positive",
+}
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 

@@ -57,7 +57,7 @@ def reflections(delta: np.ndarray, start: int) -> Orbit | None:
         elif not np.array_equal(turn[turn], identity):
             return None
     best: Orbit | None = None
-    for keys in _keys(wanted):
+    for keys in roots(wanted):
         found = _best_query(kinds, keys)
         if found is not None and (best is None or len(found.states) < len(best.states)):
             best = found
@@ -66,7 +66,7 @@ def reflections(delta: np.ndarray, start: int) -> Orbit | None:
     return best
 
 
-def _keys(wanted: np.ndarray) -> Iterator[np.ndarray]:
+def roots(wanted: np.ndarray) -> Iterator[np.ndarray]:
     """Unit vectors with entries 0, ½, 1 whose products are those wanted, up to the order of coordinates."""
     tried = 0
 

@@ -16,6 +16,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
+from fsa2lrnn.released.observed.rwkv import Rwkv7Observer
 from fsa2lrnn.released.plan import Plan
 from fsa2lrnn.released.rwkv_package import RwkvPackage
 from fsa2lrnn.released.stream import FIRES, LETTER, SATURATED, gates, layout, length
@@ -39,6 +40,7 @@ LAYER = ReleasedLayer(
     tried="rwkv 0.8.32",
 )
 CODE = RwkvPackage()
+OBSERVER = Rwkv7Observer()
 _HELD = 2.0**14  # an entry of S, so that GroupNorm's 64e-5 is less than half an ulp of its mean square
 _BRANCHES = "rwkvag"
 

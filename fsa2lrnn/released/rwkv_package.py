@@ -24,7 +24,7 @@ from fsa2lrnn.extras import is_installed, require
 from fsa2lrnn.released.declared import State
 
 _FILE = "model"  # to which the package adds .pth
-_STRATEGIES = {torch.float32: "cpu fp32", torch.bfloat16: "cpu bf16"}
+STRATEGIES = {torch.float32: "cpu fp32", torch.bfloat16: "cpu bf16"}
 _SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
 
 
@@ -40,14 +40,14 @@ class RwkvPackage:
         path = folder / f"{_FILE}.pth"
         try:
             dtype = torch.load(path, map_location="cpu", mmap=True, weights_only=True)["emb.weight"].dtype
-            with _quietly():
-                return _module().RWKV_x070(str(folder / _FILE), _STRATEGIES[dtype])
+            with quietly():
+                return package().RWKV_x070(str(folder / _FILE), STRATEGIES[dtype])
         except (OSError, KeyError, RuntimeError, ValueError, UnpicklingError) as fault:
             raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
 
     def versions(self) -> dict[str, str]:
         """Of rwkv and torch."""
-        _module()
+        package()
         return {name: version(name) for name in ("rwkv", "torch")}
 
     def describe(self) -> str:
@@ -69,8 +69,8 @@ class RwkvPackage:
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Tokens put out, (T,) -> (T,), and the state; one token goes through their `forward_one`."""
-        state = _zeros(model) if cache is None else list(cache)
-        with _quietly():
+        state = zeros(model) if cache is None else list(cache)
+        with quietly():
             logits, after = model.forward(tokens.tolist(), state, full_output=True)
         return logits.reshape(len(tokens), -1).argmax(dim=1), after
 
@@ -86,13 +86,13 @@ class RwkvPackage:
 
     def cache(self, model: Any, state: State) -> Any:
         """The state as they take it."""
-        return [part.to(like.dtype) for part, like in zip(state, _zeros(model), strict=True)]
+        return [part.to(like.dtype) for part, like in zip(state, zeros(model), strict=True)]
 
     def check(self, model: Any) -> None:
         """Nothing to look at: they keep no more than the state."""
 
 
-def _zeros(model: Any) -> list[torch.Tensor]:
+def zeros(model: Any) -> list[torch.Tensor]:
     """Their state before a word, in the dtype of this model; the package's own takes that of the last one loaded."""
     H, dtype = model.n_embd, model.z["emb.weight"].dtype
     heads = H // model.head_size, model.head_size, model.head_size
@@ -100,14 +100,14 @@ def _zeros(model: Any) -> list[torch.Tensor]:
     return [torch.zeros(size, dtype=kind) for size, kind in sizes]
 
 
-def _module() -> Any:
+def package() -> Any:
     """The package with RWKV-7 switched on. Raises `MissingPackage`, or `UnsupportedFormat` if it was without before."""
     if "rwkv.model" not in sys.modules and not is_installed("rwkv"):
         raise MissingPackage("the layer rwkv-7 needs rwkv, which is not installed: pip install rwkv==0.8.32")
     before = {name: os.environ.get(name) for name in _SWITCHES}
     os.environ.update(_SWITCHES)
     try:
-        with _quietly():
+        with quietly():
             found = require("rwkv.model", None, "the layer rwkv-7")
     finally:
         for name, value in before.items():
@@ -121,7 +121,7 @@ def _module() -> Any:
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
+def quietly() -> Iterator[None]:
     """Without what they print, and without what torch says of torch.jit, in which they are written."""
     with redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")

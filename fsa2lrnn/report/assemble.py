@@ -66,11 +66,11 @@ def of_judgements(
     document = compare(source, {**models, **mended_models}, **evaluated)
     shown: list[Model] = []
     for name, model in models.items():
-        within = _inside(model, machine, found=judged[name].alignment, ignore=judged[name].scope.ignored)
+        within = look_inside(model, machine, found=judged[name].alignment, ignore=judged[name].scope.ignored)
         shown.append(_learned(name, model, judged[name], document, within, (provenance or {}).get(name, {})))
         like = within[0] if within else None
         shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
-    shown.append(_constructed(machine, document, shown[0].inside if shown else None))
+    shown.append(constructed_model(machine, document, shown[0].inside if shown else None))
     title = f"{source.removeprefix('task:')}: learned against constructed"
     return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
 
@@ -99,7 +99,7 @@ def _learned(
         name,
         "learned",
         parameters=document["models"][name]["parameters"],
-        **_proved(judgement.certificate, None),
+        **proof_facts(judgement.certificate, None),
         failure=judgement.falsified.failure.as_text() if isinstance(judgement.falsified, Refuted) else None,
         scope=_scope(judgement.scope),
         searched="; ".join(search.what for search in judgement.falsified.searches),
@@ -107,7 +107,7 @@ def _learned(
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         notes=notes,
-        provenance={**provenance, **_digest(model)},
+        provenance={**provenance, **digest_facts(model)},
     )
 
 
@@ -115,7 +115,7 @@ def _repaired(
     of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
 ) -> Model:
     name, accuracy = _name(of, mended), mended.accuracy or 0.0
-    within = _inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
+    within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
@@ -127,7 +127,7 @@ def _repaired(
         "repaired",
         of=of,
         parameters=document["models"][name]["parameters"],
-        **_proved(mended.certificate, mended.proof),
+        **proof_facts(mended.certificate, mended.proof),
         scope=_scope(repaired.scope),
         searched=f"{LETTERS:,} random letters",
         wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
@@ -135,19 +135,19 @@ def _repaired(
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         notes=notes,
-        provenance=_digest(repaired.model),
+        provenance=digest_facts(repaired.model),
     )
 
 
-def _constructed(machine: MooreMachine, document: dict[str, Any], like: Inside | None) -> Model:
+def constructed_model(machine: MooreMachine, document: dict[str, Any], like: Inside | None) -> Model:
     model = compile_machine(machine)
     verdict = prove_equivalent(model, machine)
-    within = _inside(model, machine, like)
+    within = look_inside(model, machine, like)
     return Model(
         CONSTRUCTED,
         "constructed",
         parameters=document["models"][CONSTRUCTED]["parameters"],
-        **_proved(None, verdict if isinstance(verdict, Proved) else None),
+        **proof_facts(None, verdict if isinstance(verdict, Proved) else None),
         accuracy=accuracy_of(document, CONSTRUCTED),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
@@ -155,7 +155,7 @@ def _constructed(machine: MooreMachine, document: dict[str, Any], like: Inside |
     )
 
 
-def _inside(
+def look_inside(
     model: LRNN,
     machine: MooreMachine,
     like: Inside | None = None,
@@ -169,7 +169,7 @@ def _inside(
     return inside(model, machine, found, like), found.to_json()
 
 
-def _proved(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
+def proof_facts(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
     if proof is not None:
         return {"proof": f"{proof.pairs} joint states closed, bit for bit, {proof.covers}"}
     if certificate is None:
@@ -183,5 +183,5 @@ def _scope(scope: Scope) -> str | None:
     return str(scope) if scope.ignored_states else None
 
 
-def _digest(model: LRNN) -> dict[str, str]:
+def digest_facts(model: LRNN) -> dict[str, str]:
     return {"SHA-256 of the tables": switched(model).sha256} if model.is_switched else {}

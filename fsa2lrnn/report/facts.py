@@ -21,6 +21,7 @@ REPAIRED = {
     "dyadic": "Tables of so few digits that no step rounds: a far larger change, from half to twice the tables' size "
     "in the models tried, and proved on words of every length.",
 }
+NOWHERE = "·"  # the output of a state of a filmed head that no word led to
 NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
 
 
@@ -30,6 +31,57 @@ class HeadAutomaton:
 
     head: int
     machine: Machine
+
+
+@dataclass(frozen=True)
+class FilmedHead:
+    """A head at one step of training.
+
+    Args:
+        head: its number from 0.
+        states: how many of its states letters lead to; `minimal`, how many are left of those once states are merged
+            that put out the same on all that follows, a state's output being what most outputs are there.
+        faults: the share of outputs, of words looked at, that are others than most in their state.
+        machine: the merged one; None where its states are too many to draw.
+    """
+
+    head: int
+    states: int
+    minimal: int
+    faults: float
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
+class Shot:
+    """The heads at one step of training, `event` saying what happened there; words have `length` letters."""
+
+    step: int
+    length: int
+    event: str
+    heads: list[FilmedHead]
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a machine was learned by heads that are automata.
+
+    Args:
+        known: in a sentence, what the run said of its result.
+        kept: the heads that the machine was read from, by number from 0; `of` how many.
+        steps, starts: what it took; seconds: by the clock.
+        outputs: of the machines in the film, in the order of their colours.
+        film: the heads on the way, of the last start.
+    """
+
+    known: str
+    kept: list[int]
+    of: int
+    steps: int
+    starts: int
+    seconds: float
+    outputs: list[str] = field(default_factory=list)
+    film: list[Shot] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -68,7 +120,9 @@ class Model:
         wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
         accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
             "interval", as `fsa2lrnn.training.compare` writes them.
+        evidence: of a model that is compared with no machine, what is known of it, in words.
         inside: of a model of one layer over letters.
+        learning: of a model that `learn` made.
         alignment: as `fsa2lrnn.report.align` writes it.
         notes: further facts, name and value.
         provenance: where the model comes from: command, seed, versions, hash.
@@ -85,7 +139,9 @@ class Model:
     searched: str | None = None
     wrong: str | None = None
     accuracy: list[dict[str, Any]] = field(default_factory=list)
+    evidence: str | None = None
     inside: Inside | None = None
+    learning: Learning | None = None
     alignment: dict[str, Any] | None = None
     notes: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
@@ -179,6 +235,8 @@ def _how_long(model: Model) -> str:
         parts.append(f"wrong {model.wrong}")
     elif model.searched:
         parts.append(f"no failing word found ({model.searched})")
+    if model.evidence:
+        parts.append(model.evidence)
     return "; ".join(parts) or "not judged"
 
 

@@ -15,6 +15,7 @@ from fsa2lrnn.report.charts.eigenvalues import eigenvalues
 from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
 from fsa2lrnn.report.facts import KINDS, Facts, Model, letters, repairs_of, repairs_shown, verdict
+from fsa2lrnn.report.film import film
 from fsa2lrnn.report.style import STYLE
 from fsa2lrnn.verdicts import FailingWord
 
@@ -98,7 +99,9 @@ def _meaning(facts: Facts, model: Model) -> Markup | None:
     return tag("p", join(tag("strong", f"{kind}:"), " ", meaning), class_="hint")
 
 
-def _horizon(facts: Facts) -> Markup:
+def _horizon(facts: Facts) -> Markup | None:
+    if all(model.evidence for model in facts.models):
+        return None
     meanings = {
         "proved": "proved right on every word so long",
         "unknown": "unknown",
@@ -156,16 +159,18 @@ def _automaton(facts: Facts) -> Markup:
 
 def _models(facts: Facts) -> Markup | None:
     heads = [model for model in facts.models if model.kind == "learned"] or facts.models[:1]
-    parts = [_model(facts, model, i == 0) for i, model in enumerate(heads)]
+    parts = [_model(facts, model, i) for i, model in enumerate(heads)]
     return join(*parts) if parts else None
 
 
-def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
+def _model(facts: Facts, model: Model, number: int) -> Markup:
     constructed = [other for other in facts.models if other.kind == "constructed" and other is not model]
     trio = [model, *repairs_of(facts, model), *constructed]
     within = [other for other in trio if other.inside is not None]
     alphabet = facts.machine.alphabet
     parts = [_failure(other, other.failure) for other in trio if other.failure is not None]
+    if model.learning is not None:
+        parts.append(film(model, model.learning, number))
     if within:
         parts += [
             tag("h3", "Eigenvalues of the transition blocks"),
@@ -182,13 +187,13 @@ def _model(facts: Facts, model: Model, is_open: bool) -> Markup:
                 "nothing). Red above zero, blue below.", class_="hint"),
             _blocks(within, alphabet),
         ]  # fmt: skip
-    if model.inside is not None and model.inside.automata and model.kind != "constructed":
+    if model.inside is not None and model.inside.automata and model.kind != "constructed" and model.learning is None:
         parts.append(_heads(model))
     if model.alignment is not None:
         parts.append(_alignment(model.name, model.alignment, alphabet))
     parts += [_notes(other) for other in trio if other.notes and other.kind != "constructed"]
     title = join(_kind(model), model.name, tag("span", " — ", verdict(model), class_="lead"))
-    return tag("details", tag("summary", title), *parts, open="" if is_open else None)
+    return tag("details", tag("summary", title), *parts, open="" if number == 0 else None)
 
 
 def _heads(model: Model) -> Markup:

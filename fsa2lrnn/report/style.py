@@ -1,6 +1,7 @@
 """The page's style sheet: one for light and dark, screen and paper; its palettes are those of all drawings."""
 
 from fsa2lrnn.drawing.automaton import LOOK
+from fsa2lrnn.report.film import STYLE as FILM
 
 STYLE = (
     LOOK
@@ -103,4 +104,5 @@ footer { color: var(--soft); font-size: 0.85rem; padding-bottom: 40px; }
   .scroll { overflow: visible; } .on-wide { display: block; } .on-narrow { display: none; } .word { font-size: 0.6rem; }
 }
 """
+    + FILM
 )

@@ -1,8 +1,8 @@
 """Hypothesis strategies for machines, words, transitions and recurrences: for our tests and for the users' own.
 
 Every strategy builds valid values directly and filters nothing, so that it stays fast, and shrinks towards one state,
-one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, if not always
-the least.
+one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, and of
+`machines` mostly the least, if not always.
 
 >>> from hypothesis import find
 >>> find(machines(), lambda m: m.run("a") != m.run("aa")).delta.tolist()
@@ -46,15 +46,32 @@ def machines(
 
     The letters are "a", "b", … (at most `max_letters`), or exactly those of `alphabet`. Every complete table over them
     can come up. Shrinks towards one state, one letter, the start 0, transitions to state 0 and the first of `outputs`.
+
+    States are numbered as letters lead to them, and how many there may be is drawn first: with one less, the last one
+    falls away and the others stay what they are. With a letter less, the one that does least falls away. So a large
+    counterexample shrinks a state and a letter at a time.
     """
-    n = draw(st.integers(1, max_states))
+    beside = draw(st.integers(0, max_states - 1)) if draw(st.booleans()) else 0  # states
+    most = draw(st.integers(1, max_states - beside))
+    width = min(max_letters, len(_LETTERS)) if alphabet is None else len(alphabet)
     if alphabet is None:
-        alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
-    state = st.integers(0, n - 1)
-    row = st.lists(state, min_size=n, max_size=n)
-    delta = [draw(row) for _ in alphabet]
-    omega = draw(st.lists(st.sampled_from(outputs), min_size=n, max_size=n))
-    return MooreMachine(delta, omega, draw(state), alphabet)
+        alphabet = _LETTERS[: draw(st.integers(1, width))]
+    state = st.integers(0, max_states - 1)
+    columns = np.array([[draw(state) for _ in range(width)] for _ in range(most + beside)]).T.tolist()
+    columns = [columns[a] for a in sorted(sorted(range(width), key=columns.__getitem__)[width - len(alphabet) :])]
+    rows, reached = list[list[int]](), 1
+    while len(rows) < reached:
+        row = [column[len(rows)] for column in columns]
+        for a, to in enumerate(row):
+            row[a] = to if to < reached else reached if reached < most else to % reached
+            reached = max(reached, row[a] + 1)
+        rows.append(row)
+    n = reached + beside
+    rows += [[column[most + q] % n for column in columns] for q in range(beside)]
+    omega = [draw(st.sampled_from(outputs)) for _ in range(n)][::-1]  # the last state's first: it is kept the longest
+    name = np.array(draw(st.permutations(range(n))))
+    of = np.argsort(name)
+    return MooreMachine(name[np.array(rows)[of].T], [omega[q] for q in of], int(name[0]), alphabet)
 
 
 def dfas(

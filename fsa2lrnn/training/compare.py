@@ -34,14 +34,17 @@ def compare(
     n_words: int = WORDS,
     letters: int = LETTERS,
     seed: int = 0,
+    machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
     """Accuracies of models of `source` and of its constructed one, over lengths, on the same words, as a JSON object.
+
+    `machine` is that of `source`, by default as it is read without further letters.
 
     Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed".
     """
     if CONSTRUCTED in models:
         raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
-    machine = MooreMachine.from_source(source)
+    machine = machine or MooreMachine.from_source(source)
     drawn = make_sampler(sampler, machine, source)
     document: dict[str, Any] = {"source": source, "sampler": sampler, "seed": seed, "models": {}}
     for name, model in {**models, CONSTRUCTED: compile_machine(machine)}.items():

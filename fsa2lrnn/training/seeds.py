@@ -55,7 +55,7 @@ class Plan:
     """How runs are started, and how their last checkpoints are judged (`fsa2lrnn.training.evaluate.evaluate`)."""
 
     resume: bool = True
-    tensorboard: bool = False
+    write_to: tuple[str, ...] = ()
     lengths: tuple[int, ...] = LENGTHS
     n_words: int = WORDS
     letters: int = LETTERS
@@ -89,14 +89,14 @@ def run_seeds(
 
 def stacked(jobs: Sequence[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, and judge one after another."""
-    outcomes = train_stacked(jobs, plan.resume, report, plan.tensorboard)
+    outcomes = train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
 def run_seed(settings: Settings, folder: Path, plan: Plan, report: Report) -> dict[str, Any]:
     """Train and judge one run in this process; the result is written to `folder`/result.json too."""
     try:
-        outcome = train(settings, folder, plan.resume, report, plan.tensorboard)
+        outcome = train(settings, folder, plan.resume, report, plan.write_to)
     except Diverged as error:
         outcome = error
     return _result(settings, folder, outcome, plan, report)

@@ -8,7 +8,7 @@ and folder are those of `fsa2lrnn.training.train`, and a run that has ended leav
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -29,9 +29,9 @@ from fsa2lrnn.training.train import (
     Stop,
     autocast,
     mean_loss,
-    record_writer,
     use_threads,
 )
+from fsa2lrnn.training.writers import check_writers, record_writers
 
 Weights = dict[str, Tensor]
 
@@ -42,7 +42,7 @@ def train_stacked(
     jobs: Sequence[tuple[Settings, Path]],
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
-    tensorboard: bool = False,
+    write_to: Collection[str] = (),
 ) -> list[Outcome | Diverged]:
     """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; outcomes in order.
 
@@ -56,13 +56,14 @@ def train_stacked(
     settings = jobs[0][0]
     if others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]:
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
-    writers = [record_writer(folder) if tensorboard else None for _, folder in jobs]
+    check_writers(write_to)
     diverged: dict[int, Diverged] = {}
     with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
         for _, folder in jobs:
             folder.mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(folder, "run"))
         runs = [Run(*job, resume) for job in jobs]
+        writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
         losses = StackedLosses(runs[0].model.config, settings)
         reported = time.monotonic()
         while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
@@ -78,8 +79,8 @@ def train_stacked(
                 except Diverged as found:
                     diverged[i] = found
                     continue
-                if record is not None and (write := writers[i]) is not None:
-                    write(record)
+                if record is not None:
+                    writers[i](record)
                 if report is not None and (record or is_time):
                     report(runs[i].progress(record))
                     reported = time.monotonic()

@@ -11,7 +11,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -26,11 +26,10 @@ from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.extras import require
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training import run_folder, snapshot
+from fsa2lrnn.training import run_folder, snapshot, writers
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
@@ -72,32 +71,35 @@ def train(
     folder: str | Path,
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
-    tensorboard: bool = False,
+    write_to: Collection[str] = (),
 ) -> Outcome:
     """Train in `folder`, from its checkpoint if it holds one and `resume` is set.
+
+    `write_to` names where records go too, "tensorboard" or "wandb", offline where WANDB_MODE says so.
 
     The first SIGINT (Ctrl-C) or SIGTERM saves after the step and returns; a second one ends at once.
 
     Raises:
         Diverged: naming the step, and the norms that grew; the last checkpoint stays.
         UnsupportedFormat: if the settings don't fit the machine or the folder, or another run is at work there.
-        MissingPackage: if `tensorboard` is asked for and not installed.
+        MissingPackage: if what `write_to` names is not installed.
         CheckpointError: if the folder's checkpoint can't be read.
     """
     folder = Path(folder)
-    write = record_writer(folder) if tensorboard else None
+    writers.check_writers(write_to)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
         run = Run(settings, folder, resume)
         reported = time.monotonic()
-        while not run.is_done and not stop.asked:
-            run.update()
-            record = run.test_and_save() if run.is_test_due else None
-            if write is not None and record is not None:
-                write(record)
-            if report is not None and (record or time.monotonic() - reported > _REPORT_SECONDS):
-                report(run.progress(record))
-                reported = time.monotonic()
+        with writers.record_writers(write_to, settings, folder, resume) as write:
+            while not run.is_done and not stop.asked:
+                run.update()
+                record = run.test_and_save() if run.is_test_due else None
+                if record is not None:
+                    write(record)
+                if report is not None and (record or time.monotonic() - reported > _REPORT_SECONDS):
+                    report(run.progress(record))
+                    reported = time.monotonic()
         run.finish()
     return run.outcome()
 
@@ -358,18 +360,3 @@ def use_threads(n: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before[0])
         numba.set_num_threads(before[1])
-
-
-def record_writer(folder: Path) -> Callable[[dict[str, Any]], None]:
-    """Writes records for TensorBoard. Raises `MissingPackage` if it is not installed."""
-    require("tensorboard", None, "tensorboard=True")
-    from torch.utils.tensorboard import SummaryWriter
-
-    writer = SummaryWriter(str(folder))
-
-    def write(record: dict[str, Any]) -> None:
-        for name in ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second"):
-            writer.add_scalar(name, record[name], record["step"])
-        writer.flush()
-
-    return write

@@ -31,15 +31,15 @@ def explain(
     certificates: Annotated[Path | None, typer.Option(help="write each answer's certificate into this folder")] = None,
     max_block: MaxBlockOption = None,
     token_shift: TokenShiftOption = True,
-    dot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="draw the cascade into this Graphviz file (.dot .gv)")
+    draw: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="draw the cascade into this file (.svg, or .dot .gv)")
     ] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what is known of an automaton: its algebra, which families and layers can represent it, what it costs."""
-    outputs.check_drawing(dot)
+    outputs.check_drawing(draw)
     outputs.check_runs(certificates)
     machine = sources.read_machine(source, completion, alphabet)
 
@@ -51,7 +51,7 @@ def explain(
 
     from fsa2lrnn.cli import cascades, console, explanation
 
-    explanation.main(machine, family or [], certificates, cascades.Wanted(max_block, token_shift, dot), as_json)
+    explanation.main(machine, family or [], certificates, cascades.Wanted(max_block, token_shift, draw), as_json)
     if not as_json:
         typed = quote(source)
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

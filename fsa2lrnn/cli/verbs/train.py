@@ -47,6 +47,9 @@ def train(
     ] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="forget the runs that are in the folder")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="write events for TensorBoard too")] = False,
+    wandb: Annotated[
+        bool, typer.Option("--wandb", help="log to Weights & Biases too; WANDB_MODE=offline keeps it in the folder")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Train networks on an automaton's words, and judge them at lengths they have not seen."""
@@ -58,6 +61,7 @@ def train(
     from fsa2lrnn.cli import training
     from fsa2lrnn.training.seeds import Plan
 
-    plan = Plan(not fresh, tensorboard, judged, words, letters)
+    write_to = tuple(name for name, wanted in (("tensorboard", tensorboard), ("wandb", wandb)) if wanted)
+    plan = Plan(not fresh, write_to, judged, words, letters)
     if code := training.main(source, preset, out, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)

@@ -1,7 +1,8 @@
 """The layers by name. A layer of your own is named by its place, "my_module:MyLayer".
 
->>> sorted(LAYERS)
-['block', 'householder', 'index', 'liquid_s4', 'lru', 'rwkv4', 's4', 's4d', 's5', 'vanilla']
+>>> sorted(LAYERS)  # doctest: +NORMALIZE_WHITESPACE
+['block', 'hard_lanes', 'hard_reflections', 'householder', 'index', 'liquid_s4', 'lru', 'rwkv4', 's4', 's4d', 's5',
+ 'vanilla']
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from pathlib import Path
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
+from fsa2lrnn.lrnn.layers.hard_lanes import HardLanesConfig, HardLanesLayer
+from fsa2lrnn.lrnn.layers.hard_reflections import HardReflectionsConfig, HardReflectionsLayer
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.lrnn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer
@@ -27,6 +30,8 @@ from fsa2lrnn.reading import shown
 LAYERS: dict[str, type[Layer]] = {
     "block": BlockLayer,
     "householder": HouseholderLayer,
+    "hard_lanes": HardLanesLayer,
+    "hard_reflections": HardReflectionsLayer,
     "index": IndexLayer,
     "s4": S4Layer,
     "s4d": S4DLayer,
@@ -75,6 +80,12 @@ def register(name: str, layer: type[Layer]) -> None:
         raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
     if not issubclass(config, LayerConfig):
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
+    for other, known in LAYERS.items():
+        if known.Config is config and other != name:
+            raise UnsupportedFormat(
+                f"{name}.Config is {config.__name__}, which {other} has: derive one of its own, as a model tells its "
+                "layers by it"
+            )
     LAYERS[name] = layer
 
 
@@ -110,6 +121,10 @@ __all__ = [
     "BlockLayer",
     "BlockLayerConfig",
     "Columns",
+    "HardLanesConfig",
+    "HardLanesLayer",
+    "HardReflectionsConfig",
+    "HardReflectionsLayer",
     "HouseholderLayer",
     "HouseholderLayerConfig",
     "IndexLayer",

@@ -140,6 +140,12 @@ class Layer(nn.Module):
         """The read-out of a model whose last layer this is."""
         return Gate(width, hidden, n_outputs)
 
+    @classmethod
+    def is_finite(cls, rule: str) -> bool:
+        """Whether under this column rule its states are finitely many, whatever its weights and whatever it reads: a
+        model of such layers alone is an automaton."""
+        return False
+
     @property
     def is_causal(self) -> bool:
         """Whether no output depends on later letters; else words are read whole, from their start."""

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
-from fsa2lrnn.lrnn.gate import Gate, TableGate
+from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
+from fsa2lrnn.lrnn.normalise.onehot import check_temperature
 from fsa2lrnn.lrnn.rounding import Rounded
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
@@ -25,9 +26,6 @@ from fsa2lrnn.lrnn.scans import (
     scan_tokens,
 )
 from fsa2lrnn.lrnn.scans.hard import hard_scan, takes
-
-GATES = ("relu", "table")
-TABLE_SCALE = 0.3  # deviation of a new table's numbers
 
 
 @dataclass(frozen=True)
@@ -54,10 +52,8 @@ class BlockLayerConfig(LayerConfig):
             if getattr(self, name) < 1:
                 raise UnsupportedFormat(f"{name} = {getattr(self, name)}: a gate needs at least one hidden unit")
         check_width(self.width)
-        if self.gate not in GATES:
-            raise UnsupportedFormat(f"gate {self.gate!r} is not known: one of {', '.join(GATES)}")
-        if type(self.temperature) not in (int, float) or not 0 < self.temperature < float("inf"):
-            raise UnsupportedFormat(f"temperature = {self.temperature!r}: a softmax needs a finite one above 0")
+        check_kind(self.gate)
+        check_temperature(self.temperature)
 
     @property
     def width(self) -> int:
@@ -174,11 +170,7 @@ class BlockLayer(AffineLayer):
     def __init__(self, width_in: int, config: BlockLayerConfig, rule: str, p: float) -> None:
         self.rule, self.p, self.temperature = rule, p, config.temperature
         written = config.width * max(config.block_sizes)
-        transition = (
-            TableGate(width_in, written, TABLE_SCALE)
-            if config.gate == "table"
-            else Gate(width_in, config.transition_hidden, written)
-        )
+        transition = new_gate(config.gate, width_in, config.transition_hidden, written)
         is_hard = rule == "onehot"
         super().__init__(
             config.block_sizes, transition, None if is_hard else Gate(width_in, config.value_hidden, config.width)
@@ -192,13 +184,13 @@ class BlockLayer(AffineLayer):
     @classmethod
     def embedding(cls, config: BlockLayerConfig, n_letters: int, dim: int) -> nn.Module:
         """Letters one-hot, and not to be trained, for a table gate."""
-        if config.gate != "table":
-            return super().embedding(config, n_letters, dim)
-        if dim != n_letters:
-            raise UnsupportedFormat(
-                f"embedding_dim = {dim}: a table gate reads {n_letters} letters one-hot, set it to {n_letters}"
-            )
-        return nn.Embedding.from_pretrained(torch.eye(n_letters))  # pyright: ignore[reportUnknownMemberType]
+        is_table = config.gate == "table"
+        return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
+
+    @classmethod
+    def is_finite(cls, rule: str) -> bool:
+        """With one-hot columns."""
+        return rule == "onehot"
 
     @property
     def family(self) -> str | None:

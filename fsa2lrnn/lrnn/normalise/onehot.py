@@ -12,6 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from fsa2lrnn.errors import UnsupportedFormat
+
 TEMPERATURE = 0.4
 """Of the softmax whose gradient the rule "onehot" takes."""
 
@@ -31,6 +33,12 @@ def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
 def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
     """The same along the last axis, for a start state: (…, b) -> (…, b)."""
     return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
+
+
+def check_temperature(temperature: float) -> None:
+    """Raises `UnsupportedFormat` for what is no finite number above 0."""
+    if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
+        raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")
 
 
 def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tensor:

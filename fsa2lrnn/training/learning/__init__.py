@@ -2,9 +2,12 @@
 
 `learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
 heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder;
-`distilling` has a trained model for the teacher.
+`distilling` has a trained model for the teacher. Layers whose heads share a machine out are proved as a `whole`: lanes
+and reflections, of which `theory` says before what they can be, and several layers of blocks (`deep`), which `cascades`
+teaches a machine's components one by one.
 """
 
+from fsa2lrnn.training.learning.cascades import distil_cascade
 from fsa2lrnn.training.learning.distilling import distil
 from fsa2lrnn.training.learning.learn import METHODS, learn, then_prove
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
@@ -19,6 +22,7 @@ __all__ = [
     "Learned",
     "Recipe",
     "distil",
+    "distil_cascade",
     "from_pairs",
     "learn",
     "read_words",

@@ -12,9 +12,10 @@ from torch.nn.functional import cross_entropy
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.lrnn.layers import BlockLayerConfig, HardLanesConfig, HardReflectionsConfig, LayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.deep import begin, deep_network
 from fsa2lrnn.training.learning.examples import Examples
 from fsa2lrnn.training.learning.mending import Mended, mend
 from fsa2lrnn.training.learning.recipe import Recipe
@@ -56,6 +57,7 @@ class Attempt:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed((recipe.seed << 16) + number)
             self.model = LRNN(network(recipe, heads, block, examples.alphabet, examples.outputs))
+            begin(self.model, recipe.start)
         parts = (self.model.layers, self.model.readout)
         groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad]} for part in parts]
         self.optimiser = torch.optim.Adam(groups, recipe.rate, fused=True)
@@ -199,8 +201,20 @@ class Attempt:
 def network(
     recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """One layer of one-hot columns from tables of logits, over letters."""
-    layer = BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=recipe.temperature)
+    """One layer of the recipe's kind from tables of logits, over letters; or several whose gates read those below."""
+    if recipe.layers > 1:
+        return deep_network((block,) * heads, recipe.layers, recipe, alphabet, outputs)
     return LRNNConfig(
-        alphabet, outputs, (layer,), embedding_dim=len(alphabet), readout_hidden=recipe.hidden, normalisation="onehot"
-    )
+        alphabet, outputs, (layer_of(recipe, heads, block),), embedding_dim=len(alphabet), readout_hidden=recipe.hidden,
+        normalisation="onehot",
+    )  # fmt: skip
+
+
+def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
+    """That layer."""
+    temperature = recipe.temperature
+    if recipe.layer == "hard_lanes":
+        return HardLanesConfig(heads, "table", temperature=temperature)
+    if recipe.layer == "hard_reflections":
+        return HardReflectionsConfig(heads, "table", temperature=temperature, size=block, factors=recipe.factors or 1)
+    return BlockLayerConfig((block,) * heads, 1, 1, gate="table", temperature=temperature)

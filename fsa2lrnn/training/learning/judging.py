@@ -10,7 +10,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.equivalence import BUDGET, prove_equivalent
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.model import LRNN
@@ -49,11 +49,34 @@ class Target:
         """
         part = self._part(machine)
         model = compile_machine(part, normalisation="onehot")
+        return Judged(part, model, *self.verdict(model))
+
+    def verdict(self, model: LRNN) -> tuple[Proved | Refuted | Undecided, str]:
+        """What the judge says of a model that `judge` has made, and for which words."""
+        verdict = prove_equivalent(model, self._machine)
+        if isinstance(verdict, Proved) or not is_restricted(self._sampler):
+            return verdict, EVERY_WORD
+        return prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS
+
+    def counting(self, scope: str) -> tuple[MooreMachine, tuple[Hashable, ...]]:
+        """What a model is compared with on the words of a scope, and the outputs of it that do not count."""
+        return (self._machine, ()) if scope == EVERY_WORD else (self._wanted, (self._free,))
+
+    @property
+    def wanted(self) -> MooreMachine:
+        """The machine, minimal, with a mark where nothing counts."""
+        return self._wanted
+
+    @property
+    def scope(self) -> str:
+        """The words that count."""
+        return LEGAL_WORDS if is_restricted(self._sampler) else EVERY_WORD
+
+    def judge_network(self, model: LRNN, budget: int = BUDGET, empty_word: bool = True) -> Proved | Refuted | Undecided:
+        """What `prove_equivalent` says of a trained network itself, on the words that count."""
         if is_restricted(self._sampler):
-            if isinstance(verdict := prove_equivalent(model, self._machine), Proved):
-                return Judged(part, model, verdict, EVERY_WORD)
-            return Judged(part, model, prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS)
-        return Judged(part, model, prove_equivalent(model, self._machine), EVERY_WORD)
+            return prove_equivalent(model, self._wanted, budget, ignore=(self._free,))
+        return prove_equivalent(model, self._machine, budget, empty_word)
 
     def _part(self, machine: MooreMachine) -> MooreMachine:
         return legal_part(machine, self._machine, self._sampler, self._free)

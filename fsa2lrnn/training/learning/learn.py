@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,18 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.files import alone
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import heads_of
+from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
+from fsa2lrnn.training.learning.film import Film
 from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
@@ -31,12 +35,16 @@ from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
 from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
+from fsa2lrnn.training.learning.theory import Foreseen, foresee
+from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import Stop, use_threads
+from fsa2lrnn.verdicts import Proved
 
 METHODS = ("train", "rpni", "merge")
 """The ways to learn: by gradient with one-hot columns, or by merging states, of right labels or by a test."""
 HELD_OUT = 0.1  # of a user's words
+_LARGEST = 8  # numbers that a reflection layer exchanges where theory says nothing
 
 _GIVEN = "words drawn as the held-out ones were"
 
@@ -75,6 +83,7 @@ def learn(
     Raises:
         UnsupportedFormat: for a source, data or settings that do not fit; labels that contradict each other are such
             unless `noise` says that some are wrong.
+        NotExpressible: for a layer that can't be the machine, before it is trained.
         BudgetExceeded: if not even one head had a machine of a sensible size when the steps ran out.
         MissingPackage: for "rpni" without AALpy.
 
@@ -90,7 +99,11 @@ def learn(
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
     machine, data = _machine_or_data(source, alphabet)
     n_states = None if machine is None else minimise(machine).n_states
-    recipe = recipe or recipe_for(n_states, **changes)
+    recipe, foreseen = recipe or recipe_for(n_states, **changes), None
+    if machine is not None:
+        recipe, foreseen = _foreseen(machine, recipe)
+    elif recipe.is_whole:
+        raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
     if data is None and method != "train":
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if data is not None and (recipe.is_clean or method == "rpni"):
@@ -105,7 +118,8 @@ def learn(
             saved = RunFolder(Path(folder), asked, resume)
         if machine is not None:
             name = source if isinstance(source, str) else ""
-            found = _from_machine(machine, name, sampler, recipe, n_states, saved, report)
+            assert n_states is not None
+            found = _from_machine(machine, name, sampler, recipe, n_states, saved, report, foreseen)
         else:
             assert data is not None
             found = _from_data(data, recipe, method, held_out, saved, report)
@@ -115,13 +129,21 @@ def learn(
 
 
 def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
-    """What a model of one-hot columns that was trained otherwise has learned, and the verdict on it.
+    """What a model that is an automaton (`Layer.is_finite`), trained otherwise, has learned, and the verdict on it.
 
-    Raises `UnsupportedFormat` for a model that is not one layer over letters with the column rule "onehot".
+    Of one layer of one-hot columns over letters it is read off the heads, and what they are is proved. Of other such
+    models it is the model itself, on every word but the empty one, which training does not show it.
+
+    Raises:
+        UnsupportedFormat: for a model with a layer that is no automaton.
+        BudgetExceeded: if there are too many states to show a machine.
     """
-    heads, begun = heads_of(model), time.monotonic()
+    begun = time.monotonic()
     machine = MooreMachine.from_source(source) if isinstance(source, str) else source
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
+    if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
+        return _whole(model, Target(examples.machine, examples.sampler, examples.outputs), begun)
+    heads = heads_of(model)
     batch = examples.look(examples.fit(40), torch.Generator().manual_seed(seed))
     candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
     if candidate is None:
@@ -131,6 +153,37 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
         judged.model, judged.machine, judged.verdict, judged.scope, candidate.heads, model, (), 0, 1,
         time.monotonic() - begun, candidate.faults, candidate.labels,
     )  # fmt: skip
+
+
+def _whole(model: LRNN, target: Target, begun: float) -> Learned:
+    if other := [
+        name_of(config)
+        for config, layer in zip(model.config.layers, model.recurrences, strict=True)
+        if not layer.is_finite(model.config.normalisation)
+    ]:
+        raise UnsupportedFormat(
+            f"layers of kind {', '.join(other)} under the column rule {model.config.normalisation!r} have states "
+            "without end: take normalisation='onehot', or a layer that is an automaton whatever its weights"
+        )
+    verdict = target.judge_network(model, empty_word=False)
+    machine = target.wanted if isinstance(verdict, Proved) else extract(model)
+    heads = tuple(range(sum(layer.n_heads for layer in model.recurrences)))
+    scope = f"{target.scope}, the empty one excepted"
+    return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
+
+
+def _foreseen(machine: MooreMachine, recipe: Recipe) -> tuple[Recipe, Foreseen | None]:
+    """The recipe with what theory says of sizes, and all that it says. Raises `NotExpressible` where it says no."""
+    found = foresee(minimise(machine), recipe.layer)
+    if found is None:
+        return recipe, None
+    if found.answer == "no" and not recipe.anyway:
+        raise NotExpressible(
+            f"no {recipe.layer} layer can be this machine, so it is not trained: {found.says}; take layer='block', "
+            "which can be any machine, or anyway=True to see for yourself"
+        )
+    block = recipe.block or found.block or min(_LARGEST, minimise(machine).n_states)
+    return replace(recipe, block=block, factors=recipe.factors or found.factors or block - 1 or 1), found
 
 
 def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
@@ -159,11 +212,17 @@ def _name(source: Any) -> str:
 
 
 def _from_machine(
-    machine: MooreMachine, name: str, sampler: str, recipe: Recipe, n_states: int | None, saved: RunFolder | None,
-    report: Callable[[Record], None] | None,
+    machine: MooreMachine, name: str, sampler: str, recipe: Recipe, n_states: int, saved: RunFolder | None,
+    report: Callable[[Record], None] | None, foreseen: Foreseen | None,
 ) -> Learned:  # fmt: skip
     examples = FreshWords(machine, sampler, name, recipe.noise or 0.0)
     target = Target(examples.machine, examples.sampler, examples.outputs)
+    if recipe.is_whole:
+        whole = WholeRun(recipe, examples, target, n_states)
+        if foreseen is not None:
+            whole.trail.insert(0, {"step": 0, "event": "theory", "answer": foreseen.answer, "says": foreseen.says})
+        candidate = _trained(whole, saved, report)
+        return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     run = Run(recipe, examples, target, n_states)
     candidate = _trained(run, saved, report)
     judged = target.judge(candidate.machine)
@@ -221,7 +280,8 @@ def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement 
 def learned_of(
     run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
 ) -> Learned:
+    film = Film(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
-        run.seconds, candidate.faults, candidate.labels,
+        run.seconds, candidate.faults, candidate.labels, film,
     )  # fmt: skip

@@ -67,6 +67,14 @@ def best_head(seen: Observed) -> tuple[int, int]:
     return best, found[best]
 
 
+def usual(seen: Observed, head: int) -> np.ndarray:
+    """The number of the output that most labels are in each state of a head, −1 where no word led."""
+    keys, common, _ = _count(seen, (head,))
+    found = np.full(seen.heads.next_state.shape[2], -1)
+    found[[q for (q,) in keys]] = common
+    return found
+
+
 def candidates(seen: Observed, allowed: int, most: int = MOST) -> Iterator[Candidate]:
     """Sets of heads with at most `allowed` faults, the smallest first, and among those of one size the best."""
     for size in range(1, min(most, seen.states.shape[1]) + 1):

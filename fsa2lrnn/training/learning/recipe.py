@@ -8,8 +8,12 @@ from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 
+LAYERS = ("block", "hard_lanes", "hard_reflections")
+"""Layers that are automata whatever their weights: blocks with one-hot columns, and those of docs/theory.md T51."""
 _WHOLE = (
+    "layers",
     "heads",
+    "gate_hidden",
     "hidden",
     "length",
     "first_length",
@@ -22,6 +26,9 @@ _WHOLE = (
     "steps",
     "threads",
 )
+STARTS = ("random", "identity", "permutations")
+"""How gates of several layers begin."""
+_HEADS = {"hard_lanes": 12, "hard_reflections": 12}
 _SMALL, _LARGE = 24, 128  # states: up to the first a block has room for three times as many; no block grows beyond
 
 
@@ -30,8 +37,17 @@ class Recipe:
     """How a hard layer is trained until it is an automaton worth a proof.
 
     Args:
-        heads: automata side by side, of which one mostly ends as the whole machine.
-        block: states of each; None for two to three times those of the machine, or to be grown where none is known.
+        heads: automata side by side, of which, being blocks, one mostly ends as the whole machine.
+        block: states of each; None for two to three times those of the machine, or to be grown where none is known. Of
+            reflections, how many numbers they exchange; None for what theory says.
+        layer: one of `LAYERS`. Of blocks a head is looked for that is the machine; of other layers the whole network
+            is proved, which takes a machine to be equal to.
+        layers: of blocks, one on the other: the gates of each read the letter and the layers below, now and before, and
+            it is the whole network that is proved.
+        start: of gates in several layers, one of `STARTS`: random maps, nearly the identity, or a permutation a letter.
+        gate_hidden: units of such a gate.
+        factors: of a reflection layer, a letter; None for what theory says.
+        anyway: train though theory says that it can't be learned.
         hidden: units of the read-out.
         rate, temperature: Adam's learning rate, and that of the softmax backward.
         length, first_length: words grow from the second to the first.
@@ -55,6 +71,12 @@ class Recipe:
 
     heads: int = 4
     block: int | None = None
+    layer: str = "block"
+    layers: int = 1
+    start: str = "random"
+    gate_hidden: int = 64
+    factors: int | None = None
+    anyway: bool = False
     hidden: int = 64
     rate: float = 0.03
     temperature: float = 0.4
@@ -84,6 +106,16 @@ class Recipe:
         ]
         if self.block is not None and (type(self.block) is not int or self.block < 1):
             faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
+        if self.layer not in LAYERS:
+            faults.append(f"layer = {self.layer!r} must be one of {', '.join(LAYERS)}")
+        if self.start not in STARTS:
+            faults.append(f"start = {self.start!r} must be one of {', '.join(STARTS)}")
+        if self.layers > 1 and self.layer != "block":
+            faults.append(f"layers = {self.layers} of {self.layer}: several layers are of blocks")
+        if self.factors is not None and (type(self.factors) is not int or self.factors < 1):
+            faults.append(f"factors = {self.factors!r} must be a whole number of at least 1, or None for theory's")
+        if type(self.anyway) is not bool:
+            faults.append(f"anyway = {self.anyway!r} must be true or false")
         if type(self.mend) is not int or self.mend < 0:
             faults.append(f"mend = {self.mend!r} must be a whole number of at least 0")
         faults += [
@@ -103,6 +135,11 @@ class Recipe:
             faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
         if faults:
             raise UnsupportedFormat("the recipe does not fit: " + "; ".join(faults))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all heads together are what is proved."""
+        return self.layer != "block" or self.layers > 1
 
     @property
     def is_clean(self) -> bool:
@@ -138,5 +175,7 @@ def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
         raise UnsupportedFormat(
             f"{', '.join(unknown)}: no such setting of a recipe, which has {', '.join(Recipe.__dataclass_fields__)}"
         )
+    if changes.get("layer", "block") != "block":
+        return Recipe(**{"heads": _HEADS.get(changes["layer"], 4), **changes})
     large = {"heads": 6, "letters": 2600, "decay": 600, "first_length": 3}
     return Recipe(**{**(large if n_states is not None and n_states > _SMALL else {}), **changes})

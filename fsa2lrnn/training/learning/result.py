@@ -8,6 +8,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.evaluate import wilson
+from fsa2lrnn.training.learning.film import Film
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that count"
@@ -53,6 +54,8 @@ class Learned:
         trail: a record a look, and one an event (`"event"`: "start", "refuted", "stuck", "end").
         steps, starts, seconds: what it took.
         faults, labels: labels of the last look that are not the machine's outputs, and how many it had.
+        film: the heads at a few steps of the start that ended the run; None where nothing was trained here, or the
+            tables are too large to keep.
     """
 
     model: LRNN
@@ -67,6 +70,7 @@ class Learned:
     seconds: float
     faults: int
     labels: int
+    film: Film | None = None
 
     @property
     def is_proved(self) -> bool:

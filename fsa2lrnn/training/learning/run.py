@@ -21,6 +21,7 @@ from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning import attempt as attempts
 from fsa2lrnn.training.learning.attempt import Attempt
 from fsa2lrnn.training.learning.examples import Examples, FreshWords
+from fsa2lrnn.training.learning.film import EARLY, Frame, frame_of, with_frame
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.prune import Candidate, Observed, best_head, candidates, fewest, machine_of, observe
 from fsa2lrnn.training.learning.recipe import Recipe
@@ -40,6 +41,7 @@ class Standing:
     Args:
         failures: the words that joined the data, as tokens.
         number, heads: of the start under way.
+        film: its frames so far.
     """
 
     steps: int
@@ -49,6 +51,7 @@ class Standing:
     number: int
     heads: int
     at: attempts.Standing
+    film: tuple[Frame, ...] = ()
 
 
 class Found(NamedTuple):
@@ -65,6 +68,7 @@ class Run:
         self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
         self.generator = torch.Generator().manual_seed(recipe.seed)
         self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
+        self.film: tuple[Frame, ...] = ()
         self.attempt = self._start(0)
         self._last: Candidate | None = None
 
@@ -88,8 +92,9 @@ class Run:
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
         one = self.attempt
         return Standing(
-            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at
-        )
+            self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at,
+            self.film,
+        )  # fmt: skip
 
     def tensors(self) -> dict[str, Tensor]:
         """The weights, what the optimiser knows of them, the random generator."""
@@ -102,6 +107,7 @@ class Run:
         """
         self._check(standing)
         self.steps, self.seconds, self.trail = standing.steps, standing.seconds, list(standing.trail)
+        self.film = standing.film
         if isinstance(self.examples, FreshWords):
             self.examples.failures = [list(word) for word in standing.failures]
         block = self.recipe.block_for(self.n_states, standing.number)
@@ -122,6 +128,9 @@ class Run:
                 f"heads = {standing.heads}": standing.heads not in (1, self.recipe.heads),
                 f"length = {at.length}": not 1 <= at.length <= self.attempt.full_length,
                 "failures": not all(0 <= a < n_letters for word in standing.failures for a in word),
+                "film": not all(
+                    frame.fits(n_letters, len(self.examples.outputs), self.recipe.heads) for frame in standing.film
+                ),
             }.items()
             if is_so
         ]
@@ -135,20 +144,25 @@ class Run:
 
     def _start(self, number: int) -> Attempt:
         block = self.recipe.block_for(self.n_states, number)
-        self._note("start", block=block)
-        return Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
+        self.note("start", block=block)
+        attempt = Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
+        self._take(attempt)
+        return attempt
 
     def _step(self, report: Callable[[Record], None] | None) -> Found | None:
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
         if not math.isfinite(loss):
-            self._note("diverged")
+            self.note("diverged")
             self.attempt = self._start(attempt.number + 1)
             return None
+        if attempt.at.step in EARLY and not attempt.is_alone:
+            self._take(attempt)
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
             seen = self._observe()
+            self._take(attempt, seen)
             head, wrong = best_head(seen)
             record = {
                 "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
@@ -163,7 +177,7 @@ class Run:
                 self.attempt = mended
                 return None
         if is_settled or attempt.is_stuck:
-            self._note("settled without a machine" if is_settled else "stuck")
+            self.note("settled without a machine" if is_settled else "stuck")
             self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
         return None
 
@@ -173,8 +187,10 @@ class Run:
         head, wrong = best_head(seen)
         if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(seen.labels):
             return None
-        self._note("focused", head=head, faults=wrong / len(seen.labels))
-        return self.attempt.focused(head)
+        self.note("focused", head=head, faults=wrong / len(seen.labels))
+        alone = self.attempt.focused(head)
+        self._take(alone, event="focused", heads=(head,))
+        return alone
 
     def _is_to_be_mended(self) -> bool:
         every, at = self.recipe.mend, self.attempt.at
@@ -190,7 +206,7 @@ class Run:
             found = alone.mend(batch)
             changes += found.changes
             if found.after:
-                self._note("not mended", head=head, changes=changes, before=found.before, after=found.after)
+                self.note("not mended", head=head, changes=changes, before=found.before, after=found.after)
                 return None
             seen = observe(alone.heads, batch, examples.alphabet, examples.outputs)
             candidate = machine_of(seen, (0,))
@@ -198,13 +214,26 @@ class Run:
                 return None
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
-                self._note("mended", head=head, changes=changes, states=candidate.machine.n_states)
+                self.note("mended", head=head, changes=changes, states=candidate.machine.n_states)
+                self._take(alone, seen, "mended", (head,))
                 return alone
-            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(examples, FreshWords):
                 examples.add(word)
             length = alone.full_length
         return None
+
+    def _take(
+        self, attempt: Attempt, seen: Observed | None = None, event: str = "", heads: tuple[int, ...] = ()
+    ) -> None:
+        """A frame of the film. Words that are looked at for it alone are none of the run's: they are drawn apart."""
+        if seen is None:
+            words = self.examples.look(attempt.full_length, torch.Generator().manual_seed(self.recipe.seed))
+            seen = observe(attempt.heads, words, self.examples.alphabet, self.examples.outputs)
+        if not heads:
+            heads = self.film[-1].heads if attempt.is_alone and self.film else tuple(range(attempt.n_heads))
+        frame = frame_of(seen, self.steps, attempt.number, attempt.at.length, heads, event)
+        self.film = with_frame(self.film, frame)
 
     def _observe(self) -> Observed:
         return self._observed(self.examples.look(self.attempt.full_length, self.generator))
@@ -227,7 +256,7 @@ class Run:
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
                 return Found(candidate, holds=True)
-            self._note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
+            self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(self.examples, FreshWords):
                 self.examples.add(word)
                 self.attempt.warm()
@@ -246,10 +275,12 @@ class Run:
         return self.steps >= self.recipe.steps or (limit is not None and self.seconds >= limit)
 
     def _end(self) -> Found | None:
-        self._note("end of the budget")
+        self.note("end of the budget")
         seen = self._observe()
+        self._take(self.attempt, seen)
         candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
         return None if candidate is None else Found(candidate, holds=False)
 
-    def _note(self, event: str, **what: float | tuple[str, ...]) -> None:
+    def note(self, event: str, **what: float | tuple[str, ...]) -> None:
+        """Put an event into the trail."""
         self.trail.append({"step": self.steps, "event": event, **what})

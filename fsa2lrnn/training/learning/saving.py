@@ -2,7 +2,7 @@
 
 `learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
 `model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
-`trail.jsonl` and `learned.json`, the evidence. Every file is whole at any moment.
+`trail.jsonl`, `film.json`, the heads on the way, and `learned.json`, the evidence. Every file is whole at any moment.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from typing import Any
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.checkpoint import save
+from fsa2lrnn.lrnn.checkpoint import load, save
+from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.reading import parse_json, read
+from fsa2lrnn.training.learning.film import Film, read_film
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import Run, Standing
@@ -26,8 +28,9 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 FORM = Form("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
+MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
 RESULTS = (
-    "model.safetensors", "network.safetensors", "machine.json", "machine.dot", "trail.jsonl", "learned.json",
+    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, RESULT,
 )  # fmt: skip
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
@@ -94,14 +97,74 @@ class RunFolder:
 
 def write_learned(folder: Path, found: Learned) -> None:
     """Write what was learned: models, machine, trail, evidence."""
-    save(found.model, folder / "model.safetensors")
+    save(found.model, folder / MODEL)
     if found.network is not None:
-        save(found.network, folder / "network.safetensors")
+        save(found.network, folder / NETWORK)
     for name, text in (("machine.json", found.machine.to_json()), ("machine.dot", found.machine.to_dot())):
         write_atomically(folder / name, text.encode())
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
     write_atomically(folder / "trail.jsonl", lines.encode())
-    _write_json(folder / "learned.json", summary(found))
+    if found.film is None:
+        (folder / FILM).unlink(missing_ok=True)
+    else:
+        text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
+        write_atomically(folder / FILM, f"{text}\n".encode())
+    _write_json(folder / RESULT, summary(found))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What `learned.json` says of a run that has ended, as `Learned` has it; `verdict` is as verdicts are written."""
+
+    verdict: dict[str, Any] | None
+    words: str
+    known: str
+    states: int
+    heads: tuple[int, ...]
+    steps: int
+    starts: int
+    seconds: float
+    faults: int
+    labels: int
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """The folder of a run that has ended: what it was asked, what it wrote. Models and film are None where there are
+    none: another method trains no network, and tables may be too large to keep.
+
+    Args:
+        model: the proved or tested one; `network` is the trained one.
+    """
+
+    folder: Path
+    asked: Asked
+    recorded: Recorded
+    model: LRNN
+    network: LRNN | None
+    film: Film | None
+
+
+def read_finished(folder: Path) -> Finished:
+    """The run in a folder. Raises `UnsupportedFormat` naming what a folder lacks that no run has ended in."""
+    if missing := [name for name in (ASKED, RESULT, MODEL) if not (folder / name).is_file()]:
+        raise UnsupportedFormat(
+            f"{folder} lacks {', '.join(missing)}, so no run of `fsa2lrnn learn` has ended there: call it again, it "
+            "goes on"
+        )
+    asked, recorded = (
+        read(kind, parse_json((folder / name).read_bytes(), str(folder / name)), str(folder / name), _VERDICTS)
+        for kind, name in ((Asked, ASKED), (Recorded, RESULT))
+    )
+    if recorded.verdict is not None and not isinstance(recorded.verdict.get("verdict"), str):
+        raise UnsupportedFormat(f"{folder / RESULT}: verdict.verdict is missing: learn again")
+    network = load(folder / NETWORK) if (folder / NETWORK).exists() else None
+    film = read_film(folder / FILM) if (folder / FILM).exists() else None
+    return Finished(folder, asked, recorded, load(folder / MODEL), network, film)
+
+
+# Verdicts are written by all judges, each in its own words; a reader asks for their kind.
+_VERDICTS = {Any: lambda value, _: value}
 
 
 def summary(found: Learned) -> dict[str, Any]:

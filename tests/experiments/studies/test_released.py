@@ -9,7 +9,7 @@ from fsa2lrnn.extras import is_installed
 from fsa2lrnn.released import LAYERS
 from fsa2lrnn.released.answers import answer
 
-NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops")}
+NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",)}
 ROWS = {row["machine"]: row for row in results_io.read("released_table")["results"]}
 
 
@@ -30,9 +30,18 @@ def test_a_row_is_regenerated_as_it_stands(source):
     pytest.importorskip("transformers")
     machine = zoo.from_task(source).minimise()
     there = [layer for layer in LAYERS if all(map(is_installed, NEEDED.get(layer, ())))]
-    assert {"olmo-hybrid", "qwen3-next", "mamba-2"} <= set(there)
+    assert {"olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "kimi-linear"} <= set(there)
     for layer in there:
         assert released.cell(machine, layer) == ROWS[source]["layers"][layer]
+
+
+def test_a_column_alone_is_computed(monkeypatch):
+    asked = []
+    monkeypatch.setattr(released, "cell", lambda _, layer: asked.append(layer) or {"answer": "no"})
+    kept = {layer: said for layer, said in ROWS["parity"]["layers"].items() if layer != "mamba"}
+    line = released.row("parity", kept)
+    assert asked == ["mamba"]
+    assert line["layers"] == {**ROWS["parity"]["layers"], "mamba": {"answer": "no"}}
 
 
 def test_nine_of_ten_answers_are_known():

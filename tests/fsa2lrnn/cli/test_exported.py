@@ -69,3 +69,26 @@ def test_explain_says_which_layer_can(call, tmp_path):
     value = json.loads(call("explain", "task:parity", "--layer", "qwen3-next", "--json")[1])
     assert value["layers"]["qwen3-next"]["certificate"] == certificate
     assert "layer 'gpt' is not known" in call("explain", "task:parity", "--layer", "gpt")[2]
+
+
+def test_gates(s3, tmp_path):
+    (tmp_path / "text").write_text("(1,2) (2,3) (1,2)\n")
+    code, out, err = s3("gates", "s3", "--text", "text", "-o", "s3.svg")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[-2] == ["layer", "head", "alpha", "beta", "key", "eigenvalue", "below", "0"]
+    assert rows[-1] == ["0", "0", "1", "2", "1", "-1", "100.0%"]
+    assert "1 of 1 heads use negative eigenvalues" in out
+    assert "a histogram a head in s3.svg" in err
+    assert "layer 0, head 0: 3 of 3 below zero" in (tmp_path / "s3.svg").read_text()
+    value = json.loads(s3("gates", "s3", "--tokens", "0,1", "--json")[1])
+    assert (value["tokens"], value["reach"], value["heads"][0]["beta"]["exactly"]["2"]) == (2, [-1, 1], 2)
+
+
+def test_gates_of_many_heads_are_shown_by_layer(s3, monkeypatch):
+    from fsa2lrnn.cli import exported
+
+    monkeypatch.setattr(exported, "_HEADS", 0)
+    rows = [line.split() for line in s3("gates", "s3")[1].splitlines()]
+    assert rows[-2] == ["layer", "alpha", "beta", "key", "eigenvalue", "below", "0"]
+    assert rows[-1] == ["0", "1", "2", "1", "-1", "100.0%"]

@@ -32,7 +32,8 @@ def test_each_trained_network_gets_its_evidence(tmp_path):
 
 
 def test_what_is_no_layer_of_automata_is_not_trained_to_be_proved():
-    check_provable(Settings("task:parity", normalisation="onehot"))
-    for changes in ({"normalisation": "clip"}, {"layers": 2}, {"token_shift": True}):
+    for changes in ({"normalisation": "onehot"}, {"normalisation": "onehot", "layers": 2}, {"layer": "hard_lanes"}):
+        check_provable(Settings("task:parity", **changes))
+    for changes in ({"normalisation": "clip"}, {"layer": "householder", "options": {"factors": 1}}):
         with pytest.raises(UnsupportedFormat, match=f"--then-prove with .*{next(iter(changes))} = "):
-            check_provable(Settings("task:parity", **{"normalisation": "onehot", **changes}))
+            check_provable(Settings("task:parity", **changes))

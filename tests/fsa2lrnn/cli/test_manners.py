@@ -24,7 +24,7 @@ MORE = {"run": ("a",), "verify": ("task:parity",), "falsify": ("task:parity",)}
 PLACES = [
     ("compile", "task:mod_arith(100)", "-o", "no/m.safetensors"),
     ("compile", "task:mod_arith(100)", "-o", "m.pt"),
-    ("explain", "task:mod_arith(100)", "--dot", "no/m.dot"),
+    ("explain", "task:mod_arith(100)", "--draw", "no/m.dot"),
     ("explain", "task:mod_arith(100)", "--certificates", "file/below"),
     ("draw", "task:mod_arith(100)", "-o", "no/p.html"),
     ("draw", "task:mod_arith(100)", "-o", "m.xyz"),

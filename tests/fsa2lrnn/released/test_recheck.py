@@ -19,7 +19,7 @@ def good():
 
 
 def test_arguments_are_of_layers_that_are_known():
-    assert set(LAYERS) - set(recheck.LAYERS) == {"pd-ssm"}
+    assert set(LAYERS) - set(recheck.LAYERS) == {"pd-ssm", "slstm", "delta-product"}
     assert set(recheck.LAYERS) < set(LAYERS)
     assert set(recheck.LAYERS.values()) <= set(ARGUMENTS)
 

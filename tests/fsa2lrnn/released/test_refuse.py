@@ -46,7 +46,7 @@ def test_in_words():
 
 def transitions(layer):
     """Matrices and vectors of two numbers, with gates at their ends, at half and between, that a letter may have."""
-    if layer == "mamba-2":
+    if layer in ("mamba-2", "mamba"):
         for decays, v in product(product((0, 0.25, 0.5, 1), repeat=2), product((-1, 0, 1), repeat=2)):
             yield np.diag(decays).astype(float), np.array(v, float)
         return
@@ -54,6 +54,10 @@ def transitions(layer):
         if layer == "rwkv-7":
             for w, a, v in product(product((0.545239, 1), repeat=2), product((0, 0.5, 1), repeat=2), (0, 1)):
                 yield np.diag(w) - np.outer(key, np.array(a) * key), v * np.eye(2)[0]
+            continue
+        if layer == "kimi-linear":
+            for decays, beta, v in product(product((0, 0.5, 1), repeat=2), (0, 0.5, 1), (0, 1, -1)):
+                yield (np.eye(2) - beta * np.outer(key, key)) @ np.diag(decays), beta * v * key
             continue
         largest = 2 if layer == "olmo-hybrid" else 1
         for alpha, beta, v in product((0, 0.5, 1), (0, 0.5 * largest, largest, 0.75 * largest), (0, 1, -1)):

@@ -1,6 +1,7 @@
 """The strategies generate what they say and shrink to the simplest counterexample."""
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from fsa2lrnn.testing.strategies import (
 )
 
 quiet = settings(max_examples=2_000, database=None, deadline=None, derandomize=True)
+ordered = settings(max_examples=500, database=None, deadline=None)
 
 
 def permutes(machine: MooreMachine) -> bool:
@@ -53,6 +55,26 @@ def test_a_counterexample_to_all_states_are_reachable_is_small():
 
     found = find(machines(), lambda m: trim(m).n_states < m.n_states, settings=quiet)
     assert (found.n_states, found.delta.tolist()) == (2, [[0, 0]])
+
+
+def test_a_counterexample_to_minimal_acceptors_are_smaller_has_as_few_states_as_that_takes():
+    found = find(dfas(), lambda m: m.minimise().n_states >= 3, settings=ordered, random=random.Random(0))
+    assert (found.n_states, len(found.alphabet)) == (3, 1)
+
+
+def test_a_counterexample_to_letters_commute_has_two_states_and_two_letters():
+    def do_not_commute(m):
+        return any((a[b] != b[a]).any() for a in m.delta for b in m.delta)
+
+    found = find(dfas(), do_not_commute, settings=ordered, random=random.Random(0))
+    assert (found.n_states, len(found.alphabet)) == (2, 2)
+
+
+def test_any_state_may_be_the_start_and_any_be_out_of_reach():
+    from fsa2lrnn.automata import trim
+
+    found = find(machines(), lambda m: m.start != 0 and trim(m).n_states < m.n_states, settings=quiet)
+    assert (found.n_states, found.start, found.delta.tolist()) == (2, 1, [[1, 1]])
 
 
 @pytest.mark.parametrize("n", [1, 2, 5])

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import signal
+from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -142,8 +143,14 @@ def test_settings_that_differ_are_not_stacked(tmp_path):
         train_stacked([(TINY, tmp_path / "a"), (replace(TINY, seed=1, batch=5), tmp_path / "b")])
 
 
-def test_records_go_to_tensorboard(tmp_path, monkeypatch):
+def test_each_run_has_a_writer_of_its_own(tmp_path, monkeypatch):
     written = []
-    monkeypatch.setattr(stacked, "record_writer", lambda folder: lambda record: written.append((folder.name, record)))
-    outcomes = train_stacked(jobs(replace(TINY, steps=4), tmp_path), tensorboard=True)
+
+    @contextmanager
+    def writers(names, settings, folder, resume):
+        assert (names, settings.seed, resume) == (("tensorboard",), int(folder.name[-1]), True)
+        yield lambda record: written.append((folder.name, record))
+
+    monkeypatch.setattr(stacked, "record_writers", writers)
+    outcomes = train_stacked(jobs(replace(TINY, steps=4), tmp_path), write_to=("tensorboard",))
     assert written == [(f"seed-{s}", outcome.records[0]) for s, outcome in zip(SEEDS, outcomes, strict=True)]

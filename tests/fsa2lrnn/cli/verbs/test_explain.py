@@ -1,20 +1,23 @@
 """`explain`: the verb. What it tells is in test_explanation and test_cascades."""
 
 import json
+import xml.etree.ElementTree as ET
 
 import pytest
 
 
 def test_one_family_and_a_drawing(call, tmp_path):
-    code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--dot", "parity.dot", "--json")
+    code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
     assert code == 0
     assert json.loads(out)["families"]["diagonal[-1,1]"]["answer"] == "yes"
     assert "a signed lane" in (tmp_path / "parity.dot").read_text()
     code, out, _ = call(
-        "explain", "task:parity", "--family", "lti", "--dot", "again.gv", "--certificates", "new/folder"
+        "explain", "task:parity", "--family", "lti", "--draw", "again.svg", "--certificates", "new/folder"
     )
     assert code == 0
-    assert "drawn in again.gv" in out
+    assert "cascade drawn in again.svg" in out
+    assert ET.fromstring((tmp_path / "again.svg").read_text()).tag.endswith("svg")
+    assert "signed lane" in (tmp_path / "again.svg").read_text()
     assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["lti.json"]
 
 
@@ -22,8 +25,8 @@ def test_one_family_and_a_drawing(call, tmp_path):
     ("arguments", "message"),
     [
         (("--family", "mamba"), "family 'mamba' is not known"),
-        (("--dot", "parity.svg"), "a drawing is written to a file ending in .dot or .gv"),
-        (("--dot", "no/where.dot"), "no such folder, make it first: 'no'"),
+        (("--draw", "parity.pdf"), "a drawing is written to a file ending in .svg or .dot or .gv"),
+        (("--draw", "no/where.dot"), "no such folder, make it first: 'no'"),
         (("--certificates", "file"), "this is a file, give a folder: 'file'"),
     ],
 )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from fsa2lrnn import learn
 from fsa2lrnn.report import Facts, Machine, Model, assemble, verdict
 
 KEPT = Path(__file__).parents[4] / "experiments" / "models"
@@ -33,6 +34,21 @@ def test_a_page_and_its_facts(call, monkeypatch):
     assert Facts.from_json(json.loads(Path("page.json").read_text())) == facts
     assert "mine" in Path("page.html").read_text()
     assert json.loads(call(*arguments, "--json")[1]) == {"page": "page.html", "facts": "page.json"}
+
+
+def test_a_page_of_a_run_of_learn(call):
+    learn("task:parity", folder="run", steps=500)
+    code, out, _ = call("report", "run", "-o", "page.html", "--lengths", "4", "--words", "5", "--letters", "100")
+    assert code == 0
+    assert "parity: learned and proved" in out
+    assert Path("page.html").read_text().count('type="radio"') > 3
+    code, _, err = call("report", "run", EVEN5, "-o", "page.html")
+    assert (code, err.count("give the folder of one run alone")) == (2, 1)
+    code, _, err = call("report", EVEN5, "-o", "page.html")
+    assert (code, err.count("--against SOURCE is missing")) == (2, 1)
+    Path("empty").mkdir()
+    code, _, err = call("report", "empty", "-o", "page.html")
+    assert (code, err.count("no run of `fsa2lrnn learn` has ended there")) == (2, 1)
 
 
 @pytest.mark.parametrize(

@@ -98,13 +98,16 @@ def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
 
 def test_a_layer_by_its_place(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(
-        "from fsa2lrnn.lrnn.layers.block import BlockLayer\nclass Mine(BlockLayer): pass\nnone = 3\n"
+        "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\nnone = 3\n"
+        "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
+        "class Same(BlockLayer): pass\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("fsa2lrnn.lrnn.layers.LAYERS", dict(LAYERS))
     assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
     for name, message in [
         ("mine:none", "mine:none is no layer: derive it from fsa2lrnn.lrnn.Layer"),
+        ("mine:Same", "mine:Same.Config is BlockLayerConfig, which block has: derive one of its own"),
         ("mine:Nobody", "layer 'mine:Nobody' can't be had"),
         ("nowhere:Mine", "layer 'nowhere:Mine' can't be had"),
         (":Mine", "layer ':Mine' can't be had"),

@@ -59,7 +59,9 @@ def test_a_users_pairs_and_what_is_known_then():
 
 
 def test_then_prove_refuses_what_is_no_automaton():
-    with pytest.raises(UnsupportedFormat, match=r"under the column rule 'clip': only a single layer over letters"):
+    with pytest.raises(
+        UnsupportedFormat, match="layers of kind block under the column rule 'clip' have states without end"
+    ):
         then_prove(compile_machine(zoo.sum_mod(3)), "task:sum_mod(3)")
 
 

@@ -2,6 +2,7 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,10 +13,11 @@ from fsa2lrnn.files import alone
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
 from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.film import read_film
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.run import Run
-from fsa2lrnn.training.learning.saving import CHECKPOINT, FORM, Asked, RunFolder
+from fsa2lrnn.training.learning.saving import CHECKPOINT, FILM, FORM, Asked, RunFolder, write_learned
 
 
 def run_of(recipe):
@@ -37,7 +39,7 @@ def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     folder.restore(again)
     assert again.steps == 25
     again.go()
-    assert again.trail == whole.trail
+    assert (again.trail, again.film) == (whole.trail, whole.film)
     pairs = zip(whole.attempt.model.parameters(), again.attempt.model.parameters(), strict=True)
     assert all(torch.equal(a, b) for a, b in pairs)
 
@@ -52,6 +54,9 @@ def test_the_folder_holds_what_was_learned(tmp_path):
     assert learned["steps"] == found.steps
     lines = (tmp_path / "run" / "trail.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in lines] == list(found.trail)
+    assert read_film(tmp_path / "run" / FILM) == found.film
+    write_learned(tmp_path / "run", replace(found, film=None))
+    assert not (tmp_path / "run" / FILM).exists()
 
 
 def test_another_run_is_not_mixed_in(tmp_path):
@@ -69,12 +74,20 @@ def test_two_runs_at_once_are_refused(tmp_path):
         learn("task:parity", folder=tmp_path)
 
 
+FRAME = {
+    "step": 0, "number": 0, "length": 5, "event": "", "heads": [0], "start": [0], "next_state": [[[0]]],
+    "outputs": [[0]], "faults": [0.5],
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"heads": 5}, "heads = 5: no run of this recipe stands there"),
         ({"number": 10**9}, "steps = 2: no run"),
         ({"failures": [[7]]}, "failures: no run"),
+        ({"film": [FRAME]}, "film: no run"),
+        ({"film": [FRAME | {"start": [1]}]}, "the frame of step 0 leads to states that are not 0 to 0"),
         ({"steps": "3"}, "standing.steps = '3', expected is a whole number"),
         ({"depth": 1}, "standing.depth is not known"),
     ],
@@ -121,6 +134,6 @@ def test_killed_and_called_again_it_ends_as_if_it_never_was(tmp_path, heads):
     assert standing(folder)["heads"] == heads
     again = learn("task:sum_mod(11)", folder=folder, steps=400, seed=3)
     assert again.trail == whole.trail
-    assert again.machine == whole.machine
+    assert (again.machine, again.film) == (whole.machine, whole.film)
     for name, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, again.network.state_dict()[name])

@@ -1,0 +1,201 @@
+"""A machine's cascade taught to layers of blocks, component by component, then trained on as a whole and proved.
+
+`decompose` says which states a component is in along a word. Each layer is taught by itself, the layers below standing
+where their components stand (teacher forcing), so that no error is carried along: a column is right if the largest of
+its logits is the component's next state. Heads without a component are taught to stay.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy, one_hot, pad
+
+from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.decomposition.search import Search
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.lower.harden import Heads
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.learn import learned_of
+from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.result import Learned
+from fsa2lrnn.training.learning.whole import WholeRun
+from fsa2lrnn.training.train import use_threads
+
+_RATE = 0.01  # of a layer that is taught
+_STEPS = 4_000  # after which a layer counts as not to be taught
+_SURE = 40  # faultless batches, after which it is taught
+_WORDS = 32
+_FINE = 0.003  # the rate of training as a whole
+
+
+def distil_cascade(
+    source: str | MooreMachine,
+    layers: int = 3,
+    blocks: tuple[int, ...] = (8, 8),
+    *,
+    teacher: MooreMachine | None = None,
+    sampler: str = "task",
+    recipe: Recipe | None = None,
+) -> Learned:
+    """Teach the cascade of a machine to so many layers of these blocks, train them on as a whole, and prove them.
+
+    Args:
+        source: a machine, or text that names one: it draws the words, and judges.
+        teacher: the machine whose cascade is taught, such as one that was learned; by default the source's.
+        recipe: of the training as a whole; `hidden`, `gate_hidden` and `seed` are for the teaching too.
+
+    Raises:
+        NotExpressible: where no cascade of the teacher fits into these layers.
+        BudgetExceeded: where a layer can't be taught, or the network was not proved and its states are too many.
+
+    >>> found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
+    >>> found.is_proved, [layer.block_sizes for layer in found.model.layers]
+    (True, [(2, 2), (2, 2)])
+    """
+    recipe = replace(recipe or Recipe(rate=_FINE, steps=2_000), layers=layers, heads=len(blocks), block=max(blocks))
+    begun, machine = time.monotonic(), MooreMachine.from_source(source) if isinstance(source, str) else source
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    cascade = Search(teacher or examples.machine, max(blocks), token_shift=True).cheapest(counted=False).cascade
+    places = placed(cascade, layers, blocks)
+    run = WholeRun(recipe, examples, target, examples.machine.n_states)
+    with use_threads(recipe.threads):
+        taught = Teaching(run.attempt.model, cascade, places, examples, run.generator)
+        for number in range(layers):
+            run.note("taught", layer=number, batches=taught.layer(number))
+        run.note("read-out taught", batches=taught.readout())
+        run.attempt.at.length = run.attempt.full_length
+        found = run.judged() or run.go()
+    if found is None:
+        raise BudgetExceeded(f"after {run.steps:,} steps as a whole the network is not proved: give more steps")
+    run.seconds = time.monotonic() - begun
+    assert run.verdict is not None
+    return learned_of(run, found.candidate, found.candidate.machine, run.attempt.model, run.verdict, target.scope)
+
+
+def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[int | None]]:
+    """The component of each head of each layer, None for none: each above those that it reads, no two layers sooner
+    filled than need be, the rarest room first.
+
+    Raises `NotExpressible` where they don't fit.
+    """
+    heads: list[list[int | None]] = [[None] * len(blocks) for _ in range(layers)]
+    layer_of: dict[int, int] = {}
+    depth = _depths(cascade)
+    for i, component in enumerate(cascade.components):
+        first = 1 + max((layer_of[j] for j in component.reads), default=-1)
+        last = layers - depth[i]
+        rooms = [
+            (sum(at is not None for at in heads[number]), number, h)
+            for number in range(first, last + 1)
+            for h, size in enumerate(blocks)
+            if heads[number][h] is None and component.n_states <= size
+        ]
+        if not rooms:
+            sizes = [component.n_states for component in cascade.components]
+            raise NotExpressible(
+                f"components of {sizes} states, each above those it reads, do not fit into {layers} layers of blocks "
+                f"{tuple(blocks)}: give more layers or larger blocks"
+            )
+        _, number, h = min(rooms)
+        heads[number][h], layer_of[i] = i, number
+    return heads
+
+
+def _depths(cascade: Cascade) -> list[int]:
+    """How many layers each component needs, itself and those that read it in turn."""
+    depth = [1] * len(cascade.components)
+    for i in reversed(range(len(depth))):
+        for j in cascade.components[i].reads:
+            depth[j] = max(depth[j], depth[i] + 1)
+    return depth
+
+
+class Teaching:
+    """Teaches the layers of a network, each by itself, what a cascade's components do along words."""
+
+    def __init__(
+        self, model: LRNN, cascade: Cascade, places: list[list[int | None]], examples: FreshWords,
+        generator: torch.Generator,
+    ) -> None:  # fmt: skip
+        self.model, self.examples, self.generator, self.places = model, examples, generator, places
+        order = [cascade.machine.alphabet.index(letter) for letter in examples.alphabet]
+        self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
+        self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
+        self._length = examples.fit(40)
+
+    def layer(self, number: int) -> int:
+        """Teach one; how many batches that took. Raises `BudgetExceeded` where it can't be had."""
+        layer = self.model.recurrences[number]
+        gate, x0 = dict(layer.gates)["transition"], layer.get_parameter("x0")
+        optimiser = torch.optim.Adam([*gate.parameters(), x0], _RATE)
+        n_heads, b, tau = layer.n_heads, max(layer.block_sizes), self.model.config.layers[number].temperature  # type: ignore[attr-defined]
+
+        def step() -> tuple[Tensor, bool]:
+            states, u, _ = self._batch(number)
+            own = states[number]  # (B, T+1, H)
+            logits = gate(u).unflatten(-1, (n_heads, b, b))  # (B, T, H, b, b)
+            columns = logits.gather(-1, own[:, :-1, :, None, None].expand(*logits.shape[:-1], 1)).squeeze(-1)
+            loss = cross_entropy((columns / tau).flatten(0, -2), own[:, 1:].flatten()) + cross_entropy(x0, own[0, 0])
+            right = (columns.argmax(-1) == own[:, 1:]).all() and (x0.argmax(-1) == own[0, 0]).all()
+            return loss, bool(right)
+
+        return _until_sure(optimiser, step, f"layer {number}")
+
+    def readout(self) -> int:
+        """Teach the read-out the task's outputs."""
+        readout = self.model.readout
+        assert isinstance(readout, Gate)
+        optimiser = torch.optim.Adam(readout.parameters(), _RATE)
+
+        def step() -> tuple[Tensor, bool]:
+            states, _, batch = self._batch(0)
+            logits = readout(self._shown(states, len(self.places)))
+            counts = batch.labels != UNCOUNTED
+            loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
+            return loss, bool((logits.argmax(-1) == batch.labels)[counts].all())
+
+        return _until_sure(optimiser, step, "the read-out")
+
+    def _batch(self, number: int) -> tuple[list[Tensor], Tensor, Batch]:
+        """States of the heads of each layer (B, T+1, H), what layer `number` reads (B, T, d), and the words."""
+        batch = self.examples.batch(_WORDS, self._length, self.generator)
+        joint = self._states[torch.from_numpy(self._walk.states(batch.tokens.numpy())[..., 0])]  # (B, T+1, C+1)
+        states = [joint[..., [-1 if i is None else i for i in heads]] for heads in self.places]
+        letters = pad(one_hot(batch.tokens, len(self.examples.alphabet)).float(), (0, 0, 1, 0))  # none at first
+        stream = torch.cat([letters, self._shown(states, number)], dim=-1)
+        return states, torch.cat([stream[:, 1:], stream[:, :-1]], dim=-1), batch
+
+    def _shown(self, states: list[Tensor], below: int) -> Tensor:
+        """The first layers' states as the network shows them: (B, T+1, H·b side by side)."""
+        shown = [
+            one_hot(own, max(layer.block_sizes)).flatten(-2).float()
+            for own, layer in zip(states[:below], self.model.recurrences, strict=False)
+        ]
+        return torch.cat(shown, -1) if shown else states[0].new_zeros(*states[0].shape[:2], 0).float()
+
+
+def _until_sure(optimiser: torch.optim.Optimizer, step: Callable[[], tuple[Tensor, bool]], what: str) -> int:
+    """Train until so many batches in a row are faultless; how many it took."""
+    sure = 0
+    for taken in range(1, _STEPS + 1):
+        loss, right = step()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+        sure = sure + 1 if right else 0
+        if sure == _SURE:
+            return taken
+    raise BudgetExceeded(f"{what} could not be taught in {_STEPS:,} batches: give gates more units (gate_hidden)")

@@ -1,0 +1,44 @@
+"""What theory says of a machine and a hard layer before it is trained: that it can be learned, can't be, or neither."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families import represent
+from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.families.lane_covers import Alike, alike_to_lanes
+
+
+class Foreseen(NamedTuple):
+    """An answer, "yes", "no" or "unknown", what it says, and for a "yes" how large a block and how many factors do."""
+
+    answer: str
+    says: str
+    block: int | None = None
+    factors: int | None = None
+
+
+def foresee(machine: MooreMachine, layer: str) -> Foreseen | None:
+    """What is known of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any machine.
+
+    Of lanes the answer is about all that they can compute (T51). Of reflections it is about one vector a state (T7,
+    T36): a "no" leaves open that several vectors a state would do.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> foresee(zoo.flip_flop(), "hard_lanes").answer, foresee(zoo.ab_star(), "hard_lanes").answer
+    ('yes', 'no')
+    """
+    if layer == "hard_lanes":
+        found = alike_to_lanes(machine)
+        if isinstance(found, Alike):
+            return Foreseen("no", found.explain())
+        if found is None:
+            return Foreseen("unknown", "too many letters to say what lanes can know of a word")
+        return Foreseen("yes", "the machine puts out alike on all words that are alike to lanes")
+    if layer == "hard_reflections":
+        found = represent(machine, "householder")
+        if isinstance(found, HouseholderWitness):
+            return Foreseen("yes", found.explain(), found.dimension, max(1, found.n_factors))
+        return Foreseen(found.answer, found.explain())
+    return None

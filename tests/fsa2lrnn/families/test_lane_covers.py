@@ -1,0 +1,85 @@
+"""What hard lanes can compute, against lanes themselves: all that there are over two letters, and random ones."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.families import represent
+from fsa2lrnn.families.lane_covers import Alike, alike_to_lanes
+
+MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
+
+
+def after(lanes, word):
+    """The states of lanes, each a start and a map a letter, after a word."""
+    states = []
+    for x, *maps in lanes:
+        for a in word:
+            x = maps[a][0] * x + maps[a][1]
+        states.append(x)
+    return tuple(states)
+
+
+EVERY_LANE = [(x, *maps) for x in (-1, 0, 1) for maps in product(MAPS, repeat=2)]
+
+
+def random_machines(n, count):
+    draw = np.random.default_rng(0)
+    for _ in range(count):
+        yield minimise(MooreMachine(draw.integers(n, size=(2, n)), draw.integers(2, size=n).tolist()))
+
+
+def test_alike_words_are_alike_to_every_lane_and_the_machine_tells_them_apart():
+    found = [(machine, alike_to_lanes(machine)) for machine in random_machines(4, 60)]
+    refuted = [(machine, alike) for machine, alike in found if isinstance(alike, Alike)]
+    assert len(refuted) > 20
+    for machine, alike in refuted:
+        u, v = ([machine.alphabet.index(letter) for letter in word] for word in alike.words)
+        assert after(EVERY_LANE, u) == after(EVERY_LANE, v)
+        assert (machine.outputs[machine.run(alike.words[0])], machine.outputs[machine.run(alike.words[1])]) == (
+            alike.outputs
+        )
+        assert len(set(alike.outputs)) == 2
+
+
+def test_where_there_are_none_lanes_do_it():
+    """Outputs are then a function of the joint states of all lanes: on all words of up to eight letters."""
+    able = [machine for machine in random_machines(3, 200) if alike_to_lanes(machine) is False]
+    assert sum(machine.n_states == 3 for machine in able) > 3
+    for machine in able[:20]:
+        outputs = {}
+        for length in range(9):
+            for word in product(range(2), repeat=length):
+                output = machine.outputs[machine.run([machine.alphabet[a] for a in word])]
+                assert outputs.setdefault(after(EVERY_LANE, word), output) == output
+
+
+@pytest.mark.parametrize("machine", [zoo.parity(), zoo.flip_flop(), zoo.sum_mod(2)])
+def test_representable_machines_are_not_refuted(machine):
+    assert represent(machine, "diagonal[-1,1]").answer == "yes"
+    assert alike_to_lanes(machine) is False
+
+
+def test_what_one_vector_a_state_does_lanes_do():
+    """T3's yes implies that lanes do it."""
+    able = [m for m in random_machines(4, 120) if represent(m, "diagonal[-1,1]", short_words=False).answer == "yes"]
+    assert sum(machine.n_states > 2 for machine in able) > 1
+    assert all(alike_to_lanes(machine) is False for machine in able)
+
+
+def test_lanes_do_more_with_several_vectors_a_state():
+    """No diagonal layer has one vector for each of these three states; lanes compute their outputs all the same."""
+    machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
+    assert minimise(machine).n_states == 3
+    assert represent(machine, "diagonal[-1,1]").answer == "no"
+    assert alike_to_lanes(machine) is False
+
+
+def test_the_budget_says_so():
+    assert alike_to_lanes(zoo.sum_mod(2), budget=3) is None
+    said = alike_to_lanes(zoo.ab_star()).explain()
+    assert 'in one state after "a b" and after "a a a b", where the machine puts out True and False' in said

@@ -1,0 +1,81 @@
+"""Networks that are proved as a whole."""
+
+import json
+
+import pytest
+import torch
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.families import represent
+from fsa2lrnn.judge import prove_equivalent
+from fsa2lrnn.lrnn import load
+from fsa2lrnn.training.learning import learn, then_prove
+from fsa2lrnn.verdicts import Proved, Refuted
+
+
+@pytest.mark.parametrize(
+    ("layer", "source"),
+    [
+        ("hard_lanes", "task:parity"),
+        ("hard_lanes", "task:flip_flop"),
+        ("hard_reflections", "task:sum_mod(2)"),
+        pytest.param("hard_reflections", "task:group(S3, transpositions)", marks=pytest.mark.slow),
+    ],
+)
+def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
+    found = learn(source, layer=layer, folder=tmp_path)
+    assert found.is_proved
+    assert found.scope == "every word"
+    assert found.model is found.network
+    kept = load(tmp_path / "model.safetensors")
+    assert kept.config.layers == found.model.config.layers
+    assert isinstance(prove_equivalent(kept, found.machine), Proved)
+    assert json.loads((tmp_path / "trail.jsonl").read_text().splitlines()[0])["event"] == "theory"
+
+
+def test_what_a_layer_cannot_be_is_said_before_it_is_trained():
+    with pytest.raises(NotExpressible, match=r'no hard_lanes layer .* in one state after "a b" and after "a a a b"'):
+        learn("task:ab_star", layer="hard_lanes")
+    with pytest.raises(NotExpressible, match=r"no hard_reflections layer .* No number of factors does"):
+        learn("task:tomita(4)", layer="hard_reflections")
+
+
+def test_trained_anyway_it_fails_on_a_word():
+    found = learn("task:ab_star", layer="hard_lanes", anyway=True, steps=40)
+    assert isinstance(found.verdict, Refuted)
+
+
+def test_lanes_learn_what_no_diagonal_layer_represents_with_one_vector_a_state():
+    machine = MooreMachine([[1, 2, 1], [0, 1, 0]], [True, False, False])
+    assert represent(machine, "diagonal[-1,1]").answer == "no"
+    found = learn(machine, layer="hard_lanes")
+    assert found.is_proved
+    assert found.verdict.pairs > machine.n_states  # several states of the network for one of the machine
+
+
+def test_words_that_fail_join_the_data():
+    found = learn("task:tomita(5)", layer="hard_lanes", first_length=1, length=2, threshold=0.5)
+    refuted = [record["word"] for record in found.trail if record.get("event") == "refuted"]
+    assert refuted
+    assert found.is_proved
+
+
+def test_data_and_unknown_layers_are_refused():
+    with pytest.raises(UnsupportedFormat, match="layer = 'hard_lanes' is proved as a whole, against a machine"):
+        learn([("ab", True), ("ba", False)], layer="hard_lanes")
+    with pytest.raises(UnsupportedFormat, match="layer = 'lstm' must be one of block, hard_lanes, hard_reflections"):
+        learn("task:parity", layer="lstm")
+
+
+def test_then_prove_takes_a_network_whose_layers_are_automata():
+    found = learn("task:parity", layer="hard_lanes")
+    again = then_prove(found.model, "task:parity")
+    assert again.is_proved
+    assert again.scope == "every word, the empty one excepted"
+    with torch.no_grad():
+        found.model.layers[0].transition.table.neg_()
+    wrong = then_prove(found.model, "task:parity")
+    assert isinstance(wrong.verdict, Refuted)
+    assert wrong.machine != zoo.parity()
