@@ -62,7 +62,9 @@ def main(
                     typer.echo(f"{layer}: {fault}")
                     continue
                 cells = [c for c in cells if c is not before] + [found]
-                results_io.write(NAME, {"settings": SETTINGS, "known": known_of(), "cells": cells}, COMMAND)
+                results_io.write(
+                    "trained_released", {"settings": SETTINGS, "known": known_of(), "cells": cells}, COMMAND
+                )
                 typer.echo(f"{task} {layer} seed {seed}: {found['end']} at {found['step']}, {found['last']}")
 
 

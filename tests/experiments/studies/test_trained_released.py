@@ -14,7 +14,7 @@ def test_how_a_cell_ends(monkeypatch):
     assert (found["end"], found["step"], found["learned"], list(found["last"])) == ("steps", 3, False, ["40"])
     found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=0)
     assert (found["end"], found["step"]) == ("seconds", 0)
-    easy = {"evaluate_every": 2, "stop_at": 0.0}
+    easy = {"evaluate_every": 2, "stop_at": 0.01}
     monkeypatch.setattr(trained_released, "SETTINGS", {**trained_released.SETTINGS, **easy})
     monkeypatch.setattr(trained_released, "LENGTHS", (40, 80))
     found = cell("flip_flop", "qwen3-next", 0, steps=50, seconds=60)

@@ -32,6 +32,8 @@ PLACES = [
     ("extract", "task:mod_arith(100)", "-o", "m.xyz"),
     ("convert", "task:mod_arith(100)", "-o", "no/m.json"),
     ("export", "task:mod_arith(100)", "--to", "olmo-hybrid", "-o", "file"),
+    ("gates", "folder", "-o", "no/p.svg"),
+    ("gates", "folder", "-o", "p.png"),
     ("train", "task:mod_arith(100)", "-o", "file"),
     ("learn", "task:mod_arith(100)", "-o", "file"),
     ("sweep", "--task", "task:mod_arith(100)", "-o", "file"),
@@ -63,7 +65,7 @@ def test_every_verb_has_a_file_of_its_name_help_and_json():
 
 
 def test_every_call_below_covers_its_verb():
-    assert set(SOURCES) | {"demo"} == set(COMMANDS)
+    assert set(SOURCES) | {"demo", "gates"} == set(COMMANDS)  # which take no source
     assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
 
 
