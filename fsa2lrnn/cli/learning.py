@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
@@ -35,6 +36,7 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
         console.emit_json(summary(found) | {"folder": str(out)})
     else:
         say(found, out)
+        console.then(f"fsa2lrnn report {quote(str(out))} -o page.html")
     return isinstance(found.verdict, Proved | Agreement) or found.verdict is None
 
 
@@ -87,7 +89,8 @@ def say(found: Learned, saved: Path | str) -> None:
     else:
         console.out.print(evidence.verdict_text(verdict, found.machine.alphabet))
         console.out.print(console.markup(f"  for {found.scope}"))
-    heads = ", ".join(map(str, found.heads))
+    of_start = found.film.frames[-1].heads if found.film is not None else range(max(found.heads, default=0) + 1)
+    heads = ", ".join(str(of_start[h] + 1) for h in found.heads)
     trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
     rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
     wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
