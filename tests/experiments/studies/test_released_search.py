@@ -1,0 +1,89 @@
+"""The search by gradients behind refusals: what it asks, that it can find, and the table of what it found."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from experiments import results_io
+from experiments.studies import released_search as search
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.extras import is_installed
+from fsa2lrnn.released.recheck import LAYERS
+
+ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}
+
+
+def test_every_refusal_of_a_small_machine_was_searched():
+    assert list(ROWS) == search.cells()
+    assert all(row["states"] <= 3 and row["steps"] == search.STEPS for row in ROWS.values())
+
+
+def test_nothing_was_found_where_nothing_is_and_something_in_each_layer():
+    assert not any(row["found"] for row in ROWS.values() if row["refused"])
+    assert {layer for (_, layer), row in ROWS.items() if row["found"]} == set(LAYERS)
+
+
+def test_what_is_wanted_is_what_the_machine_puts_out():
+    machine = zoo.sum_mod(3).minimise()
+    words = search.all_words(3)
+    assert len({tuple(word) for word in words.tolist()}) == 3**search.SHORT
+    wanted = search.answers(machine, words[::500], {0: 0, 1: 1, 2: 2})
+    assert wanted.tolist() == [machine.transduce([machine.alphabet[a] for a in word]) for word in words[::500].tolist()]
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_layer_reads_from_the_left_and_is_trained_whole(layer):
+    torch.manual_seed(0)
+    model, tokens = search.Small(layer, 3, 2), torch.tensor([[0, 1, 2, 1, 0, 2]])
+    logits = model(tokens)
+    assert torch.allclose(model(tokens[:, :4]), logits[:, :4], atol=1e-5)
+    logits.sum().backward()
+    assert all(part.grad is not None for part in model.parameters())
+
+
+@pytest.mark.parametrize("layer", ["olmo-hybrid", "qwen3-next", "kimi-linear"])
+def test_letter_by_letter_is_what_chunks_compute(layer):
+    torch.manual_seed(1)
+    mixer, x = search.mixer(layer), torch.randn(2, 9, 16)
+    with torch.no_grad():
+        assert torch.allclose(mixer(x), mixer.made(x), atol=1e-5)
+
+
+def test_the_recurrence_of_rwkv_7_by_matrices():
+    r, w, k, a, v = torch.randn(5, 2, 6, 3, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    found, a = search.recurrence(r, w, k, torch.sigmoid(a), v), torch.sigmoid(a)
+    S = torch.zeros(4, 4, dtype=torch.float64)
+    for t in range(6):
+        kappa = k[1, t, 2] / k[1, t, 2].norm()
+        transition = torch.diag(torch.exp(-0.606531 * torch.sigmoid(w[1, t, 2]))) - torch.outer(
+            kappa, kappa * a[1, t, 2]
+        )
+        S = S @ transition + torch.outer(v[1, t, 2], k[1, t, 2] * a[1, t, 2])
+        assert torch.allclose(found[1, t, 2], S @ r[1, t, 2])
+
+
+@pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
+def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
+    from fsa2lrnn.released.rwkv_package import _module
+
+    H, N, T = 2, 8, 5
+    x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))
+    one, zero, eye = torch.ones(H * N), torch.zeros(H * N), torch.eye(H * N)
+    w0, a0 = torch.randn(2, H * N, generator=torch.Generator().manual_seed(1))
+    S, parts = torch.zeros(H, N, N), [eye[:, :2] * 0, eye[:2] * 0]
+    arguments = [*[zero] * 6, w0, *parts, a0, *parts, zero, *parts, *parts, one, one, zero]
+    given = [0, H, N, x.clone(), zero, torch.zeros(T, H * N), S, *arguments, *[eye] * 4, one, zero]
+    with torch.no_grad():
+        _, _, after, _ = _module().RWKV_x070_TMix_seq(*given)
+    heads = [part.view(1, T, H, N) for part in (x, w0.expand(T, -1), x, torch.sigmoid(a0).expand(T, -1), x)]
+    columns = [search.recurrence(torch.eye(N)[i].expand(1, T, H, N), *heads[1:])[0, -1] for i in range(N)]
+    assert torch.allclose(torch.stack(columns, dim=-1), after, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("source", "found"), [("flip_flop", True), ("parity", False)])
+def test_a_row_is_found_again(source, found):
+    row = search.search(source, "qwen3-next")
+    assert (row["found"], row["refused"]) == (found, not found)
+    assert row == ROWS[source, "qwen3-next"]
