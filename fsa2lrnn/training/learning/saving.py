@@ -11,7 +11,7 @@ import json
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
@@ -26,6 +26,7 @@ from fsa2lrnn.training.learning.run import Run, Standing
 from fsa2lrnn.training.run_folder import with_state
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
+_T = TypeVar("_T")
 FORM = Form("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
@@ -152,15 +153,16 @@ def read_finished(folder: Path) -> Finished:
             f"{folder} lacks {', '.join(missing)}, so no run of `fsa2lrnn learn` has ended there: call it again, it "
             "goes on"
         )
-    asked, recorded = (
-        read(kind, parse_json((folder / name).read_bytes(), str(folder / name)), str(folder / name), _VERDICTS)
-        for kind, name in ((Asked, ASKED), (Recorded, RESULT))
-    )
+    asked, recorded = _read(Asked, folder / ASKED), _read(Recorded, folder / RESULT)
     if recorded.verdict is not None and not isinstance(recorded.verdict.get("verdict"), str):
         raise UnsupportedFormat(f"{folder / RESULT}: verdict.verdict is missing: learn again")
     network = load(folder / NETWORK) if (folder / NETWORK).exists() else None
     film = read_film(folder / FILM) if (folder / FILM).exists() else None
     return Finished(folder, asked, recorded, load(folder / MODEL), network, film)
+
+
+def _read(kind: type[_T], path: Path) -> _T:
+    return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
 # Verdicts are written by all judges, each in its own words; a reader asks for their kind.
