@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from experiments.benchmarks import words as bench_words
 
@@ -13,6 +14,7 @@ def test_the_counters_are_those_of_their_expressions():
             assert machine.accepts(word) == (re.fullmatch(pattern, word) is not None)
 
 
+@pytest.mark.slow
 def test_rates_and_ratios_are_of_the_same_actions(monkeypatch):
     monkeypatch.setattr(bench_words, "LETTERS", 10_000)
     monkeypatch.setattr(bench_words, "SLOW_LETTERS", 1_000)

@@ -30,7 +30,7 @@ def test_the_words_are_the_same_whatever_the_labels_and_the_share_that_is_wrong_
     assert outputs == machine.transduce([machine.alphabet[a] for a in word])
 
 
-@pytest.mark.parametrize("method", ["test", "alergia", "rpni", "edsm"])
+@pytest.mark.parametrize("method", [pytest.param("test", marks=pytest.mark.slow), "alergia", "rpni", "edsm"])
 @pytest.mark.filterwarnings("ignore:Automaton ")
 def test_mergers_find_a_small_machine_in_many_clean_words(method):
     found = run_one(SMALL, Cell(method, "dense", 200, 0.0), 20.0)

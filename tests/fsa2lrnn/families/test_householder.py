@@ -34,7 +34,7 @@ def test_a_permutation_takes_n_minus_its_cycles_factors(permutation):
     assert np.array_equal(product_of(keys, n), P)
 
 
-@settings(max_examples=settings.default.max_examples // 5)  # networks take a while
+@settings(max_examples=settings.default.max_examples // 10)  # networks take a while
 @given(permutation_machines(max_states=5))
 def test_permutation_machines_are_proved_by_running_them(machine):
     witness = represent(machine, "householder")

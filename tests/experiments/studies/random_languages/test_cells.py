@@ -9,6 +9,7 @@ from experiments.studies.random_languages.machines import drawn
 from fsa2lrnn.training.train import Outcome
 
 
+@pytest.mark.slow
 def test_theory_has_an_answer_for_each_arm():
     said = theory(drawn(2))
     assert set(said) == set(ARMS)
