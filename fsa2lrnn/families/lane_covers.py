@@ -40,7 +40,7 @@ def alike_to_lanes(machine: MooreMachine, budget: int = BUDGET) -> Alike | bool 
 
     >>> from fsa2lrnn.automata import zoo
     >>> alike_to_lanes(zoo.flip_flop()), alike_to_lanes(zoo.ab_star()).words
-    (False, (('a',), ('a', 'a', 'a')))
+    (False, (('a', 'b'), ('a', 'a', 'a', 'b')))
     """
     n_letters = len(machine.alphabet)
     start: _Known = ((), (0,))

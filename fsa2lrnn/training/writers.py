@@ -23,8 +23,10 @@ Write = Callable[[dict[str, Any]], None]
 
 def check_writers(names: Collection[str]) -> None:
     """Raises `MissingPackage` for one that is not installed."""
-    for name in names:
-        require(name, "wandb" if name == "wandb" else None, f"{name}=True")
+    if "tensorboard" in names:
+        require("tensorboard", None, "tensorboard=True")
+    if "wandb" in names:
+        require("wandb", "wandb", "wandb=True")
 
 
 @contextmanager

@@ -15,7 +15,9 @@ LAST_IS_1 = MooreMachine([[0, 0], [1, 1]], [0, 1])  # the state is the last lett
 
 
 def test_names_are_those_of_layers_and_of_families():
-    assert {name.partition(":")[0] for name in NAMED} == set(LAYERS) - {"householder", "index"}
+    ours = {name for name in LAYERS if ":" not in name}
+    hard = {"hard_lanes", "hard_reflections"}  # several vectors a state come of training: T51 speaks of them
+    assert {name.partition(":")[0] for name in NAMED} == ours - hard - {"householder", "index"}
     assert {named.family for named in NAMED.values()} - {None} <= set(FAMILIES)
 
 
