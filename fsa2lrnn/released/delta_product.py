@@ -17,7 +17,7 @@ from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.plan import MAX_STATES, UNIT
+from fsa2lrnn.released.plan import MAX_STATES, UNIT, OneLayer
 from fsa2lrnn.released.reflections import roots
 
 LAYER = ReleasedLayer(
@@ -42,7 +42,7 @@ Factor = tuple[np.ndarray, np.ndarray, float]  # key, value, β
 
 
 @dataclass(frozen=True, eq=False)
-class Product:
+class Product(OneLayer):
     """Heads that take several delta steps a letter, and what the machine puts out for the matrices that they reach.
 
     Args:
@@ -56,16 +56,6 @@ class Product:
     alphas: np.ndarray
     factors: tuple[tuple[tuple[Factor, ...], ...], ...]
     how: str
-
-    @property
-    def outputs(self) -> tuple[Hashable, ...]:
-        """The machine's outputs, each once, in the order of its states."""
-        return tuple(dict.fromkeys(self.machine.outputs))
-
-    @property
-    def n_layers(self) -> int:
-        """One."""
-        return 1
 
     @property
     def n_factors(self) -> int:

@@ -16,13 +16,14 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.released.plan import OneLayer
 
 MAX_COORDINATES = 512
 ONE, ZERO = 0, 1  # coordinates that always hold these
 
 
 @dataclass(frozen=True, eq=False)
-class Dual:
+class Dual(OneLayer):
     """A machine as copies and sums of small whole numbers; h is e₁ at the start.
 
     Args:
@@ -43,16 +44,6 @@ class Dual:
     def n_coordinates(self) -> int:
         """N."""
         return self.sources.shape[1]
-
-    @property
-    def outputs(self) -> tuple[Hashable, ...]:
-        """The machine's outputs, each once, in the order of its states."""
-        return tuple(dict.fromkeys(self.machine.outputs))
-
-    @property
-    def n_layers(self) -> int:
-        """One."""
-        return 1
 
     @property
     def how(self) -> str:

@@ -14,7 +14,7 @@ of marks, the directions that heads show. What units write are the symbols of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +25,22 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 MAX_STATES = 1_500  # of a head, and of all heads together: S6 has 720
 UNIT = 64.0  # what values are multiples of the half of
 _SAME = 1e-9
+
+
+class OneLayer:
+    """What plans of one layer have in common, beside the machine."""
+
+    machine: MooreMachine
+
+    @property
+    def outputs(self) -> tuple[Hashable, ...]:
+        """The machine's outputs, each once, in the order of its states."""
+        return tuple(dict.fromkeys(self.machine.outputs))
+
+    @property
+    def n_layers(self) -> int:
+        """One."""
+        return 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ Two more units are always 1 and always −1 once a letter was read; at the start
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.released.declared import ReleasedLayer
+from fsa2lrnn.released.plan import OneLayer
 from fsa2lrnn.released.stream import LETTER, SATURATED, blank, write
 from fsa2lrnn.released.xlstm_package import XlstmPackage, made
 
@@ -42,7 +42,7 @@ MAX_WIDTH = 2_048
 
 
 @dataclass(frozen=True, eq=False)
-class Thresholds:
+class Thresholds(OneLayer):
     """A machine as units: unit j fires where letter `letters[j]` leads to state `targets[j]`.
 
     Args:
@@ -53,16 +53,6 @@ class Thresholds:
     machine: MooreMachine
     letters: np.ndarray
     targets: np.ndarray
-
-    @property
-    def outputs(self) -> tuple[Hashable, ...]:
-        """The machine's outputs, each once, in the order of its states."""
-        return tuple(dict.fromkeys(self.machine.outputs))
-
-    @property
-    def n_layers(self) -> int:
-        """One."""
-        return 1
 
     @property
     def how(self) -> str:

@@ -5,7 +5,14 @@ from functools import cache
 import pytest
 import torch
 
-from fsa2lrnn import zoo
+from fsa2lrnn import MooreMachine, zoo
+
+MACHINES = {  # that layers without negative eigenvalues hold
+    "flip_flop": zoo.flip_flop(),
+    "ab_star": zoo.ab_star(),
+    "shift_register": zoo.shift_register(3),
+    "register": MooreMachine([range(5), *([q] * 5 for q in range(5))], "vwxyz", alphabet="-01234"),
+}
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import torch
 
 pytest.importorskip("transformers")
 
-from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import kimi_linear
 from fsa2lrnn.released.construct import construct
@@ -16,12 +16,7 @@ from fsa2lrnn.released.proof import prove
 from fsa2lrnn.released.refuse import refuse
 from fsa2lrnn.verdicts import Proved
 
-MACHINES = {
-    "flip_flop": zoo.flip_flop(),
-    "ab_star": zoo.ab_star(),
-    "shift_register": zoo.shift_register(3),
-    "register": MooreMachine([range(5), *([q] * 5 for q in range(5))], "vwxyz", alphabet="-01234"),
-}
+from .conftest import MACHINES
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

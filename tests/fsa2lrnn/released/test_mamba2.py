@@ -6,19 +6,14 @@ import torch
 
 pytest.importorskip("transformers")
 
-from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.released import mamba2
 from fsa2lrnn.released.folder import load
 from fsa2lrnn.released.proof import prove
 from fsa2lrnn.verdicts import Proved
 
-MACHINES = {
-    "flip_flop": zoo.flip_flop(),
-    "ab_star": zoo.ab_star(),
-    "shift_register": zoo.shift_register(3),
-    "register": MooreMachine([range(5), *([q] * 5 for q in range(5))], "vwxyz", alphabet="-01234"),
-}
+from .conftest import MACHINES
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
