@@ -31,7 +31,6 @@ demo: $(DEMO)    ## the main job: compile ModArith(5), prove it, use it
 test: $(READY)   ## style and tests, a few minutes on two cores
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
-	$(BIN)/python -m verify
 	$(BIN)/pytest -q -n auto -m "not slow"
 
 verify: $(READY) ## the propositions, the paper's and ours: thousands of cases each

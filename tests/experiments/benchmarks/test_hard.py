@@ -1,5 +1,6 @@
 """The benchmark compares what computes the same, at a size that takes no time."""
 
+import pytest
 import torch
 
 from experiments.benchmarks import hard
@@ -15,6 +16,7 @@ def test_all_ways_compute_the_same():
     assert torch.equal(hard.by_tables(index, logits, state), wanted)
 
 
+@pytest.mark.slow
 def test_a_shape_is_measured():
     row = hard.measure(2, 3, 2, 2)
     assert set(row["milliseconds"]) == {"einsum", "fused tokens", "hard"}

@@ -47,6 +47,7 @@ def ask_once_begun(stop, folder):
     stop.asked = True
 
 
+@pytest.mark.slow
 def test_ray_gives_what_one_process_gives(tmp_path, monkeypatch):
     ray = pytest.importorskip("ray")
     with serial(Stop()) as run:

@@ -22,6 +22,7 @@ TINY = Settings(
 PLAN = Plan(lengths=(3, 5), n_words=20)
 
 
+@pytest.mark.slow
 def test_seeds_side_by_side(tmp_path):
     events = []
     results = run_seeds(TINY, (0, 3), tmp_path / "both", PLAN, events.append)

@@ -93,6 +93,7 @@ class More(Rows):
 """
 
 
+@pytest.mark.slow
 def test_an_edit_of_an_operation_is_seen_by_kernels_of_other_files(tmp_path):
     files = {"vectors.py": Path(vectors.__file__).read_text(encoding="utf-8"), "more.py": MORE, "run.py": KERNEL}
 
