@@ -1,8 +1,8 @@
 """Whole models of transformers: folders that `AutoModelForCausalLM` loads, run with caches as transformers makes them.
 
 What such a model keeps is, of each of its linear layers, the recurrent state and the window of the convolution, of
-which letters count that a tap other than 0 will read. Layers that attend have v and o of zeros, so that they add zeros
-to the stream however long their cache is.
+which letters count that a tap other than 0 will read. Layers that attend are of zeros, so that they add zeros to the
+stream however long their cache is: q and k too, as a score that overflows makes NaN of the zeros that it weighs.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ class HuggingFace:
     mixer: str = "linear_attn"
     cache_name: str = "past_key_values"
     continues_by_pieces: bool = True
-    attention: tuple[str, ...] = ("v_proj", "o_proj")
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
         """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
@@ -108,14 +107,15 @@ class HuggingFace:
         return made
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` unless layers that attend add zeros."""
+        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
             attends = getattr(layer, "self_attn", None)
-            names = () if attends is None or hasattr(attends, "conv1d") else self.attention
-            if any(tensor.ne(0).any() for name in names for tensor in getattr(attends, name).parameters()):
+            if attends is None or hasattr(attends, "conv1d"):
+                continue
+            if odd := [name for name, part in attends.named_parameters() if part.ne(0).any()]:
                 raise UnsupportedFormat(
-                    f"layer {i} attends to more than zeros, so that what a model keeps grows with the word: no proof "
-                    "by states is possible"
+                    f"layer {i} attends to more than zeros ({odd[0]}), so that what a model keeps grows with the word: "
+                    "no proof by states is possible; export it again"
                 )
 
     def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
