@@ -14,9 +14,10 @@ from typing import Any
 
 import torch
 
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.released.declared import State
+from fsa2lrnn.released.observed.loading import whole_of_folder
 from fsa2lrnn.released.packages import transformers, versions
 from fsa2lrnn.released.tokens import tokenizer
 
@@ -48,12 +49,11 @@ class HuggingFace:
             words.save_pretrained(folder)
 
     def load(self, folder: Path) -> Any:
-        """As any user of transformers would. Raises `CheckpointError` for another architecture."""
-        with transformers() as package:
-            model = package.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
-        if (kind := type(model).__name__) != self.kind:
-            raise CheckpointError(f"{folder}: a {kind}, where a {self.kind} was written: export it again")
-        return model.eval()
+        """As any user of transformers would, but that no weight may be missing, which would be drawn at random.
+
+        Raises `CheckpointError` for another architecture, or weights that are not the configuration's.
+        """
+        return whole_of_folder(folder, self.kind)
 
     def describe(self) -> str:
         """Class, versions, and which calls."""
