@@ -101,7 +101,7 @@ def learn(
     n_states = None if machine is None else minimise(machine).n_states
     recipe, foreseen = recipe or recipe_for(n_states, **changes), None
     if machine is not None:
-        recipe, foreseen = _foreseen(machine, recipe)
+        recipe, foreseen = _foreseen(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
     if data is None and method != "train":
@@ -172,17 +172,25 @@ def _whole(model: LRNN, target: Target, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _foreseen(machine: MooreMachine, recipe: Recipe) -> tuple[Recipe, Foreseen | None]:
-    """The recipe with what theory says of sizes, and all that it says. Raises `NotExpressible` where it says no."""
-    found = foresee(minimise(machine), recipe.layer)
+def _foreseen(machine: MooreMachine, recipe: Recipe, sampler: str, name: str) -> tuple[Recipe, Foreseen | None]:
+    """The recipe with what theory says of sizes, and all that it says, of the words that are drawn. Raises
+    `NotExpressible` where it says no."""
+    if recipe.layer == "block":
+        return recipe, None
+    examples = FreshWords(machine, sampler, name)
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    wanted, ignore = target.counting(target.scope)
+    wanted = minimise(wanted)
+    found = foresee(wanted, recipe.layer, ignore)
     if found is None:
         return recipe, None
     if found.answer == "no" and not recipe.anyway:
+        how = "" if recipe.layer == "hard_lanes" else " with one vector a state"
         raise NotExpressible(
-            f"no {recipe.layer} layer can be this machine, so it is not trained: {found.says}; take layer='block', "
-            "which can be any machine, or anyway=True to see for yourself"
+            f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {found.says}; take "
+            "layer='block', which can be any machine, or anyway=True to see for yourself"
         )
-    block = recipe.block or found.block or min(_LARGEST, minimise(machine).n_states)
+    block = recipe.block or found.block or min(_LARGEST, wanted.n_states)
     return replace(recipe, block=block, factors=recipe.factors or found.factors or block - 1 or 1), found
 
 
