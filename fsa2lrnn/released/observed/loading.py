@@ -18,6 +18,7 @@ from fsa2lrnn.reading import parse_json, read_text, shown
 from fsa2lrnn.released.packages import modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
+_COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
 def configuration(path: Path) -> dict[str, Any]:
@@ -96,13 +97,19 @@ def _made(
                 settings = settings_of.from_pretrained(folder, local_files_only=True)
             with torch.device("meta"):
                 empty = made(settings)
-            needed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers()))
+            needed = sum(part.numel() for part in empty.state_dict().values())
+            computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
         except Exception as fault:  # whatever their code says of values that it did not expect
             raise CheckpointError(f"{origin}: the configuration describes no {prefix} ({_said(fault)})") from None
         if needed > numbers[0]:
             raise CheckpointError(
                 f"{origin}: the configuration describes a model of {needed:,} numbers, and the weights are "
                 f"{numbers[0]:,}: one of them is of another model"
+            )
+        if computed > max(numbers[0], _COMPUTED):
+            raise CheckpointError(
+                f"{origin}: the configuration asks for {computed:,} numbers that no file holds, frequencies of "
+                f"positions and the like, beside {numbers[0]:,} weights: mend the configuration"
             )
         try:
             model, found = made.from_pretrained(
