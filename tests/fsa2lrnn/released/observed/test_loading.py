@@ -130,3 +130,10 @@ def test_numbers_that_no_file_holds_are_bounded(saved):
     position = {**settings["rope_parameters"], "partial_rotary_factor": 1e8}
     with pytest.raises(CheckpointError, match=r"asks for [\d,]+ numbers that no file holds"):
         observe(changed(folder, rope_parameters=position), [1])
+
+
+@pytest.mark.parametrize("limits", [[0.0], [0.0, 1.0, 2.0], [0, 10**400], [1.0] * 100_000])
+def test_settings_that_their_code_uses_unseen(saved, limits):
+    with pytest.raises(CheckpointError, match=r"does not run as its configuration says|describes no Mamba2") as caught:
+        observe(changed(saved("mamba2"), time_step_limit=limits), [1])
+    assert len(str(caught.value)) < 1_000
