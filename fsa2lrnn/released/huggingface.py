@@ -14,10 +14,10 @@ from typing import Any
 
 import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.released.declared import State
-from fsa2lrnn.released.observed.loading import whole_of_folder
+from fsa2lrnn.released.observed.loading import said, whole_of_folder
 from fsa2lrnn.released.packages import transformers, versions
 from fsa2lrnn.released.tokens import tokenizer
 
@@ -78,12 +78,19 @@ class HuggingFace:
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the cache."""
+        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model's
+        configuration, which is looked at by nobody before its values are used."""
         is_one_call = cache is None or self.continues_by_pieces
         found = list[torch.Tensor]()
         with transformers():
             for piece in tokens.split(len(tokens) if is_one_call else 1):
-                answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                try:
+                    answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                except Exception as fault:
+                    raise CheckpointError(
+                        f"the code of {self.kind} does not run as its configuration says ({type(fault).__name__}: "
+                        f"{said(fault)}): export it again"
+                    ) from None
                 cache = getattr(answer, self.cache_name)
                 found.append(answer.logits[0].argmax(dim=1))
         return torch.cat(found), cache

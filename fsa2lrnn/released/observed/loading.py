@@ -19,6 +19,7 @@ from fsa2lrnn.released.packages import TRIED, modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
 _EAGER = {"attn_implementation": "eager"}
+_COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
 def configuration(path: Path) -> dict[str, Any]:
@@ -40,8 +41,8 @@ def whole_of_folder(folder: Path, name: str) -> Any:
     written = config.get("architectures")
     if written != [name]:
         there = written[0] if isinstance(written, list) and len(written) == 1 else written
-        said = there if isinstance(there, str) and there.isidentifier() else shown(there)
-        raise CheckpointError(f"{folder}: a {said}, where a {name} was written: export it again")
+        name_there = there if isinstance(there, str) and there.isidentifier() else shown(there)
+        raise CheckpointError(f"{folder}: a {name_there}, where a {name} was written: export it again")
     with transformers() as package:
         made = getattr(package, name, None)
     if made is None:
@@ -77,7 +78,7 @@ def held(folder: Path) -> tuple[int, int]:
                     numbers, tensors = numbers + size, tensors + 1
         except (SafetensorError, OSError) as fault:
             raise CheckpointError(
-                f"{folder / name} is missing, damaged or no safetensors file ({_said(fault)}): save the model again, "
+                f"{folder / name} is missing, damaged or no safetensors file ({said(fault)}): save the model again, "
                 "save_pretrained writes that"
             ) from None
     return numbers, tensors
@@ -123,11 +124,16 @@ def _made(
             computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
         except Exception as fault:  # whatever their code says of values that it did not expect
             name = made.__name__
-            raise CheckpointError(f"{origin}: the configuration describes no {name} ({_said(fault)})") from None
-        if (needed := max(needed, computed)) > numbers[0]:
+            raise CheckpointError(f"{origin}: the configuration describes no {name} ({said(fault)})") from None
+        if needed > numbers[0]:
             raise CheckpointError(
                 f"{origin}: the configuration describes a model of {needed:,} numbers, and the weights are "
                 f"{numbers[0]:,}: one of them is of another model"
+            )
+        if computed > max(numbers[0], _COMPUTED):
+            raise CheckpointError(
+                f"{origin}: the configuration asks for {computed:,} numbers that no file holds, frequencies of "
+                f"positions and the like, beside {numbers[0]:,} weights: mend the configuration"
             )
         try:
             model, found = made.from_pretrained(
@@ -140,12 +146,13 @@ def _made(
                 **given,
             )
         except Exception as fault:
-            raise CheckpointError(f"{origin}: it does not load as {made.__name__} ({_said(fault)})") from None
+            raise CheckpointError(f"{origin}: it does not load as {made.__name__} ({said(fault)})") from None
     if lacked := sorted(found["missing_keys"]):
         more = f" and {len(lacked) - 3} more" if len(lacked) > 3 else ""
         raise CheckpointError(f"{origin}: the weights lack {', '.join(lacked[:3])}{more}")
     return model.eval()
 
 
-def _said(fault: Exception) -> str:
-    return shortened(" ".join(str(fault).split()) or type(fault).__name__, 200)
+def said(fault: Exception) -> str:
+    """What an error of others says, in a line; some of theirs repeat a whole configuration."""
+    return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

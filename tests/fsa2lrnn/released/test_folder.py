@@ -97,3 +97,11 @@ def test_a_folder_that_was_changed_is_refused_before_anything_of_its_size_is_mad
     change(folder)
     with pytest.raises(CheckpointError, match=message):
         load(folder)
+
+
+def test_a_configuration_on_which_their_code_fails_is_said_to_be(exported, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(exported("flip_flop", "mamba-2")[0], folder)
+    configured(chunk_size=0)(folder)
+    with pytest.raises(CheckpointError, match="the code of Mamba2ForCausalLM does not run as its configuration says"):
+        run(load(folder), torch.zeros(1, dtype=torch.int64))
