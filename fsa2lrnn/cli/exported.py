@@ -75,10 +75,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
 
     from fsa2lrnn.released import folder as folders
 
-    if given:
-        raise UnsupportedFormat(
-            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
-        )
+    _refuse(given, folder)
     model = folders.load(folder)
     alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
@@ -109,16 +106,28 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")
 
 
-def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool) -> None:
-    """Prove a folder's model on its own code, one token a call, or show a word on which it differs."""
+def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:
+    """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
+
+    Args:
+        given: options that were given and that nothing here listens to.
+    """
     from fsa2lrnn.released.folder import load
     from fsa2lrnn.released.proof import prove
 
+    _refuse(given, folder)
     model = load(folder)
     verdict = prove(model, machine, budget)
     evidence.tell(verdict, model.machine.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)
+
+
+def _refuse(given: list[str], folder: Path) -> None:
+    if given:
+        raise UnsupportedFormat(
+            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
+        )
 
 
 def gates(found: Observed, output: Path | None, as_json: bool) -> None:

@@ -40,6 +40,8 @@ def test_run_and_verify(s3):
         (("run", "s3", ""), "puts out nothing before the first letter"),
         (("run", "s3", "(1,4)"), "is not in the alphabet"),
         (("run", "s3", "(1,2)", "--scan", "pscan"), "--scan: s3 runs on its own code"),
+        (("run", "s3", "(1,2)", "--dtype", "float64"), "--dtype: s3 runs on its own code"),
+        (("verify", "s3", "task:group(S3, transpositions)", "--dtype", "bfloat16"), "--dtype: s3 runs on its own code"),
         (("verify", "s3", "task:parity"), "letter"),
     ],
 )
