@@ -22,7 +22,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def exists(path: str | Path) -> bool:
-    r"""Whether there is such a file or folder; text that can't be a path, too long or with a null character, names none.
+    r"""Whether there is such a file or folder; text that can't be a path, too long or with a null character, is none.
 
     >>> exists("."), exists("regex:(ab)*"), exists("\0" + 5000 * "a")
     (True, False, False)
