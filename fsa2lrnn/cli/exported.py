@@ -146,7 +146,7 @@ def gates(found: Observed, output: Path | None, as_json: bool) -> None:
     rows = [merged(heads, found.measures) for heads in found.by_layer().values()] if are_many else list(found.heads)
     table = Table(box=None, pad_edge=False)
     for title in ("layer", *([] if are_many else ["head"]), *(measure.name for measure in found.measures), "below 0"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", overflow="fold")
     for row in rows:
         name = [str(row.layer)] if are_many else [str(row.layer), str(row.head)]
         spreads = (row.spreads[measure.name] for measure in found.measures)
@@ -157,4 +157,5 @@ def gates(found: Observed, output: Path | None, as_json: bool) -> None:
 
 
 def _ends(spread: Spread) -> str:
-    return "…".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))
+    """The least and the most, apart: where a terminal is narrow they are broken into lines, and none is cut."""
+    return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

@@ -17,12 +17,13 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.files import alone
+from fsa2lrnn.files import alone, exists
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
@@ -106,7 +107,12 @@ def learn(
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
     if data is None and method != "train":
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
-    if data is not None and (recipe.is_clean or method == "rpni"):
+    if method == "rpni" and not recipe.is_clean:
+        raise UnsupportedFormat(
+            f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
+            'method "merge" or "train", or leave noise out'
+        )
+    if data is not None and recipe.is_clean:
         data.check_consistent()
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
@@ -204,6 +210,11 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     if isinstance(source, str | Path):
         if Path(source).suffix in (".jsonl", ".csv"):
             return None, read_words(source, alphabet)
+        if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
+            raise UnsupportedFormat(
+                f"{str(source)!r} can't be read, its kind is not known: words with outputs are in .jsonl and .csv, "
+                f"automata in {endings()}"
+            )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)
 
