@@ -105,9 +105,11 @@ class _Closed:
 
 
 def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:
-    walk, given = JointWalk(system, goal), np.array([system.initial_output()])
-    if goal.empty_word and goal.is_wrong(given, walk.tags).any():
-        return _refuted(np.empty(0, np.int64), given, goal)
+    walk = JointWalk(system, goal)
+    if goal.empty_word:
+        given = np.array([system.initial_output()])
+        if goal.is_wrong(given, walk.tags).any():
+            return _refuted(np.empty(0, np.int64), given, goal)
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     while len(walk):
         ahead, to = walk.look()
@@ -134,6 +136,10 @@ class _WatchedModel(ModelSystem):
     def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         with self._watch.looking():
             return super().fan(states, live)
+
+    def initial_output(self) -> int:
+        with self._watch.looking():
+            return super().initial_output()
 
     @property
     def is_exact(self) -> bool:
