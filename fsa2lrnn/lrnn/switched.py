@@ -34,8 +34,8 @@ def switched(model: Network) -> SwitchedAffine:
     """
     if not (isinstance(model, LRNN) and model.is_switched):
         raise UnsupportedFormat(
-            f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, its states all that "
-            "is read out, is a switched affine system"
+            f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, whose states alone "
+            "are read out, is a switched affine system"
         )
     layer = model.recurrences[0]
     with torch.no_grad():
