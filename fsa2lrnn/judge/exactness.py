@@ -70,3 +70,16 @@ def has_one_largest(logits: Rounded) -> bool:
     """
     column = Rounded(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)
     return column.largest(torch.ones(column.mid.shape[-2], 1, dtype=torch.bool)).is_exact
+
+
+def may_close(model: LRNN) -> bool:
+    """Whether a proof for all lengths is worth asking for: the states of all layers are finitely many whatever the
+    weights, or the model starts as compiled ones do, in a state that maps among finitely many keep to.
+
+    >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+    >>> layer = BlockLayerConfig((3,), 4, 4)
+    >>> [may_close(LRNN(LRNNConfig("ab", (0, 1), (layer,), normalisation=rule))) for rule in ("onehot", "clip")]
+    [True, False]
+    """
+    is_finite = all(layer.is_finite(model.config.normalisation) for layer in model.recurrences)
+    return is_finite or all(layer.starts_exact() for layer in model.recurrences)
