@@ -38,7 +38,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
     one, two = (LRNN(LRNNConfig(machine.alphabet, (False, True), (block,) * n)) for n in (1, 2))
     counting = "those whose output counts, as the verdict's scope says"
     proved = {
-        "nothing rounds: compiled models": coverage.of_exact(one),
+        "rounding changes no state (one-hot or lanes) and no output: compiled, most learned": coverage.of_exact(one),
         "steps do not round, margins exceed what the read-out may: dyadic repairs": coverage.of_exact_steps(one),
         "any other model whose states close": coverage.of_letters(one),
         "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),

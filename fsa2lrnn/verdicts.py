@@ -226,10 +226,10 @@ class Proved(Verdict):
     Args:
         pairs: pairs (model state, machine state) reached; the graph is closed.
         transitions: letters read in them, each computed and compared; those after which nothing counts are left out.
-        covers: the runs. Where nothing that was reached rounds, and every transition is one-hot or a lane's
-            (`judge.exactness`), every schedule computes the same numbers. Where steps do not round and the margins are
-            larger than what the read-out may (`judge.stepping`), every call does that makes x_k of x_{k−1}. Else it is
-            words read letter by letter, one at a time: each transition was computed so.
+        covers: the runs. Where every transition that was reached is one-hot or a lane's, and rounding can change
+            neither it nor an output (`judge.exactness`), every schedule gives the same. Where steps do not round and
+            the margins are larger than what the read-out may (`judge.stepping`), every call does that makes x_k of
+            x_{k−1}. Else it is words read letter by letter, one at a time: each transition was computed so.
         scope: which outputs count.
     """
 

@@ -15,6 +15,7 @@ import torch
 import typer
 
 from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families import represent
@@ -43,18 +44,15 @@ def main(
 ) -> None:
     """Learn every task in either layer and write experiments/results/hard_families.json."""
     torch.set_num_threads(1)
-    path = results_io.RESULTS / "hard_families.json"
-    runs: list[dict[str, Any]] = results_io.read("hard_families")["results"]["runs"] if path.exists() else []
-    done = {(run["layer"], run["task"], run["seed"]) for run in runs}
     learn("task:parity", layer="hard_lanes")  # compiles what is compiled once
     plan = [(layer, task, seed) for seed in range(seeds) for layer in FAMILIES for task in TASKS]
-    for layer, task, seed in plan:
-        if (layer, task, seed) in done:
-            continue
-        runs.append(run_one(layer, task, seed, seconds))
-        asked = dict(Counter(f"{layer} {task}" for layer, task, _ in plan))
+    asked, known = dict(Counter(f"{layer} {task}" for layer, task, _ in plan)), known_rows("hard_families")
+
+    def write(runs: list[Row]) -> None:
         results_io.write("hard_families", {"limit": seconds, "asked": asked, "runs": runs}, COMMAND)
-        typer.echo(str({name: runs[-1].get(name) for name in ("layer", "task", "seed", "end", "processor_seconds")}))
+
+    of = ("layer", "task", "seed")
+    run_due(plan, of, known, lambda layer, task, seed: run_one(layer, task, seed, seconds), write)
 
 
 def run_one(layer: str, task: str, seed: int, seconds: float) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import torch
 import typer
 
 from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.training.learning import Learned, learn, summary
 
@@ -53,18 +54,14 @@ def main(
 ) -> None:
     """Learn every task from several seeds and write experiments/results/learn_and_prove.json."""
     torch.set_num_threads(1)
-    path = results_io.RESULTS / "learn_and_prove.json"
-    runs: list[dict[str, Any]] = results_io.read("learn_and_prove")["results"]["runs"] if path.exists() else []
-    done = {(run["task"], run["seed"]) for run in runs}
-    wanted = plan(seeds, machines)
+    wanted, known = plan(seeds, machines), known_rows("learn_and_prove")
     learn("task:parity")  # compiles what is compiled once
-    for task, seed in wanted:
-        if (task, seed) in done:
-            continue
-        runs.append(run_one(task, seed, LIMITS.get(task, seconds)))
+
+    def write(runs: list[Row]) -> None:
         results = {"asked": dict(Counter(group(task) for task, _ in wanted)), "runs": runs}
         results_io.write("learn_and_prove", {**results, "table": table(results)}, COMMAND)
-        typer.echo(str(runs[-1])[:160])
+
+    run_due(wanted, ("task", "seed"), known, lambda task, seed: run_one(task, seed, LIMITS.get(task, seconds)), write)
 
 
 def plan(seeds: int, machines: int) -> list[tuple[str, int]]:

@@ -20,6 +20,7 @@ import torch
 import typer
 
 from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.training.learning import learn, summary
@@ -58,15 +59,13 @@ def main(
 ) -> None:
     """Run all ways and write experiments/results/learned_cascades.json."""
     torch.set_num_threads(1)
-    path = results_io.RESULTS / "learned_cascades.json"
-    runs: list[dict[str, Any]] = results_io.read("learned_cascades")["results"]["runs"] if path.exists() else []
-    done = {(run["way"], run["task"], run["seed"]) for run in runs}
     distil_cascade("task:parity", 2, (2,))  # compiles what is compiled once
-    for way, task, seed in plan(seeds):
-        if (way, task, seed) not in done:
-            runs.append(run_one(way, task, seed, seconds))
-            results_io.write("learned_cascades", {"limit": seconds, "asked": len(plan(seeds)), "runs": runs}, COMMAND)
-            typer.echo(str({name: runs[-1].get(name) for name in ("way", "task", "seed", "end", "processor_seconds")}))
+    asked, of, known = plan(seeds), ("way", "task", "seed"), known_rows("learned_cascades")
+
+    def write(runs: list[Row]) -> None:
+        results_io.write("learned_cascades", {"limit": seconds, "asked": len(asked), "runs": runs}, COMMAND)
+
+    run_due(asked, of, known, lambda way, task, seed: run_one(way, task, seed, seconds), write)
 
 
 def plan(seeds: int) -> list[tuple[str, str, int]]:

@@ -18,9 +18,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-import typer
 
 from experiments import results_io, script
+from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Run
@@ -36,16 +36,17 @@ def main() -> None:
     """Time both on every seed that has not been, and write experiments/results/sooner.json after each."""
     torch.set_num_threads(1)
     learn_within("task:parity", 0, SECONDS)  # compiles what is compiled once
-    path = results_io.RESULTS / f"{NAME}.json"
-    rows: list[dict[str, Any]] = results_io.read(NAME)["results"]["rows"] if path.exists() else []
-    done = {(line["task"], line["seed"]) for line in rows}
-    for kept in results_io.read("training")["results"]:
-        for seed in kept["seeds"]:
-            if (kept["task"], seed["seed"]) in done:
-                continue
-            rows.append(row(kept["task"], kept["preset"], seed))
-            results_io.write("sooner", {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
-            typer.echo(str(rows[-1]))
+    plan = [
+        (kept["task"], seed["seed"], kept["preset"], seed)
+        for kept in results_io.read("training")["results"]
+        for seed in kept["seeds"]
+    ]
+
+    def write(rows: list[Row]) -> None:
+        results_io.write("sooner", {"timed_steps": STEPS, "rows": rows, "tasks": summary(rows)}, COMMAND)
+
+    known = known_rows(NAME, "rows")
+    run_due(plan, ("task", "seed"), known, lambda task, _, preset, seed: row(task, preset, seed), write)
 
 
 def row(task: str, released: str, kept: dict[str, Any]) -> dict[str, Any]:

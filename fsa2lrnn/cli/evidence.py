@@ -104,7 +104,13 @@ def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str,
 
 def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
     """A judgement in lines, for people."""
-    rows = [*failure_rows(judgement.falsified), *certificate_rows(judgement.certificate, judgement.scope)]
+    rows: list[tuple[str, str]] = []
+    if judgement.falsified is not None:
+        rows += failure_rows(judgement.falsified)
+    if judgement.certificate is not None:
+        rows += certificate_rows(judgement.certificate, judgement.scope)
+    if judgement.proof is not None:
+        rows += [*judgement.proof.in_words()]
     for mended in judgement.mended:
         name = "repair" if mended.mode == "least" else f"repair, {mended.mode}"
         name += "" if mended.columns == "keep" else f", {mended.columns}"

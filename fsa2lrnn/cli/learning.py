@@ -8,6 +8,7 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes
+from fsa2lrnn.drawing.cards import blocks_text
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.layers import layer_named
@@ -94,6 +95,8 @@ def say(found: Learned, saved: Path | str) -> None:
     trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
     rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
     wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
+    if found.network is not None and len(found.network.layers) > 1:
+        rows += [("layers", " | ".join(blocks_text(layer.block_sizes) for layer in found.network.recurrences))]
     console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])
 
 

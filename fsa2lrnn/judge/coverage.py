@@ -1,8 +1,9 @@
 """Which runs a verdict covers: what the judges name, and what the table of docs/coverage.md is made of.
 
-There are three cases. Where nothing rounds, every schedule computes the same numbers. Where the steps do not round but
-the read-out does, the states are the same in every run, and margins that exceed what the read-out may be off by make
-the outputs so (T26, T28 of docs/theory.md). Else what was computed holds for calls like those that computed it.
+There are three cases. Where states are one-hot and rounding changes no choice, every schedule computes them, and where
+it changes no output either, the same outputs (T53 of docs/theory.md). Where steps multiply and add without rounding,
+that is so for schedules that make x_k of x_{k-1}, with margins that exceed what the read-out may be off by (T26, T28).
+Else what was computed holds for calls like those that computed it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ def of_integers(_: Recurrence) -> Coverage:
 
 
 def of_exact(model: LRNN) -> Coverage:
-    """A model of which nothing that was reached rounds (`judge.exactness`)."""
+    """A model of which rounding changes nothing that was reached (`judge.exactness`)."""
     return Coverage(_name(model.dtype), model.methods, EVERY, None)
 
 

@@ -59,8 +59,9 @@ def prove_equivalent(
 
     Returns:
         `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
-        that rounds, a word is read letter by letter, one alone, unless its steps round nothing and all its margins are
-        larger than what the read-out may: then every shape of call is covered, by scans that make x_k of x_{k−1}.
+        in which rounding could change what is computed, a word is read letter by letter, one alone, unless its steps
+        round nothing and all its margins are larger than what the read-out may: then every shape of call is covered,
+        by scans that make x_k of x_{k−1}.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
@@ -105,9 +106,11 @@ class _Closed:
 
 
 def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:
-    walk, given = JointWalk(system, goal), np.array([system.initial_output()])
-    if goal.empty_word and goal.is_wrong(given, walk.tags).any():
-        return _refuted(np.empty(0, np.int64), given, goal)
+    walk = JointWalk(system, goal)
+    if goal.empty_word:
+        given = np.array([system.initial_output()])
+        if goal.is_wrong(given, walk.tags).any():
+            return _refuted(np.empty(0, np.int64), given, goal)
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     while len(walk):
         ahead, to = walk.look()
@@ -125,7 +128,7 @@ def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Un
 
 
 class _WatchedModel(ModelSystem):
-    """A model as a transition system that notes whether any of its steps rounds."""
+    """A model as a transition system that notes whether rounding could change any of its steps or outputs."""
 
     def __init__(self, model: LRNN) -> None:
         super().__init__(model)
@@ -135,9 +138,13 @@ class _WatchedModel(ModelSystem):
         with self._watch.looking():
             return super().fan(states, live)
 
+    def initial_output(self) -> int:
+        with self._watch.looking():
+            return super().initial_output()
+
     @property
     def is_exact(self) -> bool:
-        """Whether all steps taken so far are what every schedule computes."""
+        """Whether all steps and outputs so far are what every schedule computes."""
         return self._watch.is_exact
 
 

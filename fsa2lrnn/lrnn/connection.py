@@ -22,7 +22,7 @@ def connect(connection: str, stream: Tensor, x: Tensor, embedding_dim: int, is_l
     if connection == "concat":
         whole = torch.cat([stream, x], dim=-1)  # (…, d + H·b)
         return whole[..., embedding_dim:] if is_last else whole
-    return stream + x if _adds(connection, is_last) else x
+    return stream + x if adds(connection, is_last) else x
 
 
 def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[int]) -> list[int]:
@@ -37,10 +37,10 @@ def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[in
         if connection == "concat":
             widths.append(widths[-1] + width - (embedding_dim if is_last else 0))
         else:
-            widths.append(widths[-1] if _adds(connection, is_last) else width)
+            widths.append(widths[-1] if adds(connection, is_last) else width)
     return widths
 
 
-def _adds(connection: str, is_last: bool) -> bool:
+def adds(connection: str, is_last: bool) -> bool:
     """Whether a layer's output is added to the stream."""
     return connection == "full-residual" or (connection == "residual" and not is_last)

@@ -15,7 +15,7 @@ from fsa2lrnn.drawing.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.connection import connect
+from fsa2lrnn.lrnn.connection import adds, connect
 from fsa2lrnn.lrnn.foreign import FromElsewhere
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.hints import Hint
@@ -79,8 +79,10 @@ class LRNN(FromElsewhere, nn.Module):
 
     @property
     def is_switched(self) -> bool:
-        """Whether it is one layer over letters, so that it has tables (`switched.switched`)."""
-        return len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
+        """Whether it is one layer over letters whose states are all that is read out, so that it has tables
+        (`switched.switched`)."""
+        is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
+        return is_one and not adds(self.config.connection, is_last=True)
 
     @property
     def recurrences(self) -> tuple[Layer, ...]:

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
+from fsa2lrnn.lrnn.connection import adds
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
@@ -28,12 +29,13 @@ def switched(model: Network) -> SwitchedAffine:
 
     Raises:
         UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than
-            the letter or have no tables of numbers.
+            the letter or have no tables of numbers, and for a residual stream, of which the read-out reads more than
+            the state.
     """
     if not (isinstance(model, LRNN) and model.is_switched):
         raise UnsupportedFormat(
-            f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, is a switched "
-            "affine system"
+            f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, whose states alone "
+            "are read out, is a switched affine system"
         )
     layer = model.recurrences[0]
     with torch.no_grad():
@@ -52,7 +54,8 @@ def _what_it_has(model: Network) -> str:
         return "the modules of its own making"
     is_affine = model.recurrences[0].has_tables or len(model.layers) > 1
     kind = f"{len(model.layers)} layers" if is_affine else f"a layer of kind {name_of(model.config.layers[0])}"
-    return kind + (" and a token shift" if model.config.token_shift else "")
+    stream = " and a residual stream up to the read-out" if adds(model.config.connection, is_last=True) else ""
+    return kind + (" and a token shift" if model.config.token_shift else "") + stream
 
 
 def table_error(model: LRNN) -> tuple[Tensor, Tensor]:

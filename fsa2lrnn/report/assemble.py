@@ -20,7 +20,7 @@ from fsa2lrnn.report.facts import REPAIRED, Facts, Inside, Model
 from fsa2lrnn.report.gather import accuracy_of, inside, machine_facts
 from fsa2lrnn.report.judgement import LETTERS, REPAIRS, Judgement, Mended, judge
 from fsa2lrnn.training.compare import CONSTRUCTED, compare
-from fsa2lrnn.verdicts import Proved, Refuted, Scope
+from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 from fsa2lrnn.versions import versions
 
 _NAMES = dict(zip(REPAIRS, REPAIRED, strict=True))
@@ -99,16 +99,20 @@ def _learned(
         name,
         "learned",
         parameters=document["models"][name]["parameters"],
-        **proof_facts(judgement.certificate, None),
+        **proof_facts(judgement.certificate, judgement.proof),
         failure=judgement.falsified.failure.as_text() if isinstance(judgement.falsified, Refuted) else None,
         scope=_scope(judgement.scope),
-        searched="; ".join(search.what for search in judgement.falsified.searches),
+        searched=_searched(judgement.falsified),
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         notes=notes,
         provenance={**provenance, **digest_facts(model)},
     )
+
+
+def _searched(falsified: Refuted | Undecided | None) -> str | None:
+    return None if falsified is None else "; ".join(search.what for search in falsified.searches)
 
 
 def _repaired(

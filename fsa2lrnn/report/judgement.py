@@ -2,7 +2,8 @@
 
 The learned model is searched for a failing word, certified, extracted and aligned. Then it is repaired, with the
 columns as they come, with bounded columns, and in numbers that never round; each repaired model is run on half a
-million letters and certified or proved in its turn.
+million letters and certified or proved in its turn. Where it may be proved right on all words, that comes first, and
+there is then nothing to search for, to certify or to mend.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import WORK, certify
 from fsa2lrnn.judge.equivalence import prove_equivalent
+from fsa2lrnn.judge.exactness import may_close
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.lrnn.model import LRNN
@@ -34,6 +36,7 @@ from fsa2lrnn.report.align import Alignment, align
 from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 
 LETTERS = 500_000
+PAIRS = 100_000  # of states, up to which a proof is tried
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
 _PIECE = 1 << 14
 
@@ -76,11 +79,7 @@ class Mended:
         if self.certificate is not None:
             found["certified"] = _horizon(self.certificate)
         if self.proof is not None:
-            found["proved"] = {
-                "joint_states": self.proof.pairs,
-                **vars(self.proof.covers),
-                "covered": str(self.proof.covers),
-            }
+            found["proved"] = _proved(self.proof)
         return found
 
 
@@ -89,24 +88,26 @@ class Judgement:
     """One learned model and its repairs.
 
     Args:
-        falsified: the shortest failing word found, or what was searched.
-        certificate: N, and the sets.
+        falsified: the shortest failing word found, or what was searched; None of a model that is proved.
+        certificate: N, and the sets; None of a model that is proved.
         extraction: the machine found without knowing it, or why none was.
         isomorphic: whether that machine is the true one, where outputs count.
         alignment: of a model of one layer over letters.
         mended: the repairs of such a model.
         scope: which outputs counted, in all of it.
         seconds: what each took.
+        proof: that it is right on words of every length but the empty one.
     """
 
-    falsified: Refuted | Undecided
-    certificate: Certificate
+    falsified: Refuted | Undecided | None
+    certificate: Certificate | None
     extraction: Extraction | str
     isomorphic: bool
     alignment: Alignment | None
     mended: tuple[Mended, ...]
     scope: Scope
     seconds: dict[str, float]
+    proof: Proved | None = None
 
     @property
     def failure(self) -> int | None:
@@ -119,8 +120,12 @@ class Judgement:
         if isinstance(self.falsified, Refuted):
             written = self.falsified.to_json()
             failing = {name: written[name] for name in ("failure", "found_by", "is_shortest")}
-        found = {**failing, "scope": self.scope.to_json(), "certified": _horizon(self.certificate)}
-        found |= {"memory": self.certificate.memory, "method": self.certificate.method}
+        found = {**failing, "scope": self.scope.to_json()}
+        if self.certificate is not None:
+            found |= {"certified": _horizon(self.certificate)}
+            found |= {"memory": self.certificate.memory, "method": self.certificate.method}
+        if self.proof is not None:
+            found["proved"] = _proved(self.proof)
         if isinstance(self.extraction, str):
             found["extraction"] = {"refused": self.extraction}
         else:
@@ -165,19 +170,25 @@ def judge(
     one_layer = model.is_switched
     with clock("extract"):
         extraction, isomorphic = _extracted(model, machine, goal)
-    with clock("falsify"):
-        falsified = falsify(model, machine, budget, ignored)
-    with clock("certify"):
-        certificate = certify(model, machine, work=work, ignore=ignored)
+    proof, falsified, certificate = None, None, None
+    if may_close(model):
+        with clock("prove"):
+            verdict = prove_equivalent(model, machine, PAIRS, empty_word=False, ignore=ignored)
+            proof = verdict if isinstance(verdict, Proved) else None
+    if proof is None:
+        with clock("falsify"):
+            falsified = falsify(model, machine, budget, ignored)
+        with clock("certify"):
+            certificate = certify(model, machine, work=work, ignore=ignored)
     alignment = None
     if one_layer:
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
     mended = []
-    for columns, mode in REPAIRS if one_layer else ():
+    for columns, mode in REPAIRS if one_layer and proof is None else ():
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             mended.append(mend(model, machine, columns, mode, work, ignored))
-    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took)
+    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof)
 
 
 def mend(
@@ -260,6 +271,10 @@ def _aligned(found: Alignment) -> dict[str, Any]:
         "largest_residual": max((head.residual for head in heads), default=None),
         "beyond_circle": max((head.beyond_circle for head in heads), default=None),
     }
+
+
+def _proved(proof: Proved) -> dict[str, Any]:
+    return {"joint_states": proof.pairs, **vars(proof.covers), "covered": str(proof.covers)}
 
 
 def _horizon(certificate: Certificate) -> int | str:

@@ -150,7 +150,7 @@ def _kept(run: Finished) -> tuple[int, ...]:
 
 
 def _heads(run: Finished) -> int:
-    return run.asked.recipe.heads if run.network is not None else 0
+    return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
 
 
 def _film(film: Film) -> tuple[list[str], list[Shot]]:

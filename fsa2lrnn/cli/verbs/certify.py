@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,17 +45,18 @@ def certify(
     if check is not None:
         code = _check(network, machine, check, as_json)
     else:
-        code = _certify(model, network, machine, memory, output, as_json)
+        code = _certify((model, source), network, machine, memory, output, as_json)
     if code:
         raise typer.Exit(code)
 
 
 def _certify(
-    name: str, network: LRNN, machine: MooreMachine, memory: int | None, output: Path | None, as_json: bool
+    names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, output: Path | None, as_json: bool
 ) -> int:
     """N such that the model is right on every word of at most N letters, with the sets that prove it."""
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.judge.certify import certify as certify_model
+    from fsa2lrnn.judge.exactness import may_close
 
     certificate = certify_model(network, machine, "auto" if memory is None else memory, ignore=LACKED)
     if output is not None:
@@ -65,7 +67,9 @@ def _certify(
         )
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
-        console.facts(name, [*evidence.certificate_rows(certificate, certificate.scope), saved])
+        console.facts(names[0], [*evidence.certificate_rows(certificate, certificate.scope), saved])
+        if certificate.horizon and may_close(network):
+            console.then(f"fsa2lrnn verify {' '.join(map(quote, names))}, which may prove all lengths")
     return NO if certificate.horizon == 0 else 0
 
 

@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
-from fsa2lrnn.cli import given, outputs
+from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import NO, LearnMethod, Sampler
+from fsa2lrnn.errors import UnsupportedFormat
 
 _NOISE = 'the share of outputs that are wrong, or "unknown"; by default none is, and contradictions are refused'
 
@@ -23,8 +24,19 @@ def learn(
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the run; called again, it goes on")],
     method: Annotated[
-        LearnMethod, typer.Option(help="train; of DATA, at once: rpni where no output is wrong, merge where some are")
+        LearnMethod,
+        typer.Option(
+            help="train; of DATA, at once: rpni where no output is wrong, merge where some are; of SOURCE: cascade, "
+            "small blocks in layers"
+        ),
     ] = "train",
+    max_block: Annotated[
+        int | None, typer.Option(min=2, help="of --method cascade: the largest block, by default 8")
+    ] = None,
+    teacher: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is taught, by default SOURCE"),
+    ] = None,
     noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
     sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
@@ -43,10 +55,14 @@ def learn(
 ) -> None:
     """Train a layer that is an automaton until it is proved right; from DATA, say how it does on words held out.
 
-    The folder gets the model, the trained network, the machine as DOT and JSON, and the evidence. Exit with 1 where the
-    budget ended before a proof against SOURCE.
+    With --method cascade a machine is spread over layers of small blocks: each layer is taught its components, all are
+    trained on as a whole, and the network itself is proved. The folder gets the model, the trained network, the machine
+    as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a proof
+    against SOURCE.
     """
-    options = {"noise": given.noise(noise), "steps": steps, "seconds": seconds}
+    if method != "cascade" and not (max_block is None and teacher is None):
+        raise UnsupportedFormat("--max-block and --teacher are for --method cascade: a block's size is --set block=40")
+    options = {"block": max_block, "noise": given.noise(noise), "steps": steps, "seconds": seconds}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
     if noise is not None:
         changed["noise"] = options["noise"]
@@ -55,8 +71,9 @@ def learn(
     from fsa2lrnn.cli import learning, words
 
     letters = None if alphabet is None else words.letters(alphabet)
+    taught = None if teacher is None else sources.read_machine(teacher, alphabet=alphabet)
     if not learning.main(
-        source, out, not fresh, as_json, method=method, held_out=held_out, sampler=sampler, alphabet=letters,
-        seed=seed, **changed,
+        source, out, not fresh, as_json, method=method, teacher=taught, held_out=held_out, sampler=sampler,
+        alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip
         raise typer.Exit(NO)

@@ -27,8 +27,8 @@ class Explored:
         steps: letters read in them, but those after which nothing counts.
         is_closed: no letter leads to a pair that was not seen: the agreement holds for words of every length.
         is_wrong: some word of length + 1 is answered wrongly.
-        scans: all of the model's, in every shape of call, where nothing rounds that was seen; else "sequential", and
-            words are read letter by letter, one alone.
+        scans: all of the model's, in every shape of call, where rounding changes nothing that was seen; else
+            "sequential", and words are read letter by letter, one alone.
     """
 
     length: int

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,11 +27,12 @@ from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
-from fsa2lrnn.training.learning.learn import learned_of
-from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import Learned
+from fsa2lrnn.training.learning.run import Found, Record, Run
 from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.train import use_threads
 
@@ -39,6 +41,106 @@ _STEPS = 4_000  # after which a layer counts as not to be taught
 _SURE = 40  # faultless batches, after which it is taught
 _WORDS = 32
 _FINE = 0.003  # the rate of training as a whole
+
+
+@dataclass(frozen=True, eq=False)
+class CascadePlan:
+    """A cascade and the network that it is taught to.
+
+    Args:
+        places: of each layer, the component of each head; None for none.
+        recipe: of the whole network, its layers, heads and block.
+    """
+
+    cascade: Cascade
+    places: list[list[int | None]]
+    recipe: Recipe
+
+    def in_words(self) -> str:
+        """The states of each layer's components, layers from below.
+
+        >>> from fsa2lrnn.automata import zoo
+        >>> plan_cascade(zoo.mod_arith(5)).in_words()
+        '3 | 5 | 5'
+        """
+        sizes = [[str(self.cascade.components[i].n_states) for i in heads if i is not None] for heads in self.places]
+        return " | ".join(" × ".join(layer) or "none" for layer in sizes)
+
+
+def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes: Any) -> CascadePlan:
+    """The cheapest cascade of a machine within blocks of `block` states (8 by default), and the layers that take it.
+
+    By default these are as few layers as its components need, at least two, of as few heads as then do, and blocks no
+    larger than its largest component.
+
+    Raises:
+        NotExpressible: where no cascade fits, or the cheapest is one component and the number of layers was left open.
+        UnsupportedFormat: for changes that make no recipe, another layer than blocks, or wrong labels.
+    """
+    asked = recipe or recipe_for(None, **{"rate": _FINE, "steps": 2_000, **changes})
+    if asked.layer != "block":
+        raise UnsupportedFormat(f"layer = {asked.layer!r}: a cascade is taught to layers of blocks")
+    if not asked.is_clean:
+        raise UnsupportedFormat(f"noise = {asked.noise}: a cascade is taught the machine's outputs, none of them wrong")
+    cascade = Search(teacher, asked.block, token_shift=True).cheapest(counted=False).cascade
+    sizes = [component.n_states for component in cascade.components]
+    is_open = recipe is None and "layers" not in changes
+    if is_open and len(sizes) == 1:
+        raise NotExpressible(
+            f"the cheapest cascade is one component of {sizes[0]} states, so there is nothing to spread over layers: "
+            'learn it by one layer (method "train"), or ask for smaller blocks'
+        )
+    layers = max(2, *_depths(cascade)) if is_open else asked.layers
+    if recipe is None and "heads" not in changes:
+        heads = next((h for h in range(1, len(sizes)) if _fits(cascade, layers, (max(sizes),) * h)), len(sizes))
+    else:
+        heads = asked.heads
+    places = placed(cascade, layers, (max(sizes),) * heads)
+    return CascadePlan(cascade, places, replace(asked, layers=layers, heads=heads, block=max(sizes)))
+
+
+def _fits(cascade: Cascade, layers: int, blocks: tuple[int, ...]) -> bool:
+    try:
+        placed(cascade, layers, blocks)
+    except NotExpressible:
+        return False
+    return True
+
+
+def check_teacher(plan: CascadePlan, target: Target) -> None:
+    """Raises `NotExpressible` if the machine that is taught errs where it counts, naming a shortest word."""
+    if (word := target.failing_word(plan.cascade.machine)) is not None:
+        told = " ".join(map(str, word)) or "ε"
+        raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {told}: give another teacher")
+
+
+class TaughtRun(WholeRun):
+    """A run that begins with teaching; it can be gone on with after each layer."""
+
+    def __init__(self, plan: CascadePlan, examples: FreshWords, target: Target, n_states: int) -> None:
+        super().__init__(plan.recipe, examples, target, n_states)
+        self._plan, self.cascade = plan, plan.cascade
+        self.note("cascade", layers=plan.in_words())
+
+    def go(
+        self, report: Callable[[Record], None] | None = None, after_step: Callable[[Run], None] | None = None
+    ) -> Found | None:
+        """Teach what was not taught yet, and train on as a whole where that is not proved."""
+        begun, before = time.monotonic(), self.seconds
+        teaching = Teaching(self.attempt.model, self._plan, self.examples, self.generator)
+        taught = [record["layer"] for record in self.trail if record.get("event") == "taught"]
+        found = None
+        for number in range(len(taught), self.recipe.layers):
+            self.note("taught", layer=number, batches=teaching.layer(number))
+            self.seconds = before + time.monotonic() - begun
+            if after_step is not None:
+                after_step(self)
+        if not any(record.get("event") == "read-out taught" for record in self.trail):
+            self.note("read-out taught", batches=teaching.readout())
+            self.attempt.at.length = self.attempt.full_length
+            found = self.judged()
+        self.seconds = before + time.monotonic() - begun
+        return found or super().go(report, after_step)
 
 
 def distil_cascade(
@@ -52,6 +154,8 @@ def distil_cascade(
 ) -> Learned:
     """Teach the cascade of a machine to so many layers of these blocks, train them on as a whole, and prove them.
 
+    `learn(source, method="cascade")` finds out how many layers and which blocks do, and saves the run.
+
     Args:
         source: a machine, or text that names one: it draws the words, and judges.
         layers: two or more.
@@ -62,7 +166,7 @@ def distil_cascade(
     Raises:
         UnsupportedFormat: for a single layer, or blocks that are none or of several sizes.
         InvalidMachine: for a teacher over other letters.
-        NotExpressible: where no cascade of the teacher fits into these layers.
+        NotExpressible: where no cascade of the teacher fits into these layers, or the teacher errs.
         BudgetExceeded: where a layer can't be taught, or the network was not proved and its states are too many.
 
     >>> found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
@@ -74,24 +178,17 @@ def distil_cascade(
     if len(set(blocks)) != 1:
         raise UnsupportedFormat(f"blocks = {blocks}: a layer's heads are one or more, all of one size, (8, 8)")
     recipe = replace(recipe or Recipe(rate=_FINE, steps=2_000), layers=layers, heads=len(blocks), block=max(blocks))
-    begun, machine = time.monotonic(), MooreMachine.from_source(source) if isinstance(source, str) else source
+    machine = MooreMachine.from_source(source) if isinstance(source, str) else source
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
     target = Target(examples.machine, examples.sampler, examples.outputs)
     cascade = Search(teacher or examples.machine, max(blocks), token_shift=True).cheapest(counted=False).cascade
-    places = placed(cascade, layers, blocks)
-    run = WholeRun(recipe, examples, target, examples.machine.n_states)
+    plan = CascadePlan(cascade, placed(cascade, layers, blocks), recipe)
+    check_teacher(plan, target)
+    run = TaughtRun(plan, examples, target, examples.machine.n_states)
     with use_threads(recipe.threads):
-        taught = Teaching(run.attempt.model, cascade, places, examples, run.generator)
-        for number in range(layers):
-            run.note("taught", layer=number, batches=taught.layer(number))
-        run.note("read-out taught", batches=taught.readout())
-        run.attempt.at.length = run.attempt.full_length
-        found = run.judged() or run.go()
-    if found is None:
-        raise BudgetExceeded(f"after {run.steps:,} steps as a whole the network is not proved: give more steps")
-    run.seconds = time.monotonic() - begun
+        candidate = trained(run, None, None)
     assert run.verdict is not None
-    return learned_of(run, found.candidate, found.candidate.machine, run.attempt.model, run.verdict, target.scope)
+    return learned_of(run, candidate, candidate.machine, run.attempt.model, run.verdict, target.scope)
 
 
 def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[int | None]]:
@@ -116,7 +213,7 @@ def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[in
             sizes = [component.n_states for component in cascade.components]
             raise NotExpressible(
                 f"components of {sizes} states, each above those it reads, do not fit into {layers} layers of blocks "
-                f"{tuple(blocks)}: give more layers or larger blocks"
+                f"{tuple(blocks)}: give more layers, more heads or larger blocks"
             )
         _, number, h = min(rooms)
         heads[number][h], layer_of[i] = i, number
@@ -135,12 +232,9 @@ def _depths(cascade: Cascade) -> list[int]:
 class Teaching:
     """Teaches the layers of a network, each by itself, what a cascade's components do along words."""
 
-    def __init__(
-        self, model: LRNN, cascade: Cascade, places: list[list[int | None]], examples: FreshWords,
-        generator: torch.Generator,
-    ) -> None:  # fmt: skip
-        self.model, self.examples, self.generator, self.places = model, examples, generator, places
-        order = align(examples.alphabet, cascade.machine.alphabet)
+    def __init__(self, model: LRNN, plan: CascadePlan, examples: FreshWords, generator: torch.Generator) -> None:
+        self.model, self.examples, self.generator, self.places = model, examples, generator, plan.places
+        cascade, order = plan.cascade, align(examples.alphabet, plan.cascade.machine.alphabet)
         self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
         self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
         self._length = examples.fit(40)

@@ -13,9 +13,9 @@ from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.ending import learned_of
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
-from fsa2lrnn.training.learning.learn import learned_of
 from fsa2lrnn.training.learning.recipe import recipe_for
 from fsa2lrnn.training.learning.result import Learned
 from fsa2lrnn.training.learning.run import Run

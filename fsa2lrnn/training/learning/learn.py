@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,24 +25,26 @@ from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
+from fsa2lrnn.training.learning.cascades import CascadePlan, TaughtRun, check_teacher, plan_cascade
+from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
-from fsa2lrnn.training.learning.film import Film
 from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
-from fsa2lrnn.training.learning.prune import Candidate, fewest, observe
+from fsa2lrnn.training.learning.prune import fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
-from fsa2lrnn.training.learning.result import EVERY_WORD, Agreement, Learned
+from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
 from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
 from fsa2lrnn.training.learning.theory import Foreseen, foresee
 from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
-from fsa2lrnn.training.train import Stop, use_threads
+from fsa2lrnn.training.train import use_threads
 from fsa2lrnn.verdicts import Proved
 
-METHODS = ("train", "rpni", "merge")
-"""The ways to learn: by gradient with one-hot columns, or by merging states, of right labels or by a test."""
+METHODS = ("train", "rpni", "merge", "cascade")
+"""The ways to learn: by gradient with one-hot columns; by merging states, of right labels or by a test; a cascade's
+components, taught to layers of small blocks."""
 HELD_OUT = 0.1  # of a user's words
 _LARGEST = 8  # numbers that a reflection layer exchanges where theory says nothing
 
@@ -55,6 +56,7 @@ def learn(
     recipe: Recipe | None = None,
     *,
     method: str = "train",
+    teacher: MooreMachine | None = None,
     sampler: str = "task",
     held_out: float = HELD_OUT,
     alphabet: Sequence[Hashable] | None = None,
@@ -74,7 +76,10 @@ def learn(
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
         method: "train"; or, of given words, "rpni", which merges states of right labels in a second (AALpy) but knows
-            no wrong ones, or "merge", which merges them by a test that does (`noisy_merging`).
+            no wrong ones, or "merge", which merges them by a test that does (`noisy_merging`). Or, of a machine,
+            "cascade": its cascade is taught to layers of blocks of at most `block` states, 8 by default, as many as it
+            takes unless `layers` and `heads` are given; then they are trained on as a whole (`cascades`).
+        teacher: whose cascade is taught, such as a machine that was learned before; by default the source's.
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
         held_out: the share of a user's words that are kept from learning, 0 for none.
         alphabet: the letters there are; a word with another is refused, a machine has no others.
@@ -84,8 +89,9 @@ def learn(
     Raises:
         UnsupportedFormat: for a source, data or settings that do not fit; labels that contradict each other are such
             unless `noise` says that some are wrong.
-        NotExpressible: for a layer that can't be the machine, before it is trained.
-        BudgetExceeded: if not even one head had a machine of a sensible size when the steps ran out.
+        NotExpressible: for a layer that can't be the machine, before it is trained, and where no cascade fits.
+        BudgetExceeded: if a layer can't be taught, or if not even one head had a machine of a sensible size when the
+            steps ran out.
         MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
@@ -99,13 +105,25 @@ def learn(
     if recipe is not None and changes:
         raise UnsupportedFormat(f"give a recipe or changes ({', '.join(changes)}), not both")
     machine, data = _machine_or_data(source, alphabet)
+    if method == "cascade" and machine is None:
+        raise UnsupportedFormat(
+            'method "cascade" teaches a machine that is there, and proves it: learn one from these words first, its '
+            "machine.json is such a source"
+        )
+    if teacher is not None and method != "cascade":
+        raise UnsupportedFormat(f'a teacher is for method "cascade", not for "{method}"')
     n_states = None if machine is None else minimise(machine).n_states
-    recipe, foreseen = recipe or recipe_for(n_states, **changes), None
+    plan, foreseen = None, None
+    if machine is not None and method == "cascade":
+        plan = plan_cascade(teacher or machine, recipe, **changes)
+        recipe = plan.recipe
+    else:
+        recipe = recipe or recipe_for(n_states, **changes)
     if machine is not None:
         recipe, foreseen = _foreseen(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
-    if data is None and method != "train":
+    if data is None and method in ("rpni", "merge"):
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if method == "rpni" and not recipe.is_clean:
         raise UnsupportedFormat(
@@ -114,18 +132,18 @@ def learn(
         )
     if data is not None and recipe.is_clean:
         data.check_consistent()
+    asked_of = None if machine is None else _asked_of(machine, source, sampler, recipe, plan)
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
         saved = None
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(Path(folder), "run"))
-            asked = Asked(_name(source), _digest(machine, data), method, sampler, float(held_out), recipe)
+            asked = Asked(_name(source), _digest(machine, data, teacher), method, sampler, float(held_out), recipe)
             saved = RunFolder(Path(folder), asked, resume)
-        if machine is not None:
-            name = source if isinstance(source, str) else ""
+        if asked_of is not None:
             assert n_states is not None
-            found = _from_machine(machine, name, sampler, recipe, n_states, saved, report, foreseen)
+            found = _from_machine(*asked_of, recipe, n_states, saved, report, foreseen, plan)
         else:
             assert data is not None
             found = _from_data(data, recipe, method, held_out, saved, report)
@@ -219,9 +237,10 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     return None, from_pairs(source, alphabet)
 
 
-def _digest(machine: MooreMachine | None, data: Data | None) -> str:
+def _digest(machine: MooreMachine | None, data: Data | None, teacher: MooreMachine | None) -> str:
     if machine is not None:
-        return hashlib.sha256(machine.to_json().encode()).hexdigest()
+        text = machine.to_json() + ("" if teacher is None else teacher.to_json())
+        return hashlib.sha256(text.encode()).hexdigest()
     assert data is not None
     return digest({name: getattr(data, name) for name in ("tokens", "labels", "lengths")})
 
@@ -230,20 +249,33 @@ def _name(source: Any) -> str:
     return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
-def _from_machine(
-    machine: MooreMachine, name: str, sampler: str, recipe: Recipe, n_states: int, saved: RunFolder | None,
-    report: Callable[[Record], None] | None, foreseen: Foreseen | None,
-) -> Learned:  # fmt: skip
-    examples = FreshWords(machine, sampler, name, recipe.noise or 0.0)
+def _asked_of(
+    machine: MooreMachine, source: Any, sampler: str, recipe: Recipe, plan: CascadePlan | None
+) -> tuple[FreshWords, Target]:
+    """The words of a machine, and what is to be right on them; the cascade to be taught has to be."""
+    examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
     target = Target(examples.machine, examples.sampler, examples.outputs)
+    if plan is not None:
+        check_teacher(plan, target)
+    return examples, target
+
+
+def _from_machine(
+    examples: FreshWords, target: Target, recipe: Recipe, n_states: int, saved: RunFolder | None,
+    report: Callable[[Record], None] | None, foreseen: Foreseen | None, plan: CascadePlan | None,
+) -> Learned:  # fmt: skip
     if recipe.is_whole:
-        whole = WholeRun(recipe, examples, target, n_states)
+        whole = (
+            WholeRun(recipe, examples, target, n_states)
+            if plan is None
+            else TaughtRun(plan, examples, target, n_states)
+        )
         if foreseen is not None:
             whole.trail.insert(0, {"step": 0, "event": "theory", "answer": foreseen.answer, "says": foreseen.says})
-        candidate = _trained(whole, saved, report)
+        candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     run = Run(recipe, examples, target, n_states)
-    candidate = _trained(run, saved, report)
+    candidate = trained(run, saved, report)
     judged = target.judge(candidate.machine)
     return learned_of(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
 
@@ -263,44 +295,11 @@ def _from_data(
         )  # fmt: skip
     examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
     run = Run(recipe, examples, None, None)
-    candidate = _trained(run, saved, report)
+    candidate = trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data)
     return learned_of(run, candidate, candidate.machine, model, verdict, _GIVEN)
 
 
-def _trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
-    if saved is None:
-        found = run.go(report)
-    else:
-        saved.restore(run)
-        with Stop() as stop:
-            found = run.go(report, partial(_keep_on, saved, stop))
-    if found is None:
-        raise BudgetExceeded(
-            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states, so there is no "
-            "machine to show: give more steps, or smaller blocks"
-        )
-    return found.candidate
-
-
-def _keep_on(saved: RunFolder, stop: Stop, run: Run) -> None:
-    """Save where it is time, and where an end is asked for."""
-    if stop.asked:
-        saved.save(run)
-        raise KeyboardInterrupt
-    saved.keep(run)
-
-
 def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement | None:
     return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs)
-
-
-def learned_of(
-    run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
-) -> Learned:
-    film = Film(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
-    return Learned(
-        model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
-        run.seconds, candidate.faults, candidate.labels, film,
-    )  # fmt: skip

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.evaluate import wilson
@@ -64,6 +65,7 @@ class Learned:
         faults, labels: labels of the last look that are not the machine's outputs, and how many it had.
         film: the heads at a few steps of the start that ended the run; None where nothing was trained here, or the
             tables are too large to keep.
+        cascade: what the layers were taught; None where nothing was.
     """
 
     model: LRNN
@@ -79,6 +81,7 @@ class Learned:
     faults: int
     labels: int
     film: Film | None = None
+    cascade: Cascade | None = None
 
     @property
     def is_proved(self) -> bool:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training.data import Batch
@@ -62,7 +63,10 @@ class Found(NamedTuple):
 
 
 class Run:
-    """A run of `learn` by training. `target` is what candidates are compared with, None where there is none."""
+    """A run of `learn` by training. `target` is what candidates are compared with, None where there is none; `cascade`
+    what is taught first, if anything is."""
+
+    cascade: Cascade | None = None
 
     def __init__(self, recipe: Recipe, examples: Examples, target: Target | None, n_states: int | None) -> None:
         self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
@@ -281,6 +285,6 @@ class Run:
         candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
         return None if candidate is None else Found(candidate, holds=False)
 
-    def note(self, event: str, **what: float | tuple[str, ...]) -> None:
+    def note(self, event: str, **what: float | str | tuple[str, ...]) -> None:
         """Put an event into the trail."""
         self.trail.append({"step": self.steps, "event": event, **what})

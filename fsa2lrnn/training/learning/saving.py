@@ -2,7 +2,8 @@
 
 `learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
 `model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
-`trail.jsonl`, `film.json`, the heads on the way, and `learned.json`, the evidence. Every file is whole at any moment.
+`trail.jsonl`, `film.json`, the heads on the way, `cascade.svg`, what was taught, and `learned.json`, the evidence.
+Every file is whole at any moment.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from fsa2lrnn.decomposition.drawing import to_svg
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
@@ -30,8 +32,9 @@ _T = TypeVar("_T")
 FORM = Form("fsa2lrnn-learning", 1)
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
+CASCADE = "cascade.svg"
 RESULTS = (
-    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, RESULT,
+    MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, CASCADE, RESULT,
 )  # fmt: skip
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
@@ -110,12 +113,15 @@ def write_learned(folder: Path, found: Learned) -> None:
     else:
         text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
         write_atomically(folder / FILM, f"{text}\n".encode())
+    if found.cascade is not None:
+        write_atomically(folder / CASCADE, to_svg(found.cascade).encode())
     _write_json(folder / RESULT, summary(found))
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What `learned.json` says of a run that has ended, as `Learned` has it; `verdict` is as verdicts are written."""
+    """What `learned.json` says of a run that has ended, as `Learned` has it; `verdict` is as verdicts are written, and
+    `blocks` are those of each layer of the model, which older files lack."""
 
     verdict: dict[str, Any] | None
     words: str
@@ -127,6 +133,7 @@ class Recorded:
     seconds: float
     faults: int
     labels: int
+    blocks: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,6 +198,7 @@ def summary(found: Learned) -> dict[str, Any]:
         "words": found.scope,
         "known": found.explain(),
         "states": found.machine.n_states,
+        "blocks": [list(layer.block_sizes) for layer in found.model.recurrences],
         "heads": list(found.heads),
         "steps": found.steps,
         "starts": found.starts,

@@ -86,7 +86,7 @@ class WholeRun(Run):
 
     def _candidate(self, wrong: int, labels: int) -> Candidate:
         """The machine of a network that is proved equal to the target is the target's."""
-        return Candidate(tuple(range(self.attempt.n_heads)), self.target.wanted, wrong, labels)
+        return Candidate(tuple(range(self.recipe.layers * self.attempt.n_heads)), self.target.wanted, wrong, labels)
 
     def _end(self) -> Found | None:
         self.note("end of the budget")

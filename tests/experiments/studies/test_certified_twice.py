@@ -71,11 +71,11 @@ def test_runs_with_another_n_or_other_bytes_are_unlike(other):
     assert not are_alike([run, run | other])
 
 
-def test_a_run_needs_no_company_on_a_busy_machine(monkeypatch):
+def test_a_run_needs_no_company_on_a_busy_machine(monkeypatch, pool_here):
     started = []
     monkeypatch.setattr(twice.os, "cpu_count", lambda: 2)
     monkeypatch.setattr(twice, "certified", _nothing)
-    monkeypatch.setattr(twice, "ProcessPoolExecutor", _Pool)
+    monkeypatch.setattr(twice, "ProcessPoolExecutor", pool_here)
     monkeypatch.setattr(twice.subprocess, "Popen", lambda *_: started.append(_Process()) or started[-1])
     for load, beside, is_busy, companions in ((1.9, False, False, 0), (1.9, True, True, 1), (2.0, True, True, 1)):
         monkeypatch.setattr(twice.os, "getloadavg", lambda load=load: (load, 0, 0))
@@ -96,28 +96,6 @@ class _Process:
 
     def wait(self):
         assert self.is_dead
-
-
-class _Pool:
-    def __init__(self, *_):
-        pass
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def submit(self, function, path):
-        return _Result(function(path))
-
-
-class _Result:
-    def __init__(self, value):
-        self.value = value
-
-    def result(self):
-        return self.value
 
 
 def test_company_computes_until_it_is_no_longer_wanted():

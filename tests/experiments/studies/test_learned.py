@@ -25,35 +25,22 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def judged(monkeypatch):
+def judged(monkeypatch, pool_here):
     """The names of the files that were judged, each with the same verdict."""
     files = []
     row = next(iter(COMMITTED["models"].values()))
 
-    class Pool:
-        def __init__(self, *_):
-            pass
+    def verdict(path):
+        files.append(path.stem)
+        return {name: value for name, value in row.items() if name not in ("file_sha256", "runs")}
 
-        def __enter__(self):
-            return self
+    def certified(path):
+        files.append(path.stem)
+        return {"certified": 7, "memory": 2, "method": "sets", "runs": [{"certified": 7, "load": len(files)}]}
 
-        def __exit__(self, *_):
-            pass
-
-        def submit(self, function, path):
-            files.append(path.stem)
-            return Answer(function)
-
-    class Answer:
-        def __init__(self, function):
-            self._function = function
-
-        def result(self):
-            if self._function is learned_table.certified:
-                return {"certified": 7, "memory": 2, "method": "sets", "runs": [{"certified": 7, "load": len(files)}]}
-            return {name: value for name, value in row.items() if name not in ("file_sha256", "runs")}
-
-    monkeypatch.setattr(learned_table, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(learned_table, "judged", verdict)
+    monkeypatch.setattr(learned_table, "certified", certified)
+    monkeypatch.setattr(learned_table, "ProcessPoolExecutor", pool_here)
     monkeypatch.setattr(learned_table, "as_completed", list)
     return files
 

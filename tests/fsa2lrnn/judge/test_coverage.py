@@ -76,6 +76,9 @@ def test_enumerations_of_models_that_round_are_of_words_alone(stack):
     with torch.no_grad():
         model.readout[0].weight *= 1 / 3
         model.readout[0].bias *= 1 / 3
+    assert certify(model, machine).scans == model.methods  # it rounds by less than it leads
+    with torch.no_grad():
+        model.readout[2].bias += 2**20
     certificate = certify(model, machine)
     assert certificate.scans == ("sequential",)
     assert of_certificate(certificate).shapes == LETTERS

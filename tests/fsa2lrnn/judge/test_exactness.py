@@ -9,11 +9,15 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.extraction import extract
 from fsa2lrnn.gates import Gate
+from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
-from fsa2lrnn.lrnn import LRNN, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
+from fsa2lrnn.lrnn.gate import Gate as GateModule
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
+from fsa2lrnn.verdicts import EVERY, Proved
 
 LANE_MAPS = [(1, 0), (-1, 1), (0, 0), (0, 1)]  # x, 1 − x, 0, 1
 OTHERS = [(1, 1), (-1, 0), (0, 2), (2, 0)]
@@ -75,8 +79,9 @@ def fractions(weights):
     weights["layers.0.transition.2.weight"] *= 2
 
 
-def fractions_in_the_read_out(weights):
+def a_read_out_that_rounds_by_what_it_leads(weights):
     weights["readout.0.weight"] *= 0.5
+    weights["readout.2.bias"] += 100
 
 
 def long_sums(weights):
@@ -118,7 +123,7 @@ def a_map_that_adds(weights):
     "fault",
     [
         fractions,
-        fractions_in_the_read_out,
+        a_read_out_that_rounds_by_what_it_leads,
         long_sums,
         long_sums_in_a_gate,
         columns_that_the_rule_cuts,
@@ -226,3 +231,80 @@ def test_what_is_proved_for_a_large_order_is_what_runs(p):
     assert is_exact_along(model, every_letter(model))
     for method in ("auto", *model.methods, "letters"):
         assert model.transduce(word, method) == machine.transduce(word)
+
+
+def test_a_read_out_that_rounds_by_less_than_it_leads_changes_nothing():
+    model = compile_machine(zoo.parity(), dtype=torch.bfloat16)
+    with torch.no_grad():
+        model.readout[0].weight *= 1 / 3
+        model.readout[2].bias += 1 / 3
+    assert is_exact_along(model, every_letter(model))
+
+
+def cancelling(gate, weight):
+    """Pairs of units that are alike, with weights that take away what they add up to, but for what rounds."""
+    W1, b1, W2, _ = gate.weights
+    m = len(b1) // 2
+    with torch.no_grad():
+        W1[m:], b1[m:] = W1[:m], b1[:m]
+        large = weight * torch.randn(len(W2), m).to(W2)
+        W2[:, :m] += large
+        W2[:, m:] -= large
+
+
+def deep(seed):
+    """One to three layers of one-hot columns and a read-out, as they are drawn, some with sums that cancel."""
+    torch.manual_seed(seed)
+    draw = lambda *those: those[int(torch.randint(len(those), ()))]  # noqa: E731
+    layer = BlockLayerConfig(draw((2, 3), (3,), (2, 2)), 24, 1)
+    config = LRNNConfig(
+        ("a", "b"), (0, 1), (layer,) * draw(1, 2, 3), embedding_dim=3, readout_hidden=24, normalisation="onehot",
+        connection=draw("concat", "chain"), token_shift=draw(True, False),
+    )  # fmt: skip
+    model = LRNN(config).to(draw(torch.float32, torch.float64, torch.bfloat16))
+    for module in model.modules():
+        if isinstance(module, GateModule) and torch.rand(()) < 0.6:
+            cancelling(module, float(10 ** (6 * torch.rand(()))))
+    return model
+
+
+def assert_bears_out(model):
+    """What is proved of a model for every shape of call is what every scan puts out, in batches and cut in two."""
+    machine = extract(model, at_once=1)
+    verdict = prove_equivalent(model, machine)
+    assert isinstance(verdict, Proved)
+    if verdict.covers.shapes != EVERY:
+        return False
+    words = torch.randint(2, (64, 70))
+    start = machine.outputs[machine.start]
+    wanted = torch.tensor([[start, *machine.transduce(["ab"[a] for a in word])] for word in words.tolist()])
+    with torch.no_grad():
+        for method, batch in itertools.product(("auto", "letters", *verdict.scans), (1, 3, 64)):
+            some = words[:batch]
+            assert torch.equal(model(some, method, empty_word=True).argmax(-1), wanted[:batch])
+            first, state = model.advance(some[:, :33], model.initial_state(batch), method)
+            then = model.advance(some[:, 33:], state, method)[0]
+            assert torch.equal(torch.cat([first, then], 1).argmax(-1), wanted[:batch, 1:])
+    return True
+
+
+def test_what_is_proved_of_layers_on_one_another_is_what_runs():
+    assert {assert_bears_out(deep(seed)) for seed in range(1, 8)} == {True, False}
+
+
+@pytest.mark.slow
+def test_what_is_proved_of_many_layers_on_one_another_is_what_runs():
+    assert 50 < sum(assert_bears_out(deep(seed)) for seed in range(8, 208)) < 150
+
+
+@pytest.mark.parametrize("where", ["layers.0.transition", "layers.1.transition", "readout"])
+@pytest.mark.parametrize("weight", [1e-3, 1e7])
+def test_one_gate_whose_sums_cancel_is_enough(where, weight):
+    """Of a cascade that is proved for every shape; by the choice of a column, or of an output, alone."""
+    torch.manual_seed(3)
+    layer = BlockLayerConfig((3,), 24, 1)
+    sizes = {"embedding_dim": 3, "readout_hidden": 24}
+    model = LRNN(LRNNConfig(("a", "b"), (0, 1), (layer,) * 2, **sizes, normalisation="onehot", connection="concat"))
+    assert assert_bears_out(model)
+    cancelling(model.get_submodule(where), weight)
+    assert assert_bears_out(model) == (weight < 1)

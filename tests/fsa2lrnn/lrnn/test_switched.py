@@ -46,6 +46,7 @@ def test_padded_blocks_and_compiled_models():
     [
         (lambda: learned(n_layers=2, connection="residual"), "the model has 2 layers: only one layer with tables"),
         (lambda: learned(token_shift=True), "the model has 1 layers and a token shift: only"),
+        (lambda: learned(connection="full-residual"), "1 layers and a residual stream up to the read-out: only"),
         (lambda: compile_machine(zoo.sum_mod(5), layout="index"), "the model has a layer of kind index: only"),
     ],
 )

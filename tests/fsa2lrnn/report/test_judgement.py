@@ -6,13 +6,16 @@ import pytest
 import torch
 
 from experiments.studies.keep_models import MODELS
-from fsa2lrnn import LRNN, compile_machine, load, zoo
+from fsa2lrnn import LRNN, compile_machine, extract, load, zoo
 from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.cli.evidence import judgement_rows
 from fsa2lrnn.judge.check import check
 from fsa2lrnn.judge.falsify import Budget
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.report import judgement as judging
 from fsa2lrnn.report.judgement import judge, long_accuracy, mend
+from fsa2lrnn.training.learning import Recipe
+from fsa2lrnn.training.learning.attempt import network
 
 
 def test_a_learned_model_before_all_judges(judged):
@@ -37,6 +40,27 @@ def test_certificates_are_those_of_the_models(monkeypatch):
     (mended,) = judgement.mended
     check(mended.certificate, mended.repaired.model)
     assert 5 <= judgement.certificate.horizon <= mended.certificate.horizon
+
+
+def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_mend():
+    """Whatever it computes is a machine; by sets it would be certified up to some hundred thousand letters."""
+    torch.manual_seed(0)
+    model = LRNN(network(Recipe(hidden=8), 2, 4, ("a", "b"), (False, True)))
+    found = judge(model, extract(model), Budget(seconds=2, length=20))
+    assert (found.falsified, found.certificate, found.mended, found.failure) == (None, None, (), None)
+    assert list(found.seconds) == ["extract", "prove", "align"]
+    facts = json.loads(json.dumps(found.to_json()))
+    assert (facts["proved"]["shapes"], facts["failure"]) == ("every", None)
+    assert "certified" not in facts
+    assert ("covers", facts["proved"]["covered"]) in judgement_rows(found)
+
+
+@pytest.mark.usefixtures("short_certificates")
+def test_what_could_be_proved_and_is_wrong_is_judged_like_any_other(monkeypatch):
+    monkeypatch.setattr(judging, "REPAIRS", ())
+    found = judge(compile_machine(zoo.length_mod(3)), zoo.length_mod(4), Budget(seconds=2, length=20))
+    assert (found.proof, found.failure) == (None, 3)
+    assert list(found.seconds) == ["extract", "prove", "falsify", "certify", "align"]
 
 
 def test_a_judgement_is_json(judged):
@@ -80,9 +104,7 @@ def test_only_outputs_that_the_model_has_count():
     assert long_accuracy(model, machine, 300) == 1.0
 
 
-@pytest.mark.usefixtures("short_certificates")
-def test_extraction_asks_for_the_outputs_that_count_alone(monkeypatch):
-    monkeypatch.setattr(judging, "REPAIRS", ())
+def test_extraction_asks_for_the_outputs_that_count_alone():
     machine = zoo.mod_arith(2)
     kept = MooreMachine(
         machine.delta, [out if out in (0, 1) else 0 for out in machine.outputs], machine.start, machine.alphabet
@@ -90,6 +112,6 @@ def test_extraction_asks_for_the_outputs_that_count_alone(monkeypatch):
     model = compile_machine(kept, form="cascade", max_block=machine.n_states)
     judgement = judge(model, machine, Budget(seconds=2, length=20), ignore="lacked")
     assert judgement.isomorphic
-    assert judgement.falsified.scope == judgement.scope
+    assert judgement.proof.scope == judgement.scope
     assert judgement.to_json()["scope"]["ignored_states"] == judgement.scope.ignored_states > 0
     assert set(judgement.extraction.machine.outputs) == {0, 1, None}

@@ -19,6 +19,7 @@ def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
     code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")
     assert code == 0
     assert "accepted" in out
+    assert "next:" not in out
     assert f"at most {horizon:,} letters" in out
     code, out, _ = call("certify", OTHER, "task:sum_mod(2)", "--check", "c.json", "--json")
     facts = json.loads(out)
@@ -30,6 +31,12 @@ def test_a_certificate_is_written_checked_and_refused(call, tmp_path):
     code, out, _ = call("certify", SUM2, "swapped.json", "--check", "c.json")
     assert code == 1
     assert "refused: it is of another machine: they differ after " in out
+
+
+def test_where_all_lengths_may_be_proved_that_is_said(call, tmp_path):
+    save(compile_machine(zoo.parity(), normalisation="onehot"), tmp_path / "m.safetensors")
+    _, out, _ = call("certify", "m.safetensors", "task:parity", "--memory", "1")
+    assert "next: fsa2lrnn verify m.safetensors task:parity, which may prove all lengths" in out
 
 
 def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_say_so(call, tmp_path):

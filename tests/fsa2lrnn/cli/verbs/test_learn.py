@@ -23,6 +23,42 @@ def test_a_machine_is_learned_and_proved(call, tmp_path):
     assert MooreMachine.from_source(tmp_path / "run" / "machine.dot").n_states == 2
 
 
+def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
+    code, out, _ = call("learn", "task:sum_mod(4)", "--method", "cascade", "--max-block", "2", "-o", "run")
+    assert code == 0
+    assert "covered: in float32, by the scans sequential, pscan, chunked, fused; every shape of call" in out
+    assert "1 block of 2 | 1 block of 2" in out
+    network = load(tmp_path / "run" / "model.safetensors")
+    assert [layer.block_sizes for layer in network.recurrences] == [(2,), (2,)]
+    assert (tmp_path / "run" / "cascade.svg").read_text().startswith("<svg")
+    assert json.loads((tmp_path / "run" / "learned.json").read_text())["blocks"] == [[2], [2]]
+    few = ("--lengths", "5", "--words", "9", "--letters", "90")
+    code, out, _ = call("report", "run", "-o", "page.html", *few)
+    assert code == 0
+    assert "Right on all words, of every length" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "wanted"),
+    [
+        (("task:sum_mod(7)", "--method", "cascade", "--max-block", "3"), "no: no cascade with blocks of at most 3", 1),
+        (("task:sum_mod(4)", "--max-block", "2"), "--max-block and --teacher are for --method cascade", 2),
+        (("words.jsonl", "--method", "cascade"), "learn one from these words first, its machine.json is such a", 2),
+        (
+            ("task:sum_mod(4)", "--method", "cascade", "--teacher", "task:sum_mod(8)", "--max-block", "2"),
+            "the alphabets differ",
+            2,
+        ),
+    ],
+)
+def test_what_no_cascade_can_be_had_of_is_one_line(call, tmp_path, arguments, message, wanted):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    code, out, err = call("learn", *arguments, "-o", "run")
+    assert (code, out) == (wanted, "")
+    assert message in err.replace("\n", " ")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_budget_that_ends_is_no(call, tmp_path):
     code, out, _ = call("learn", "task:sum_mod(7)", "-o", "run", "--steps", "2", "--json")
     document = json.loads(out)

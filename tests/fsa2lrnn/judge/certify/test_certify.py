@@ -14,7 +14,9 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import check
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.goal import goal_for
-from fsa2lrnn.lower import lower
+from fsa2lrnn.lower import compile_machine, lower
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.lrnn.gate import look_up
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
@@ -104,3 +106,22 @@ def test_more_work_enumerates_longer_words(stack, monkeypatch):
     assert certify(model, machine, work=1.0).horizon == little.horizon
     for certificate in (little, much):
         check(certificate, model)
+
+
+def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
+    """By its state alone the model is parity; the embedding that is added makes ties of half of its outputs."""
+    machine = zoo.parity()
+    compiled = compile_machine(machine, normalisation="none")
+    config = replace(compiled.config, embedding_dim=2, connection="full-residual")
+    config = replace(config, layers=(replace(config.layers[0], transition_hidden=2, value_hidden=2),))
+    model = LRNN(config)
+    A, v = compiled.layers[0].tables(compiled.first_inputs())
+    gates = {"transition": look_up(A), "value": look_up(v)}
+    readout = {name: value.detach() for name, value in compiled.readout.weights._asdict().items()}
+    model.write(torch.eye(2), [(compiled.layers[0].x0.detach(), gates)], readout)
+    with torch.no_grad():
+        right = model(torch.tensor([[1, 0]])).argmax(-1).tolist() == [[1, 1]]
+    assert not right
+    certificate = certify(model, machine)
+    assert certificate.horizon < 2
+    check(certificate, model)

@@ -3,13 +3,16 @@
 import pytest
 import torch
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition.search import Search
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.judge import prove_equivalent
-from fsa2lrnn.training.learning import cascades
-from fsa2lrnn.training.learning.cascades import distil_cascade, placed
-from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.training.learning import Recipe, cascades, learn
+from fsa2lrnn.training.learning.cascades import TaughtRun, distil_cascade, placed, plan_cascade
+from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.saving import Asked, RunFolder
+from fsa2lrnn.verdicts import EVERY, Proved, Refuted
 
 
 def cascade_of(machine, largest=8):
@@ -40,7 +43,9 @@ def test_a_cascade_of_two_is_taught_and_proved():
     found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
     assert found.is_proved
     assert [layer.block_sizes for layer in found.model.recurrences] == [(2, 2), (2, 2)]
-    assert isinstance(prove_equivalent(found.model, zoo.sum_mod(4)), Proved)
+    verdict = prove_equivalent(found.model, zoo.sum_mod(4))
+    assert isinstance(verdict, Proved)
+    assert (verdict.covers.shapes, verdict.scans) == (EVERY, found.model.methods)
     with torch.no_grad():  # a network in which a layer is another's mirror is refuted
         found.model.recurrences[1].transition.weights.b2.neg_()
         found.model.recurrences[1].transition.weights.W2.neg_()
@@ -61,6 +66,59 @@ def _once(optimiser, step):
     optimiser.zero_grad(set_to_none=True)
     loss.backward()
     optimiser.step()
+
+
+def test_as_few_layers_heads_and_states_as_the_components_need():
+    plan = plan_cascade(zoo.mod_arith(5))
+    assert (plan.recipe.layers, plan.recipe.heads, plan.recipe.block, plan.in_words()) == (2, 2, 5, "3 × 5 | 5")
+    wider = plan_cascade(zoo.mod_arith(5), layers=3)
+    assert (wider.recipe.heads, wider.in_words()) == (1, "3 | 5 | 5")
+    assert plan_cascade(zoo.sum_mod(6), block=3).in_words() == "3 | 2"
+    assert plan_cascade(zoo.parity(), recipe=Recipe(layers=2, heads=1)).in_words() == "2 | none"
+    for machine, changes, message in (
+        (zoo.parity(), {}, "the cheapest cascade is one component of 2 states, so there is nothing to spread"),
+        (zoo.sum_mod(7), {"block": 3}, "no cascade with blocks of at most 3 states was found"),
+        (zoo.mod_arith(5), {"layers": 2, "heads": 1}, "do not fit into 2 layers .*: give more layers, more heads or"),
+    ):
+        with pytest.raises(NotExpressible, match=message):
+            plan_cascade(machine, **changes)
+    for changes, message in ({"layer": "hard_lanes"}, "layers of blocks"), ({"noise": 0.1}, "none of them wrong"):
+        with pytest.raises(UnsupportedFormat, match=message):
+            plan_cascade(zoo.sum_mod(4), **changes)
+
+
+def test_a_teacher_may_be_another_machine_if_it_is_right():
+    finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
+    with pytest.raises(NotExpressible, match="is wrong after 1 1 1 1 1: give another teacher"):
+        learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
+    with pytest.raises(UnsupportedFormat, match='a teacher is for method "cascade", not for "train"'):
+        learn("task:sum_mod(2)", teacher=finer)
+
+
+def test_a_run_goes_on_after_the_layer_that_was_taught_last(tmp_path):
+    """To the same bits as one that was not cut off."""
+
+    class CutOff(Exception):
+        pass
+
+    def cut_off(run):
+        folder.save(run)
+        raise CutOff
+
+    plan, words = plan_cascade(zoo.sum_mod(4), block=2), FreshWords(zoo.sum_mod(4))
+    target = Target(words.machine, words.sampler, words.outputs)
+    runs = [TaughtRun(plan, words, target, 4) for _ in range(3)]
+    folder = RunFolder(tmp_path, Asked("s", "d", "cascade", "task", 0.0, plan.recipe), resume=True)
+    with pytest.raises(CutOff):
+        runs[0].go(after_step=cut_off)
+    folder.restore(runs[1])
+    assert [record.get("layer") for record in runs[1].trail][-1] == 0
+    assert all(run.go().holds for run in runs[1:])
+    for name, weight in runs[1].attempt.model.state_dict().items():
+        assert torch.equal(weight, runs[2].attempt.model.state_dict()[name]), name
+    assert [record["event"] for record in runs[1].trail] == [record["event"] for record in runs[2].trail]
 
 
 def test_what_can_not_be_taught_is_said(monkeypatch):

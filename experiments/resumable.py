@@ -1,0 +1,44 @@
+"""Studies that go on where they stopped: what has a row in the results is not run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import typer
+
+from experiments import results_io
+
+Row = dict[str, Any]
+_SHOWN = 240  # letters of a row
+
+
+def run_due(
+    plan: Iterable[tuple[Any, ...]],
+    keys: tuple[str, ...],
+    known: list[Row],
+    run: Callable[..., Row],
+    write: Callable[[list[Row]], object],
+) -> list[Row]:
+    """The rows that are known, and one of `run` for each cell of a plan that none of them is of.
+
+    `keys` are the names in a row of a cell's first parts. `write` gets all rows after each run, which is told too.
+
+    >>> run_due([(1,), (2,)], ("n",), [{"n": 1, "square": 1}], lambda n: {"n": n, "square": n * n}, lambda _: None)
+    {'n': 2, 'square': 4}
+    [{'n': 1, 'square': 1}, {'n': 2, 'square': 4}]
+    """
+    rows = [*known]
+    done = {tuple(row[key] for key in keys) for row in rows}
+    for cell in plan:
+        if cell[: len(keys)] in done:
+            continue
+        rows.append(run(*cell))
+        write(rows)
+        typer.echo(str(rows[-1])[:_SHOWN])
+    return rows
+
+
+def known_rows(name: str, of: str = "runs") -> list[Row]:
+    """The rows of that name in results/NAME.json; none where there is no such file yet."""
+    return results_io.read(name)["results"][of] if (results_io.RESULTS / f"{name}.json").exists() else []
