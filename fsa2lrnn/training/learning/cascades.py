@@ -75,7 +75,7 @@ def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes:
 
     Raises:
         NotExpressible: where no cascade fits, or the cheapest is one component and the number of layers was left open.
-        UnsupportedFormat: for changes that make no recipe, another layer than blocks, or wrong labels.
+        UnsupportedFormat: for changes that make no recipe, another layer than blocks, a single layer, or wrong labels.
     """
     asked = recipe or recipe_for(None, **{"rate": _FINE, "steps": 2_000, **changes})
     if asked.layer != "block":
@@ -91,6 +91,7 @@ def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes:
             'learn it by one layer (method "train"), or ask for smaller blocks'
         )
     layers = max(2, *_depths(cascade)) if is_open else asked.layers
+    _check_layers(layers)
     if recipe is None and "heads" not in changes:
         heads = next((h for h in range(1, len(sizes)) if _fits(cascade, layers, (max(sizes),) * h)), len(sizes))
     else:
@@ -105,6 +106,11 @@ def _fits(cascade: Cascade, layers: int, blocks: tuple[int, ...]) -> bool:
     except NotExpressible:
         return False
     return True
+
+
+def _check_layers(layers: int) -> None:
+    if layers < 2:
+        raise UnsupportedFormat(f"layers = {layers}: a cascade is taught to two or more; `learn` is for one")
 
 
 def check_teacher(plan: CascadePlan, target: Target) -> None:
@@ -173,8 +179,7 @@ def distil_cascade(
     >>> found.is_proved, [layer.block_sizes for layer in found.model.layers]
     (True, [(2, 2), (2, 2)])
     """
-    if layers < 2:
-        raise UnsupportedFormat(f"layers = {layers}: a cascade is taught to two or more; `learn` is for one")
+    _check_layers(layers)
     if len(set(blocks)) != 1:
         raise UnsupportedFormat(f"blocks = {blocks}: a layer's heads are one or more, all of one size, (8, 8)")
     recipe = replace(recipe or Recipe(rate=_FINE, steps=2_000), layers=layers, heads=len(blocks), block=max(blocks))

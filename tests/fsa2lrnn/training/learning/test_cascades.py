@@ -82,7 +82,11 @@ def test_as_few_layers_heads_and_states_as_the_components_need():
     ):
         with pytest.raises(NotExpressible, match=message):
             plan_cascade(machine, **changes)
-    for changes, message in ({"layer": "hard_lanes"}, "layers of blocks"), ({"noise": 0.1}, "none of them wrong"):
+    for changes, message in (
+        ({"layer": "hard_lanes"}, "layers of blocks"),
+        ({"noise": 0.1}, "none of them wrong"),
+        ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
+    ):
         with pytest.raises(UnsupportedFormat, match=message):
             plan_cascade(zoo.sum_mod(4), **changes)
 
