@@ -1,6 +1,7 @@
 """Profiles of hypothesis, one thread a worker (pytest-xdist uses every core already), stacks made by hand, judges in a
 hurry, a kept model judged, the command line as a user calls it, and a browser if there is one."""
 
+import gc
 import io
 import os
 import shutil
@@ -130,6 +131,12 @@ def _stacked(machine, layers, token_shift, votes):
     eye = np.eye(len(outputs), dtype=np.int64)
     gate = _ands(stack.width, [0] * len(outputs), [(*vote, eye[outputs.index(output)]) for *vote, output in votes])
     return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
+
+
+def pytest_collection_finish():
+    """What was collected stays to the end: the collector of garbage needn't look at it again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="module")

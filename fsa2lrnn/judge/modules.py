@@ -23,6 +23,7 @@ from fsa2lrnn.lrnn.layers.base import Columns
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.unfilled import unfilled
 
 _HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 _ADMITTED: set[type[LRNN]] = {LRNN}
@@ -102,7 +103,7 @@ def _layers(model: LRNN) -> Iterator[str]:
 
 def _settings(name: str, layer: nn.Module, kind: type[Layer], config: LayerConfig, columns: Columns) -> Iterator[str]:
     """What a layer holds beside its weights that is not as its configuration makes it."""
-    with torch.device("meta"):  # neither memory nor random numbers are taken
+    with unfilled():  # neither memory nor random numbers are taken
         fresh = kind.build(1, config, columns)
     plain, own = vars(nn.Module()), vars(layer)
     for key, value in vars(fresh).items():

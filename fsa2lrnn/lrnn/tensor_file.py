@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.lrnn.unfilled import unfilled
 from fsa2lrnn.reading import shown
 
 # Of the types that safetensors knows, those that models and optimisers of ours have.
@@ -107,7 +108,7 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
     Raises `CheckpointError` for sizes of which no tensor can be.
     """
     try:
-        with torch.device("meta"):
+        with unfilled():
             model = make()
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise CheckpointError(f"the configuration asks for weights that can't be ({str(error)[:200]})") from error

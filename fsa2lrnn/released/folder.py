@@ -14,7 +14,7 @@ from fsa2lrnn.automata.formats.json_file import from_json, to_value
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.reading import parse_json
+from fsa2lrnn.reading import parse_json, read_text
 from fsa2lrnn.released import layer_file
 from fsa2lrnn.released.declared import Code
 
@@ -65,7 +65,7 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
     """The machine and the layer of a folder that `save` wrote. Raises `CheckpointError` for another."""
     path = folder / FILE
     try:
-        value = parse_json(path.read_text(encoding="utf-8"), str(path))
+        value = parse_json(read_text(path), str(path))
         form = value["format"], value["version"]
         if form != (FORMAT, VERSION):
             raise CheckpointError(f"{path}: {form[0]!r}, version {form[1]!r}, where {FORMAT!r}, {VERSION}, is read")

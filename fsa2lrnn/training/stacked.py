@@ -20,6 +20,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.unfilled import unfilled
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
     Diverged,
@@ -115,7 +116,7 @@ class StackedLosses:
     """The losses of several models of one configuration, each on its own words, computed together."""
 
     def __init__(self, config: LRNNConfig, settings: Settings) -> None:
-        with torch.device("meta"):
+        with unfilled():
             self._network = _Lent(config)
         # On a CPU the scan is one that vmap sees through; there stacking is for tests, and gains nothing.
         self._method = "sequential" if settings.device == "cpu" else "auto"

@@ -29,10 +29,11 @@ DEAD = 300.0  # seconds, and PATIENCE for each input, after which a batch hangs 
 PATIENCE = 20.0  # by the clock: a machine may have much else to do
 # Of 100 inputs, those that each reader gets.
 SHARES = {
-    "regex": 4, "task": 4, "DOT": 11, "JFLAP": 8, "OpenFst": 8, "OpenFst symbols": 2, "JSON machine": 8, "word": 2,
+    "regex": 4, "task": 4, "DOT": 9, "JFLAP": 7, "OpenFst": 7, "OpenFst symbols": 2, "JSON machine": 8, "word": 2,
     "model": 9, "released weights": 3, "certificate": 8, "family certificate": 8, "settings": 4, "sweep JSON": 3,
     "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,
-    "word lines": 3, "word table": 2, "learning": 2, "what was asked": 1,
+    "word lines": 3, "word table": 2, "learning": 2, "what was asked": 1, "film": 1,
+    "configuration of others": 1, "weights of others": 1, "exported folder": 1,
 }  # fmt: skip
 _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",

@@ -18,6 +18,7 @@ from fsa2lrnn.reading import parse_json, read_text, shown
 from fsa2lrnn.released.packages import modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
+_COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
 def configuration(path: Path) -> dict[str, Any]:
@@ -62,7 +63,7 @@ def held(folder: Path) -> tuple[int, int]:
                     numbers, tensors = numbers + size, tensors + 1
         except (SafetensorError, OSError) as fault:
             raise CheckpointError(
-                f"{folder / name} is missing, damaged or no safetensors file ({_said(fault)}): save the model again, "
+                f"{folder / name} is missing, damaged or no safetensors file ({said(fault)}): save the model again, "
                 "save_pretrained writes that"
             ) from None
     return numbers, tensors
@@ -96,13 +97,19 @@ def _made(
                 settings = settings_of.from_pretrained(folder, local_files_only=True)
             with torch.device("meta"):
                 empty = made(settings)
-            needed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers()))
+            needed = sum(part.numel() for part in empty.state_dict().values())
+            computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
         except Exception as fault:  # whatever their code says of values that it did not expect
-            raise CheckpointError(f"{origin}: the configuration describes no {prefix} ({_said(fault)})") from None
+            raise CheckpointError(f"{origin}: the configuration describes no {prefix} ({said(fault)})") from None
         if needed > numbers[0]:
             raise CheckpointError(
                 f"{origin}: the configuration describes a model of {needed:,} numbers, and the weights are "
                 f"{numbers[0]:,}: one of them is of another model"
+            )
+        if computed > max(numbers[0], _COMPUTED):
+            raise CheckpointError(
+                f"{origin}: the configuration asks for {computed:,} numbers that no file holds, frequencies of "
+                f"positions and the like, beside {numbers[0]:,} weights: mend the configuration"
             )
         try:
             model, found = made.from_pretrained(
@@ -116,12 +123,13 @@ def _made(
                 **given,
             )
         except Exception as fault:
-            raise CheckpointError(f"{origin}: it does not load as {prefix}Model ({_said(fault)})") from None
+            raise CheckpointError(f"{origin}: it does not load as {prefix}Model ({said(fault)})") from None
     if lacked := sorted(found["missing_keys"]):
         more = f" and {len(lacked) - 3} more" if len(lacked) > 3 else ""
         raise CheckpointError(f"{origin}: the weights lack {', '.join(lacked[:3])}{more}")
     return model.eval()
 
 
-def _said(fault: Exception) -> str:
-    return shortened(" ".join(str(fault).split()) or type(fault).__name__, 200)
+def said(fault: Exception) -> str:
+    """What an error of others says, in a line; some of theirs repeat a whole configuration."""
+    return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

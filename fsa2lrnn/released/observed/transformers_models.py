@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import torch
 
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
 from fsa2lrnn.released.observed import loading
 from fsa2lrnn.released.observed.observer import Take
 from fsa2lrnn.released.observed.values import Measure
@@ -81,7 +82,10 @@ class Architecture(ABC):
 
     @torch.no_grad()
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
-        """Their whole model runs, without its head; what a mixer hands to its recurrence is looked at there."""
+        """Their whole model runs, without its head; what a mixer hands to its recurrence is looked at there.
+
+        Raises `CheckpointError` where their code fails on the configuration that the model was made of.
+        """
         body, was_training = model.base_model, model.training
         with transformers(), self._numbered(model) as number:
             (namespace,) = {type(mixer).__module__ for _, mixer in self._mixers(model)}
@@ -92,6 +96,13 @@ class Architecture(ABC):
             with self._watched(sys.modules[namespace], taken):
                 try:
                     body.eval()(input_ids=tokens, use_cache=False)
+                except Fsa2LrnnError:
+                    raise
+                except Exception as fault:  # a configuration is looked at by nobody before its values are used
+                    raise CheckpointError(
+                        f"the code of {type(body).__name__} does not run as its configuration says "
+                        f"({type(fault).__name__}: {loading.said(fault)}): mend the configuration"
+                    ) from None
                 finally:
                     body.train(was_training)
 

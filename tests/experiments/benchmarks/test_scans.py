@@ -2,10 +2,13 @@
 
 import time
 
+import pytest
+
 from experiments.benchmarks import scans as bench_scans
 from fsa2lrnn.lrnn.scans import METHODS
 
 
+@pytest.mark.slow
 def test_a_shape_is_measured():
     row = bench_scans.measure(1, 3, 2, 2)
     names = {*METHODS, "fused tokens", "authors' PScan", "authors' Sequential"}

@@ -116,3 +116,24 @@ def test_any_byte_of_a_folder_may_be_wrong(saved, tmp_path):
             observe(changed(place, **{name: -1}), [1])
         except Fsa2LrnnError:
             continue
+
+
+def test_a_model_without_its_head_is_read(random_model, tmp_path):
+    """Its frequencies of positions are no weights, and stand in no file."""
+    random_model("olmo_hybrid").model.save_pretrained(tmp_path)
+    assert observe(tmp_path, [1]).n_tokens == 1
+
+
+def test_numbers_that_no_file_holds_are_bounded(saved):
+    folder = saved("qwen3_next")
+    settings = json.loads((folder / "config.json").read_text())
+    position = {**settings["rope_parameters"], "partial_rotary_factor": 1e8}
+    with pytest.raises(CheckpointError, match=r"asks for [\d,]+ numbers that no file holds"):
+        observe(changed(folder, rope_parameters=position), [1])
+
+
+@pytest.mark.parametrize("limits", [[0.0], [0.0, 1.0, 2.0], [0, 10**400], [1.0] * 100_000])
+def test_settings_that_their_code_uses_unseen(saved, limits):
+    with pytest.raises(CheckpointError, match=r"does not run as its configuration says|describes no Mamba2") as caught:
+        observe(changed(saved("mamba2"), time_step_limit=limits), [1])
+    assert len(str(caught.value)) < 1_000
