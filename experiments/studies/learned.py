@@ -4,8 +4,8 @@ For each model under experiments/learned: up to which length it is proved right,
 machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
 that a second call goes on where the first stopped; a model whose weights have changed is judged anew. With
 `--certificates` only N is found anew: the same each time, whatever else the machine is doing. With `--failures` failing
-words shorter than those known are looked for, longer (`SEARCH`) than a first judgement does; a row says so under
-"searched", and is done then.
+words shorter than those known are looked for, from these on and longer than a first judgement does; a row says with
+which budget under "searched", and is done then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from fsa2lrnn.verdicts import Refuted
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
 SHORT = 100  # letters
-SEARCH = Budget(seconds=120, words=1_000, length=5_000, periodic_words=0, random_words=0, width=16, rounds=24)
+SEARCH = Budget(seconds=120, words=1_000, length=15_000, periodic_words=100, random_words=0, width=16, rounds=24)
 DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
@@ -75,7 +75,7 @@ def main(
     if option is None:
         due = names or [name for name in paths if name not in judged_before]
     else:
-        due = names or [name for name in judged_before if certificates or rows[name].get("searched") != vars(SEARCH)]
+        due = names or [name for name in judged_before if certificates or "searched" not in rows[name]]
     if option and (unjudged := [name for name in due if name not in judged_before]):
         raise UnsupportedFormat(f"{', '.join(unjudged)}: not judged yet as it is: leave {option} out")
     spawned = get_context("spawn")
@@ -134,10 +134,12 @@ def searched(path: Path) -> dict[str, Any]:
     if not isinstance(verdict, Refuted):
         return {"failure": None, "searched": vars(SEARCH)}
     written = verdict.failure.to_json()
-    found = {name: written[name] for name in ("length", "word", "margin", "scans")}
-    found_by = before["found_by"] if verdict.found_by == "known" else verdict.found_by
-    found |= {"found_by": found_by, "is_shortest": verdict.is_shortest}
-    return {"failure": found, "searched": vars(SEARCH)}
+    return {
+        "failure": {name: written[name] for name in ("length", "word", "margin", "scans")},
+        "found_by": {**before, **row}["found_by"] if verdict.found_by == "known" else verdict.found_by,
+        "is_shortest": verdict.is_shortest,
+        "searched": vars(SEARCH),
+    }
 
 
 def work_of(model: LRNN) -> float:

@@ -84,7 +84,7 @@ def falsify(
             turn = Clock(share * clock.left)
             record.add(name, turn, search(judge, budget, record.below(budget), turn))
     record.shorten(judge, Clock(0.5 * clock.left))
-    if judge.runner.tables is not None and not record.is_settled:
+    if judge.runner.tables is not None and budget.rounds and not record.is_settled:
         before, turn = record.best, Clock(0.8 * clock.left)
         record.add("guided", turn, guided(judge, budget, record.below(budget), turn, before))
         if record.best is not before:

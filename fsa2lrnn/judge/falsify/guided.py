@@ -77,7 +77,8 @@ def guided(judge: Judge, budget: Budget, below: int, clock: Clock, known: Failur
     longest, tables = min(budget.length, below - 1), judge.runner.tables
     if tables is None or longest < 1:
         return Outcome(None, "no switched affine model", 0, 0, 0)
-    return _Rounds(judge, tables, budget, longest, clock).all(known)
+    with np.errstate(all="ignore"):  # of states that overflow
+        return _Rounds(judge, tables, budget, longest, clock).all(known)
 
 
 class _Rounds:
