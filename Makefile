@@ -54,7 +54,7 @@ lint: $(READY)   ## style and types
 	$(BIN)/pyright
 
 docs: $(READY)   ## the documentation as a site that opens from disk, site/index.html; a broken link is an error
-	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 PYTHONPATH=. $(BIN)/mkdocs build --quiet -f docs/site/mkdocs.yml
 
 coverage: $(READY) ## tests with branch coverage
 	$(BIN)/pytest -q -n auto -m "not slow" --cov --cov-report=term-missing:skip-covered

@@ -1,4 +1,4 @@
-"""Our docstrings as Markdown, for the API reference; `docs/extension.py` hands them over."""
+"""Our docstrings as Markdown, for the API reference; `docs/site/extension.py` hands them over."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What the site shows beside the files of docs/: notebooks, pages from elsewhere, formulas. mkdocs calls it.
 
-`make docs` builds the site; `hooks` in mkdocs.yml names this file.
+`make docs` builds the site; `hooks` in docs/site/mkdocs.yml names this file.
 """
 
 from __future__ import annotations

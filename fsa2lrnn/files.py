@@ -21,6 +21,18 @@ _UNDER_WAY = ".fsa2lrnn-part"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
+def exists(path: str | Path) -> bool:
+    r"""Whether there is such a file or folder; text that can't be a path, too long or with a null character, is none.
+
+    >>> exists("."), exists("regex:(ab)*"), exists("\0" + 5000 * "a")
+    (True, False, False)
+    """
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):
+        return False
+
+
 def check_file(path: Path) -> None:
     """Raises `OSError` where `write_atomically` would, before there is anything to write: a file is made beside `path`
     and removed."""

@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
         "automata", "compile", "decomposition", "drawing", "errors", "extraction", "extras", "families", "files",
-        "judge", "lower", "lrnn", "reading", "recurrence", "symbols", "verdicts",
+        "judge", "lower", "lrnn", "reading", "recurrence", "source_kinds", "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.released": {

@@ -134,7 +134,7 @@ def end_with_one_line(app: typer.Typer, arguments: list[str] | None = None, name
 
 def _with_help(error: Any) -> str:
     """What is wrong with a call, and where help is."""
-    text, context = error.format_message(), getattr(error, "ctx", None)
+    text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text
     dash = (

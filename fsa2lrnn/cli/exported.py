@@ -75,10 +75,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
 
     from fsa2lrnn.released import folder as folders
 
-    if given:
-        raise UnsupportedFormat(
-            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
-        )
+    _refuse(given, folder)
     model = folders.load(folder)
     alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
@@ -109,16 +106,28 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")
 
 
-def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool) -> None:
-    """Prove a folder's model on its own code, one token a call, or show a word on which it differs."""
+def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:
+    """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
+
+    Args:
+        given: options that were given and that nothing here listens to.
+    """
     from fsa2lrnn.released.folder import load
     from fsa2lrnn.released.proof import prove
 
+    _refuse(given, folder)
     model = load(folder)
     verdict = prove(model, machine, budget)
     evidence.tell(verdict, model.machine.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)
+
+
+def _refuse(given: list[str], folder: Path) -> None:
+    if given:
+        raise UnsupportedFormat(
+            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
+        )
 
 
 def gates(found: Observed, output: Path | None, as_json: bool) -> None:
@@ -137,7 +146,7 @@ def gates(found: Observed, output: Path | None, as_json: bool) -> None:
     rows = [merged(heads, found.measures) for heads in found.by_layer().values()] if are_many else list(found.heads)
     table = Table(box=None, pad_edge=False)
     for title in ("layer", *([] if are_many else ["head"]), *(measure.name for measure in found.measures), "below 0"):
-        table.add_column(title, justify="right")
+        table.add_column(title, justify="right", overflow="fold")
     for row in rows:
         name = [str(row.layer)] if are_many else [str(row.layer), str(row.head)]
         spreads = (row.spreads[measure.name] for measure in found.measures)
@@ -148,4 +157,5 @@ def gates(found: Observed, output: Path | None, as_json: bool) -> None:
 
 
 def _ends(spread: Spread) -> str:
-    return "…".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))
+    """The least and the most, apart: where a terminal is narrow they are broken into lines, and none is cut."""
+    return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

@@ -41,6 +41,11 @@ def model_of(
     """The model in a file, or one compiled from the automaton that a source names."""
     if source.endswith(MODEL_SUFFIX):
         return learned_model(source)
+    if _is_folder(source):
+        raise CheckpointError(
+            f"{shortened(source)} is a folder that `fsa2lrnn export` did not write: give a model in it, a file ending "
+            f"in {MODEL_SUFFIX}, or a source"
+        )
     from fsa2lrnn.lower import compile_machine
 
     return compile_machine(read_machine(source, completion, alphabet), dtype=torch_dtype(dtype))
@@ -60,11 +65,14 @@ def learned_model(path: str) -> LRNN:
 
 def exported_folder(path: str) -> Path | None:
     """The folder that `fsa2lrnn export` wrote, where a path is that of one."""
-    folder = Path(path)
+    return Path(path) if _is_folder(path) and (Path(path) / "fsa2lrnn.json").is_file() else None
+
+
+def _is_folder(path: str) -> bool:
     try:
-        return folder if (folder / "fsa2lrnn.json").is_file() else None
+        return Path(path).is_dir()
     except (OSError, ValueError):  # a regular expression, or another text that is no path
-        return None
+        return False
 
 
 def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:

@@ -231,7 +231,7 @@ def _labels(
 ) -> dict[Edge, Point]:
     wanted = [Wanted(edge, width(text), along(curves[edge])) for edge, text in drawn.items()]
     circles = [(x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1) for x, y in places]
-    ends = [(min(p[0], p[0]), min(p[1], p[1]), p[0], p[1]) for p in along(entry)]
+    ends = [(x, y, x, y) for x, y in along(entry)]
     taken = [*circles, *ends]
     if is_dense:
         alone = [place([label for label in wanted if label.key[0] == q], taken, near=True) for q in range(len(places))]

@@ -18,13 +18,18 @@ def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16) ->
     ('0–9', '1, 2, +', 'any')
     >>> short_list([0, 1, 2, 3, 4, 6, 7, 8, 9, 10], digits), short_list([0], ["a long name of a letter"])
     ('not 5', 'a long name of …')
+
+    One letter alone is called by its name, however short the others' are.
+
+    >>> short_list([0], ["tick tock", "-"])
+    'tick tock'
     """
     if len(given) == len(alphabet) > 2:
         return "any"
     rest = sorted(set(range(len(alphabet))) - set(given))
     text = ", ".join(_runs(sorted(given), alphabet))
     others = "not " + ", ".join(alphabet[a] for a in rest)
-    if 0 < len(rest) <= 2 and len(others) < len(text):
+    if len(given) > 1 and 0 < len(rest) <= 2 and len(others) < len(text):
         text = others
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

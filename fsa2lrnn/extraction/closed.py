@@ -133,8 +133,9 @@ def _explore(system: ModelSystem, max_states: int) -> _Explored:
         columns.append(walk.keep_new(ahead, ahead.read).reshape(-1, n_letters))
         if walk.seen > max_states:
             raise BudgetExceeded(
-                f"more than {max_states:,} states are reached and they do not close: raise max_states, or the model "
-                "is not a finite automaton in its arithmetic"
+                f"more than {max_states:,} states are reached and they do not close, as those of trained models mostly "
+                "don't: raise max_states (--max-states), or ask what the model does on short words, by extract_learned "
+                "(extract --method suffixes)"
             )
         outputs += walk.tags.tolist()
     return _Explored(np.concatenate(columns).T, outputs)

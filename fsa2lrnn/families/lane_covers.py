@@ -8,7 +8,7 @@ by parity, how often each other one came after its last occurrence, or at all. N
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 from fsa2lrnn.automata.machine import MooreMachine
@@ -34,9 +34,13 @@ class Alike:
         )
 
 
-def alike_to_lanes(machine: MooreMachine, budget: int = BUDGET) -> Alike | bool | None:
+def alike_to_lanes(
+    machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
+) -> Alike | bool | None:
     """Two words that no number of hard lanes tells apart though the machine does, the second as short as can be; False
     if there are none, and None if the budget ends before that is known.
+
+    Outputs in `ignore` do not count: lanes may have any in their place.
 
     >>> from fsa2lrnn.automata import zoo
     >>> alike_to_lanes(zoo.flip_flop()), alike_to_lanes(zoo.ab_star()).words
@@ -44,7 +48,9 @@ def alike_to_lanes(machine: MooreMachine, budget: int = BUDGET) -> Alike | bool 
     """
     n_letters = len(machine.alphabet)
     start: _Known = ((), (0,))
-    first: dict[_Known, tuple[int, tuple[int, ...]]] = {start: (machine.start, ())}
+    first: dict[_Known, tuple[int, tuple[int, ...]]] = {}  # of what counts
+    if machine.outputs[machine.start] not in ignore:
+        first[start] = machine.start, ()
     waiting = deque[tuple[_Known, int, tuple[int, ...]]]([(start, machine.start, ())])
     seen: set[tuple[_Known, int]] = {(start, machine.start)}
     while waiting:
@@ -54,11 +60,12 @@ def alike_to_lanes(machine: MooreMachine, budget: int = BUDGET) -> Alike | bool 
             if (after, state) in seen:
                 continue
             seen.add((after, state))
-            other, shorter = first.setdefault(after, (state, longer))
-            outputs = machine.outputs[other], machine.outputs[state]
-            if outputs[0] != outputs[1]:
-                texts = tuple(tuple(machine.alphabet[i] for i in each) for each in (shorter, longer))
-                return Alike((texts[0], texts[1]), outputs)
+            if machine.outputs[state] not in ignore:
+                other, shorter = first.setdefault(after, (state, longer))
+                outputs = machine.outputs[other], machine.outputs[state]
+                if outputs[0] != outputs[1]:
+                    texts = tuple(tuple(machine.alphabet[i] for i in each) for each in (shorter, longer))
+                    return Alike((texts[0], texts[1]), outputs)
             if len(seen) > budget:
                 return None
             waiting.append((after, state, longer))

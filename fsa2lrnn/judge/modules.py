@@ -16,7 +16,7 @@ from torch.nn.utils import parametrize
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
-from fsa2lrnn.lrnn.declared import INSTEAD, unproved
+from fsa2lrnn.lrnn.declared import FOREIGN, INSTEAD, unproved
 from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, BlockLayer, Layer, LayerConfig, name_of
 from fsa2lrnn.lrnn.layers.base import Columns
@@ -59,7 +59,8 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
 
 def _faults(model: LRNN) -> Iterator[str]:
     if type(model) not in _ADMITTED:
-        yield f"it is of type {_name(model)}, of which nothing is known but LRNN's name: judge an LRNN itself"
+        known = "of which nothing is known but LRNN's name: judge an LRNN itself"
+        yield f"it is of type {_name(model)}, {known if isinstance(model, LRNN) else f'no LRNN: {FOREIGN}'}"
         return
     named = {name for name, _ in model.named_children()}
     if named != (wanted := {"embedding", "layers", "norms", "readout"}):

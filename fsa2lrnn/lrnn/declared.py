@@ -24,9 +24,16 @@ def unproved(model: LRNN) -> list[str]:
 
 def check_provable(model: LRNN) -> None:
     """Raises `UnsupportedFormat` for a model of which no judge says anything, with what can be asked of it instead."""
+    if not isinstance(model, LRNN):
+        raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
     check_causal(model)
     if reasons := unproved(model):
         raise UnsupportedFormat(f"{reasons[0]}: {INSTEAD}")
 
 
+FOREIGN = (
+    "a module that is wrapped is judged by what it puts out, by falsify and extract_learned; a layer over letters that "
+    "is all in its tables comes in by LRNN.from_tables"
+)
+"""What can be asked of a module of another make."""
 INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"

@@ -79,7 +79,9 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
 def load(folder: Path) -> Exported:
     """A folder that `save` wrote, loaded as any user of its package would. Raises `CheckpointError` for another."""
     machine, layer = described(folder)
-    code: Code = layer_file(layer).CODE
+    code: Code | None = layer_file(layer).CODE
+    if code is None:
+        raise CheckpointError(f"{folder / FILE}: no whole model of {layer} is ever written: export another layer")
     outputs = tuple(dict.fromkeys(machine.outputs))
     found = Exported(code.load(folder), layer, machine, outputs, code)
     if (n := code.n_tokens(found.model)) != len(machine.alphabet) + len(outputs):

@@ -1,8 +1,8 @@
 """Whole models of transformers: folders that `AutoModelForCausalLM` loads, run with caches as transformers makes them.
 
 What such a model keeps is, of each of its linear layers, the recurrent state and the window of the convolution, of
-which letters count that a tap other than 0 will read. Layers that attend have v and o of zeros, so that they add zeros
-to the stream however long their cache is.
+which letters count that a tap other than 0 will read. Layers that attend are of zeros, so that they add zeros to the
+stream however long their cache is: q and k too, as a score that overflows makes NaN of the zeros that it weighs.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import torch
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.released.declared import State
+from fsa2lrnn.released.observed.loading import said, whole_of_folder
 from fsa2lrnn.released.packages import transformers, versions
 from fsa2lrnn.released.tokens import tokenizer
 
@@ -39,7 +40,6 @@ class HuggingFace:
     mixer: str = "linear_attn"
     cache_name: str = "past_key_values"
     continues_by_pieces: bool = True
-    attention: tuple[str, ...] = ("v_proj", "o_proj")
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
         """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
@@ -49,12 +49,11 @@ class HuggingFace:
             words.save_pretrained(folder)
 
     def load(self, folder: Path) -> Any:
-        """As any user of transformers would. Raises `CheckpointError` for another architecture."""
-        with transformers() as package:
-            model = package.AutoModelForCausalLM.from_pretrained(folder, dtype="auto", local_files_only=True)
-        if (kind := type(model).__name__) != self.kind:
-            raise CheckpointError(f"{folder}: a {kind}, where a {self.kind} was written: export it again")
-        return model.eval()
+        """As any user of transformers would, but that no weight may be missing, which would be drawn at random.
+
+        Raises `CheckpointError` for another architecture, or weights that are not the configuration's.
+        """
+        return whole_of_folder(folder, self.kind)
 
     def describe(self) -> str:
         """Class, versions, and which calls."""
@@ -79,12 +78,19 @@ class HuggingFace:
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the cache."""
+        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model's
+        configuration, which is looked at by nobody before its values are used."""
         is_one_call = cache is None or self.continues_by_pieces
         found = list[torch.Tensor]()
         with transformers():
             for piece in tokens.split(len(tokens) if is_one_call else 1):
-                answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                try:
+                    answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                except Exception as fault:
+                    raise CheckpointError(
+                        f"the code of {self.kind} does not run as its configuration says ({type(fault).__name__}: "
+                        f"{said(fault)}): export it again"
+                    ) from None
                 cache = getattr(answer, self.cache_name)
                 found.append(answer.logits[0].argmax(dim=1))
         return torch.cat(found), cache
@@ -108,14 +114,15 @@ class HuggingFace:
         return made
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` unless layers that attend add zeros."""
+        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
             attends = getattr(layer, "self_attn", None)
-            names = () if attends is None or hasattr(attends, "conv1d") else self.attention
-            if any(tensor.ne(0).any() for name in names for tensor in getattr(attends, name).parameters()):
+            if attends is None or hasattr(attends, "conv1d"):
+                continue
+            if odd := [name for name, part in attends.named_parameters() if part.ne(0).any()]:
                 raise UnsupportedFormat(
-                    f"layer {i} attends to more than zeros, so that what a model keeps grows with the word: no proof "
-                    "by states is possible"
+                    f"layer {i} attends to more than zeros ({odd[0]}), so that what a model keeps grows with the word: "
+                    "no proof by states is possible; export it again"
                 )
 
     def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:

@@ -38,7 +38,7 @@ LAYER = ReleasedLayer(
     saturates="σ at ±512 and 0; log(1 + exp(−512)) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
     tried="transformers 5.23.0",
 )
-CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn", attention=("kv_b_proj", "o_proj"))
+CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
 _LARGEST_BETA = 1
 
 

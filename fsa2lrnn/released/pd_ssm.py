@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.released.declared import ReleasedLayer, State
 from fsa2lrnn.released.dual import ONE, ZERO, Dual, dual
 from fsa2lrnn.released.observed.pd import PdSsmObserver
@@ -92,18 +91,7 @@ class PdSsm:
 
     def load(self, folder: Path) -> Any:
         """Raises `CheckpointError` for other weights."""
-        try:
-            weights = load_file(folder / _FILE)
-            sizes = {
-                "state_size": len(weights["blocks.0.A_dict"]),
-                "input_size": len(weights["embedding.weight"]),
-                "output_size": len(weights["readout.weight"]),
-            }
-            model = _made(sizes)
-            model.load_state_dict(weights)
-        except (OSError, KeyError, RuntimeError, SafetensorError) as fault:
-            raise CheckpointError(f"{folder} holds no model of pd-ssm ({str(fault)[:200]}): export it again") from None
-        return model
+        return OBSERVER.open(folder)
 
     def versions(self) -> dict[str, str]:
         """Of torch and einops; their file has none, so its hash stands for it."""
@@ -146,10 +134,18 @@ class PdSsm:
         return torch.view_as_complex(torch.cat([state[0], rest]))
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks."""
+        """Raises `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
+
+        What a row copies is the largest entry of a mean of the dictionary's, weighted by a softmax. Where in each of
+        these all entries for letters are less than the mean of the others, none of them is the largest of any mean.
+        """
         k, block = model.embedding.num_embeddings, model.blocks[0]
         first = block.hidden_size - 1 - k
-        reads = block.A_dict.argmax(dim=1)[:first].max() >= first
+        if first < 1:
+            raise UnsupportedFormat(f"{block.hidden_size} coordinates for {k} letters: no room for a state")
+        rows = block.A_dict[:first].double()  # (first, N, K)
+        of_states, of_letters = rows[:, :first].mean(dim=1).amin(dim=1), rows[:, first:].amax(dim=(1, 2))
+        reads = not (of_states > of_letters + 1e-3 * rows.abs().amax(dim=(1, 2))).all()
         shows = block.readout.weight.unflatten(1, (2, -1))[:, :, first:].any() or block.D.any()
         if len(model.blocks) != 1 or reads or shows:
             raise UnsupportedFormat("more is read of letters past than the dual's coordinates: no proof by states")

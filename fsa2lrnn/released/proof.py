@@ -54,7 +54,7 @@ def prove(
             transitions += 1
             if token != tokens.get(wanted.outputs[reached]):
                 return _refuted(exported, wanted, (*word, a), token, scope)
-            key = b"".join(part.to(torch.float32).numpy().tobytes() for part in after), reached
+            key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after), reached
             if key not in seen:
                 seen[key] = len(nodes)
                 nodes.append((after, reached, (*word, a)))

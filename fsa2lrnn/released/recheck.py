@@ -88,6 +88,9 @@ def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
     names = {"alphabet", "delta", "outputs", "start"}
     _require(isinstance(value, dict) and set(value) == names, "the machine is no machine")
     delta: Any = value["delta"]
+    _require(all(type(value[name]) is list for name in names - {"start"}), "alphabet, delta, outputs are lists")
+    letters = [_symbol(letter) for letter in value["alphabet"]]
+    _require(len(set(letters)) == len(letters), "a letter stands twice in the alphabet")
     outputs, start = [_symbol(output) for output in value["outputs"]], value["start"]
     n = len(outputs)
     _require(isinstance(delta, list) and len(delta) == len(value["alphabet"]) > 0 and n > 0, "no states or no letters")
@@ -98,13 +101,13 @@ def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
 
 
 def _symbol(value: Any) -> Any:
-    """An output as an object whose equality is the symbols'."""
+    """A letter or an output as an object whose equality is the symbols'."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
             return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
-    _require(value is None or type(value) in (str, int, float, bool), "an output is no symbol")
-    _require(value == value, "an output is not equal to itself")
+    _require(value is None or type(value) in (str, int, float, bool), "a letter or an output is no symbol")
+    _require(value == value, "a letter or an output is not equal to itself")
     return value
 
 
@@ -127,13 +130,18 @@ def _require(condition: bool, fault: str) -> None:
         raise Rejected(fault)
 
 
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    _require(len(dict(pairs)) == len(pairs), "a field stands twice in one object")
+    return dict(pairs)
+
+
 def main(arguments: list[str]) -> str:
     """What the certificate in a file proves. Raises `SystemExit` with the reason if it proves nothing."""
     if len(arguments) != 1:
         sys.exit("usage: python recheck.py certificate.json")
     try:
         with open(arguments[0], encoding="utf-8") as file:  # noqa: PTH123 - this file stands alone
-            return recheck(json.load(file))
+            return recheck(json.load(file, object_pairs_hook=_object))
     except (OSError, RecursionError, ValueError) as fault:
         sys.exit(f"rejected: {fault}")
 

@@ -19,12 +19,14 @@ from typing import Any
 
 import torch
 
-from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat, shortened
 from fsa2lrnn.extras import is_installed, require
 from fsa2lrnn.released.declared import State
 
 _FILE = "model"  # to which the package adds .pth
 STRATEGIES = {torch.float32: "cpu fp32", torch.bfloat16: "cpu bf16"}
+_SQUARE = ("receptance.weight", "key.weight", "value.weight", "output.weight")
+_VECTORS = ("x_r", "x_w", "x_k", "x_v", "x_a", "x_g", "w0", "a0", "k_k", "k_a", "r_k", "ln_x.weight", "ln_x.bias")
 _SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
 
 
@@ -39,9 +41,13 @@ class RwkvPackage:
         """In the dtype that was written. Raises `CheckpointError` for other weights."""
         path = folder / f"{_FILE}.pth"
         try:
-            dtype = torch.load(path, map_location="cpu", mmap=True, weights_only=True)["emb.weight"].dtype
+            weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+            check_weights(path, weights)
+            dtype = weights["emb.weight"].dtype
             with quietly():
                 return package().RWKV_x070(str(folder / _FILE), STRATEGIES[dtype])
+        except CheckpointError:
+            raise
         except (OSError, KeyError, RuntimeError, ValueError, UnpicklingError) as fault:
             raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
 
@@ -98,6 +104,54 @@ def zeros(model: Any) -> list[torch.Tensor]:
     heads = H // model.head_size, model.head_size, model.head_size
     sizes = [((H,), dtype), (heads, torch.float32), ((H,), dtype)] * model.n_layer
     return [torch.zeros(size, dtype=kind) for size, kind in sizes]
+
+
+def check_weights(path: Path, weights: Any) -> None:
+    """Raises `CheckpointError` unless all shapes are what the step multiplies, so that nothing spreads to more."""
+    if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
+        raise CheckpointError(f"{path} is no table of tensors: give the .pth file of an RWKV-7 model")
+    held = sum(part.numel() * part.element_size() for part in weights.values())
+    if held > (size := path.stat().st_size):
+        raise CheckpointError(f"{path} has {size:,} bytes, and its tensors are {held:,}: download it again")
+    faults = list[str]()
+
+    def want(name: str, *shape: int | None) -> tuple[int, ...]:
+        """The shape of a tensor without axes of 1, None standing for any length."""
+        there = tuple(n for n in weights[name].shape if n != 1) if name in weights else None
+        if there is None or len(there) != len(shape) or any(shape[j] not in (None, n) for j, n in enumerate(there)):
+            faults.append(f"{name} is missing" if there is None else f"{name} has shape {there}")
+            return (0,) * len(shape)
+        return there
+
+    n_tokens, H = want("emb.weight", None, None)
+    want("head.weight", n_tokens, H)
+    for name in ("ln_out.weight", "ln_out.bias", "blocks.0.ln0.weight", "blocks.0.ln0.bias"):
+        want(name, H)
+    r_k = weights.get("blocks.0.att.r_k")
+    if faults:
+        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults)}")
+    if r_k is None or r_k.ndim != 2 or r_k.numel() != H or 1 in r_k.shape:
+        raise CheckpointError(f"{path} has no blocks.0.att.r_k of heads times their size: it is no model of RWKV-7")
+    numbers = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
+    if numbers != set(map(str, range(len(numbers)))):
+        raise CheckpointError(f"{path}: blocks {shortened(', '.join(sorted(numbers)))} are not numbered from 0 on")
+    for i in range(len(numbers)):
+        for name in ("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias", "ffn.x_k"):
+            want(f"blocks.{i}.{name}", H)
+        for name in _VECTORS if i == 0 else (*_VECTORS, "v0"):
+            if name == "r_k":
+                want(f"blocks.{i}.att.r_k", *r_k.shape)
+            else:
+                want(f"blocks.{i}.att.{name}", H)
+        for name in _SQUARE:
+            want(f"blocks.{i}.att.{name}", H, H)
+        for name in "wag" if i == 0 else "wavg":
+            _, rank = want(f"blocks.{i}.att.{name}1", H, None)
+            want(f"blocks.{i}.att.{name}2", rank, H)
+        width, _ = want(f"blocks.{i}.ffn.key.weight", None, H)
+        want(f"blocks.{i}.ffn.value.weight", H, width)
+    if faults:
+        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults[:5])}")
 
 
 def package() -> Any:

@@ -17,6 +17,7 @@ from safetensors.torch import load_file, save_file
 from fsa2lrnn.errors import CheckpointError, MissingPackage
 from fsa2lrnn.extras import is_installed, require
 from fsa2lrnn.released.declared import State
+from fsa2lrnn.released.observed.loading import check_like
 
 _FILE = "model.safetensors"
 _BLOCK, _KEPT = "block_0", "slstm_state"  # their names
@@ -33,9 +34,14 @@ class XlstmPackage:
         """Raises `CheckpointError` for other weights."""
         try:
             weights = load_file(folder / _FILE)
-            model = made(*weights["token_embedding.weight"].shape)
+            sizes = weights["token_embedding.weight"].shape
+            with torch.device("meta"):  # R has four times the square of the width, so it is looked at first
+                check_like(str(folder / _FILE), "xLSTMLMModel", made(*sizes), weights)
+            model = made(*sizes)
             model.load_state_dict(weights)
-        except (OSError, KeyError, RuntimeError, SafetensorError) as fault:
+        except CheckpointError:
+            raise
+        except (OSError, KeyError, RuntimeError, TypeError, ValueError, SafetensorError) as fault:
             raise CheckpointError(f"{folder} holds no model of slstm ({str(fault)[:200]}): export it again") from None
         return model
 

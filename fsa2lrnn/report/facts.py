@@ -67,11 +67,12 @@ class Learning:
     """How a machine was learned by heads that are automata.
 
     Args:
-        known: in a sentence, what the run said of its result.
+        known: in a sentence, what is known of the result.
         kept: the heads that the machine was read from, by number from 0; `of` how many.
         steps, starts: what it took; seconds: by the clock.
         outputs: of the machines in the film, in the order of their colours.
         film: the heads on the way, of the last start.
+        is_whole: whether the network itself, all heads and its read-out, is what is judged.
     """
 
     known: str
@@ -82,6 +83,7 @@ class Learning:
     seconds: float
     outputs: list[str] = field(default_factory=list)
     film: list[Shot] = field(default_factory=list)
+    is_whole: bool = False
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,14 @@ def _story(learning: Learning) -> str:
     starts = f"{learning.starts} starts" if learning.starts > 1 else "one start"
     kept = " and ".join(str(h + 1) for h in learning.kept)
     many = len(learning.kept) > 1
-    return (
-        f"{_sentence(learning.known)} It took {learning.steps:,} steps, {starts} and {learning.seconds:.1f} seconds. "
-        f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {kept}; the others, and the "
+    took = f"It took {learning.steps:,} steps, {starts} and {learning.seconds:.1f} seconds."
+    read = (
+        "What is judged is the network as it was trained, all heads and the read-out together."
+        if learning.is_whole
+        else f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {kept}; the others, and the "
         "trained read-out, are no part of the model that is judged."
     )
+    return f"{_sentence(learning.known)} {took} {read}"
 
 
 def _sentence(text: str) -> str:

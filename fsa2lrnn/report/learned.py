@@ -21,8 +21,8 @@ from fsa2lrnn.training.compare import compare
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import NEVER, Film, Frame
 from fsa2lrnn.training.learning.judging import Target
-from fsa2lrnn.training.learning.result import EVERY_WORD
-from fsa2lrnn.training.learning.saving import Finished
+from fsa2lrnn.training.learning.result import EVERY_WORD, told
+from fsa2lrnn.training.learning.saving import Finished, read_agreement
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.versions import versions
 
@@ -44,7 +44,7 @@ def assemble_learned(
     """All facts on what a run of `learn` has learned.
 
     Against a machine, the run's own source or `against`, the model is judged anew: nothing that the folder says of it
-    counts. Of one that was learned from words the page shows the machine, and what the run said of words held out.
+    counts. Of one that was learned from words the page shows the machine, and the run's counts of words held out.
 
     Args:
         evaluated: the arguments of `training.compare.compare` beyond the models.
@@ -57,18 +57,18 @@ def assemble_learned(
     recorded, say = run.recorded, say or (lambda _: None)
     is_of_words = recorded.verdict is None or recorded.verdict["verdict"] == "agreement"
     source = against or run.asked.source
-    learning = Learning(
-        recorded.known, list(_kept(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
-        *([], []) if run.film is None else _film(run.film),
-    )  # fmt: skip
     asked = {"source": run.asked.source, "method": run.asked.method, "seed": str(run.asked.recipe.seed)}
-    about = {"learning": learning, "provenance": {**asked, **digest_facts(run.model)}}
+    provenance = {**asked, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
+        known = f"a machine of {machine.n_states} states{told(read_agreement(recorded), EVERY_WORD)}"
         method = _COMPUTED.get(run.asked.method)
-        evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{recorded.known}"
+        evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{known}"
         parameters = sum(weight.numel() for weight in run.model.parameters())
-        model = Model(name, "learned", parameters=parameters, evidence=evidence, **about)
+        model = Model(
+            name, "learned", parameters=parameters, evidence=evidence, learning=_learning(run, known),
+            provenance=provenance,
+        )  # fmt: skip
         return _facts(f"{source}: learned from words", source, machine, [model])
     machine = _machine(source, run.model)
     say(f"{name}: prove")
@@ -85,7 +85,8 @@ def assemble_learned(
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
-        **about,
+        learning=_learning(run, f"a model, judged anew{told(verdict, scope)}"),
+        provenance=provenance,
     )
     constructed = constructed_model(machine, document, model.inside)
     end = "learned and proved" if isinstance(verdict, Proved) else "learned against constructed"
@@ -131,6 +132,14 @@ def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
     if scope != EVERY_WORD:
         return f"counted: {scope}"
     return str(verdict.scope) if verdict.scope.ignored_states else None
+
+
+def _learning(run: Finished, known: str) -> Learning:
+    recorded = run.recorded
+    return Learning(
+        known, list(_kept(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
+        *([], []) if run.film is None else _film(run.film), is_whole=run.asked.recipe.is_whole,
+    )  # fmt: skip
 
 
 def _kept(run: Finished) -> tuple[int, ...]:

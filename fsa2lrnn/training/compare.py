@@ -100,6 +100,10 @@ def plot(document: dict[str, Any], path: Path) -> None:
                 axes.plot(lengths, middle, marker=_MARKS[i % len(_MARKS)], markersize=5, label=name)
                 axes.fill_between(lengths, low, high, alpha=0.2)
             axes.set(title=title, xlabel="length of the word", xscale="log", ylim=(-0.03, 1.03))
+            judged = sorted({found["length"] for model in document["models"].values() for found in model["lengths"]})
+            if judged[-1] < 10 * judged[0]:  # else no power of ten is named, and all between overlap
+                axes.set_xticks(named := sorted({judged[0], judged[-1]}), labels=[f"{length:,}" for length in named])
+                axes.minorticks_off()
         figure.axes[0].set_ylabel("share of words")
         figure.axes[0].legend()
         figure.suptitle(document["source"])

@@ -297,4 +297,6 @@ def preset(name: str, task: str, /, **changes: Any) -> Settings:
 def _unknown_setting(names: list[str], layer: str) -> str:
     text = f"{', '.join(names)}: no such setting"
     others = [kind for kind, of in LAYERS.items() if set(names) & set(of.Config.options())]
-    return f"{text}, nor an option of the layer {layer!r}; it is one of {', '.join(others)}" if others else text
+    if others:
+        return f"{text}, nor an option of the layer {layer!r}; it is one of {', '.join(others)}"
+    return f"{text}; there are {', '.join(field.name for field in fields(Settings))}"

@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.settings import Settings
@@ -22,7 +23,9 @@ Write = Callable[[dict[str, Any]], None]
 
 
 def check_writers(names: Collection[str]) -> None:
-    """Raises `MissingPackage` for one that is not installed."""
+    """Raises `UnsupportedFormat` for a name that is none of `WRITERS`, `MissingPackage` for one not installed."""
+    if isinstance(names, str) or set(names) - set(WRITERS):
+        raise UnsupportedFormat(f"write_to = {names!r}: give a list with any of {', '.join(WRITERS)}")
     if "tensorboard" in names:
         require("tensorboard", None, "tensorboard=True")
     if "wandb" in names:

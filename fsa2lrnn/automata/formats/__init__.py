@@ -11,7 +11,7 @@ from typing import Any, cast
 from fsa2lrnn.automata.language import Completion, widen
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
-from fsa2lrnn.files import check_file, write_atomically
+from fsa2lrnn.files import check_file, exists, write_atomically
 from fsa2lrnn.reading import decode
 from fsa2lrnn.source_kinds import FORMATS, Format
 
@@ -128,7 +128,7 @@ def _format_of(source: str | Path, for_writing: bool) -> Format:
     for found in candidates:
         if text.lower().endswith(found.endings) if found.is_file else text.startswith(found.endings):
             return found
-    if not for_writing and not _exists(text):
+    if not for_writing and not exists(text):
         from fsa2lrnn.automata.formats.suggestion import meant
 
         if (suggestion := meant(text)) is not None:
@@ -136,13 +136,6 @@ def _format_of(source: str | Path, for_writing: bool) -> Format:
     verb = "written" if for_writing else "read"
     known = ", ".join(ending for found in candidates for ending in found.endings)
     raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {known}")
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # too long for a name, or with a null character
-        return False
 
 
 def _check_characters(source: str, found: Format) -> None:

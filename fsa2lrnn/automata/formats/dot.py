@@ -9,8 +9,8 @@ accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `acc
 letters    of the edge label, several being separated by commas or line breaks, but not by commas in brackets, as in
            `f(x,y)`; a comma itself is written between two others (`a,,,b`) or alone. `ε` and `λ` mean no letter. All
            letters are strings.
-outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output`, or `name|output` in
-           a record. Doubly drawn states make it an acceptor, whatever slashes its state names have.
+outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output` or, as in records,
+           `name|output`. Doubly drawn states make it an acceptor, whatever slashes its state names have.
 
 `to_dot` writes the same picture with the exact symbols beside each label, so that its files come back equal.
 """
@@ -274,8 +274,9 @@ def _name(node: Node) -> str:
 
 def _name_and_output(node: Node) -> tuple[str, str] | None:
     label = _label(node).strip()
-    if "record" in node.attributes.get("shape", "").lower() and "|" in label:
-        name, output = label.strip("{}").split("|", 1)
+    is_record = "record" in node.attributes.get("shape", "").lower()
+    name, bar, output = (label.strip("{}") if is_record else label).partition("|")
+    if bar and (is_record or (name.strip() and output.strip())):
         return name.strip(), output.strip()
     return _with_output(label)
 

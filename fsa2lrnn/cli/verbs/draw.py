@@ -58,6 +58,8 @@ def draw(
 ) -> None:
     """Draw an automaton, or a page on which it and its networks run letter by letter."""
     kind = outputs.drawing_format(output, format_)
+    if as_json and output is None:
+        raise UnsupportedFormat("--json says what was written: name a file with -o, or leave --json out")
     models = [name for name in what if name.endswith(MODEL_SUFFIX)]
     given = [name for name in what if name not in models]
     if len(given) + (against is not None) > 1:

@@ -33,7 +33,7 @@ def extract(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Read the minimal automaton out of a model: exactly where its states close, else as it behaves on short words."""
+    """Read the minimal automaton out of a model: exactly where its states close, or as it behaves on short words."""
     outputs.check_machine(output)
 
     from fsa2lrnn.automata.formats import write_file

@@ -55,7 +55,8 @@ def run(
         from fsa2lrnn.cli import exported
 
         given = {
-            "--scan": scan != "auto", "--completion": completion, "--alphabet": alphabet, "--vectors": vectors,
+            "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
+            "--vectors": vectors,
         }  # fmt: skip
         exported.run(folder, word, trace, as_json, [name for name, is_given in given.items() if is_given])
         return

@@ -34,7 +34,8 @@ def verify(
     if (folder := sources.exported_folder(model)) is not None:
         from fsa2lrnn.cli import exported
 
-        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json)
+        given = ["--dtype"] if dtype != "float32" else []
+        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json, given)
         return
 
     from fsa2lrnn.cli import evidence

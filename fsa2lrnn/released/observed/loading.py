@@ -15,9 +15,10 @@ from safetensors import SafetensorError, safe_open
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.reading import parse_json, read_text, shown
-from fsa2lrnn.released.packages import modeling, transformers
+from fsa2lrnn.released.packages import TRIED, modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
+_EAGER = {"attn_implementation": "eager"}
 _COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
@@ -31,14 +32,28 @@ def configuration(path: Path) -> dict[str, Any]:
 
 def of_folder(folder: Path, kind: str, prefix: str) -> Any:
     """The model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
+    return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, prefix), folder, _EAGER)
+
+
+def whole_of_folder(folder: Path, name: str) -> Any:
+    """The model of a folder, head and all, in evaluation mode, by the name of its class. Raises `CheckpointError`."""
     config = configuration(folder / "config.json")
-    return _made(str(folder), config, held(folder), kind, prefix, folder, {})
+    written = config.get("architectures")
+    if written != [name]:
+        there = written[0] if isinstance(written, list) and len(written) == 1 else written
+        name_there = there if isinstance(there, str) and there.isidentifier() else shown(there)
+        raise CheckpointError(f"{folder}: a {name_there}, where a {name} was written: export it again")
+    with transformers() as package:
+        made = getattr(package, name, None)
+    if made is None:
+        raise UnsupportedFormat(f"transformers {package.__version__} has no {name}: install transformers=={TRIED}")
+    return _made(str(folder), config, held(folder), made, folder, {})
 
 
 def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, prefix: str) -> Any:
     """The model of a configuration and weights, without its head, in evaluation mode. Raises `CheckpointError`."""
-    numbers = sum(part.numel() for part in weights.values()), len(weights)
-    return _made("the weights", dict(config), numbers, kind, prefix, None, {"state_dict": dict(weights)})
+    numbers, given = (sum(part.numel() for part in weights.values()), len(weights)), {"state_dict": dict(weights)}
+    return _made("the weights", dict(config), numbers, _body(kind, prefix), None, _EAGER | given)
 
 
 def held(folder: Path) -> tuple[int, int]:
@@ -69,16 +84,26 @@ def held(folder: Path) -> tuple[int, int]:
     return numbers, tensors
 
 
+def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises `CheckpointError` unless weights are, by name and shape, those of a model that was made without memory."""
+    wanted = empty.state_dict()
+    if wrong := [
+        name
+        for name in sorted({*wanted, *weights})
+        if name not in wanted or name not in weights or wanted[name].shape != weights[name].shape
+    ]:
+        raise CheckpointError(f"{origin}: {shortened(', '.join(wrong))} are not as a {kind} of these sizes has them")
+
+
+def _body(kind: str, prefix: str) -> Any:
+    with transformers():
+        return getattr(modeling(kind), f"{prefix}Model")
+
+
 def _made(
-    origin: str,
-    config: dict[str, Any],
-    numbers: tuple[int, int],
-    kind: str,
-    prefix: str,
-    folder: Path | None,
-    given: dict[str, Any],
+    origin: str, config: dict[str, Any], numbers: tuple[int, int], made: Any, folder: Path | None, given: dict[str, Any]
 ) -> Any:
-    """`numbers` are how many numbers and tensors the weights are."""
+    """A model of class `made`; `numbers` are how many numbers and tensors the weights are."""
     if config.get("quantization_config") is not None:
         raise CheckpointError(f"{origin}: quantized weights, whose gates other code computes: give those they are of")
     n = config.get("num_hidden_layers")
@@ -88,19 +113,18 @@ def _made(
             "configuration"
         )
     with transformers():
-        file = modeling(kind)
-        made, settings_of = getattr(file, f"{prefix}Model"), getattr(file, f"{prefix}Config")
         try:
             if folder is None:
-                settings = settings_of.from_dict(config)
+                settings = made.config_class.from_dict(config)
             else:
-                settings = settings_of.from_pretrained(folder, local_files_only=True)
+                settings = made.config_class.from_pretrained(folder, local_files_only=True)
             with torch.device("meta"):
                 empty = made(settings)
             needed = sum(part.numel() for part in empty.state_dict().values())
             computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
         except Exception as fault:  # whatever their code says of values that it did not expect
-            raise CheckpointError(f"{origin}: the configuration describes no {prefix} ({said(fault)})") from None
+            name = made.__name__
+            raise CheckpointError(f"{origin}: the configuration describes no {name} ({said(fault)})") from None
         if needed > numbers[0]:
             raise CheckpointError(
                 f"{origin}: the configuration describes a model of {needed:,} numbers, and the weights are "
@@ -118,12 +142,11 @@ def _made(
                 dtype="auto",
                 local_files_only=True,
                 use_safetensors=True,
-                attn_implementation="eager",
                 output_loading_info=True,
                 **given,
             )
         except Exception as fault:
-            raise CheckpointError(f"{origin}: it does not load as {prefix}Model ({said(fault)})") from None
+            raise CheckpointError(f"{origin}: it does not load as {made.__name__} ({said(fault)})") from None
     if lacked := sorted(found["missing_keys"]):
         more = f" and {len(lacked) - 3} more" if len(lacked) > 3 else ""
         raise CheckpointError(f"{origin}: the weights lack {', '.join(lacked[:3])}{more}")

@@ -14,6 +14,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from fsa2lrnn.errors import CheckpointError, shortened
+from fsa2lrnn.released.observed.loading import check_like
 from fsa2lrnn.released.observed.observer import Take, replaced
 from fsa2lrnn.released.observed.report import EIGENVALUE
 from fsa2lrnn.released.observed.values import Measure
@@ -56,14 +57,10 @@ class PdSsmObserver:
             raise CheckpointError(f"{path} holds no model of pd-ssm ({shortened(str(fault))})") from None
         if n_blocks > len(weights):
             raise CheckpointError(f"{path}: {n_blocks:,} blocks of {len(weights):,} tensors: it is no model of pd-ssm")
+        if sizes["embed_size"] != N:
+            raise CheckpointError(f"{path}: embeddings of {sizes['embed_size']:,}, states of {N:,}: PD has them alike")
         with torch.device("meta"):
-            wanted = pdssm().PD(return_all_outputs=True, **sizes).state_dict()
-        wrong = [name for name in {*wanted, *weights} if name not in wanted or name not in weights
-                 or wanted[name].shape != weights[name].shape]  # fmt: skip
-        if wrong:
-            raise CheckpointError(
-                f"{path}: {shortened(', '.join(sorted(wrong)))} are not as a PD of these sizes has them"
-            )
+            check_like(str(path), "PD", pdssm().PD(return_all_outputs=True, **sizes), weights)
         model = pdssm().PD(return_all_outputs=True, **sizes)
         model.load_state_dict(weights)
         return model.eval()

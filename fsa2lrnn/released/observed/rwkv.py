@@ -19,11 +19,9 @@ from fsa2lrnn.errors import CheckpointError, shortened
 from fsa2lrnn.released.observed.observer import Take
 from fsa2lrnn.released.observed.report import EIGENVALUE
 from fsa2lrnn.released.observed.values import Measure
-from fsa2lrnn.released.rwkv_package import STRATEGIES, RwkvPackage, package, quietly, zeros
+from fsa2lrnn.released.rwkv_package import STRATEGIES, RwkvPackage, check_weights, package, quietly, zeros
 
 _LEAST_W = math.exp(-0.606531)
-_SQUARE = ("receptance.weight", "key.weight", "value.weight", "output.weight")
-_VECTORS = ("x_r", "x_w", "x_k", "x_v", "x_a", "x_g", "w0", "a0", "k_k", "k_a", "r_k", "ln_x.weight", "ln_x.bias")
 
 
 class Rwkv7Observer:
@@ -47,7 +45,7 @@ class Rwkv7Observer:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
         except Exception as fault:  # whatever their reader says of a damaged file
             raise CheckpointError(f"{path} is damaged or no file of weights ({shortened(str(fault))})") from None
-        _check(path, weights)
+        check_weights(path, weights)
         dtype = weights["emb.weight"].dtype
         if dtype not in STRATEGIES:
             raise CheckpointError(
@@ -135,51 +133,3 @@ def least_eigenvalue(w: np.ndarray, a: np.ndarray, key: np.ndarray) -> np.ndarra
             rises = np.where(squares > 0, squares / (w - middle[..., None]), 0).sum(axis=-1) >= 1
         low, high = np.where(rises, low, middle), np.where(rises, middle, high)
     return low
-
-
-def _check(path: Path, weights: Any) -> None:
-    """Raises `CheckpointError` unless all shapes are what the step multiplies, so that nothing spreads to more."""
-    if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
-        raise CheckpointError(f"{path} is no table of tensors: give the .pth file of an RWKV-7 model")
-    held = sum(part.numel() * part.element_size() for part in weights.values())
-    if held > (size := path.stat().st_size):
-        raise CheckpointError(f"{path} has {size:,} bytes, and its tensors are {held:,}: download it again")
-    faults = list[str]()
-
-    def want(name: str, *shape: int | None) -> tuple[int, ...]:
-        """The shape of a tensor without axes of 1, None standing for any length."""
-        there = tuple(n for n in weights[name].shape if n != 1) if name in weights else None
-        if there is None or len(there) != len(shape) or any(shape[j] not in (None, n) for j, n in enumerate(there)):
-            faults.append(f"{name} is missing" if there is None else f"{name} has shape {there}")
-            return (0,) * len(shape)
-        return there
-
-    n_tokens, H = want("emb.weight", None, None)
-    want("head.weight", n_tokens, H)
-    for name in ("ln_out.weight", "ln_out.bias", "blocks.0.ln0.weight", "blocks.0.ln0.bias"):
-        want(name, H)
-    r_k = weights.get("blocks.0.att.r_k")
-    if faults:
-        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults)}")
-    if r_k is None or r_k.ndim != 2 or r_k.numel() != H or 1 in r_k.shape:
-        raise CheckpointError(f"{path} has no blocks.0.att.r_k of heads times their size: it is no model of RWKV-7")
-    numbers = {name.split(".")[1] for name in weights if name.startswith("blocks.")}
-    if numbers != set(map(str, range(len(numbers)))):
-        raise CheckpointError(f"{path}: blocks {shortened(', '.join(sorted(numbers)))} are not numbered from 0 on")
-    for i in range(len(numbers)):
-        for name in ("ln1.weight", "ln1.bias", "ln2.weight", "ln2.bias", "ffn.x_k"):
-            want(f"blocks.{i}.{name}", H)
-        for name in _VECTORS if i == 0 else (*_VECTORS, "v0"):
-            if name == "r_k":
-                want(f"blocks.{i}.att.r_k", *r_k.shape)
-            else:
-                want(f"blocks.{i}.att.{name}", H)
-        for name in _SQUARE:
-            want(f"blocks.{i}.att.{name}", H, H)
-        for name in "wag" if i == 0 else "wavg":
-            _, rank = want(f"blocks.{i}.att.{name}1", H, None)
-            want(f"blocks.{i}.att.{name}2", rank, H)
-        width, _ = want(f"blocks.{i}.ffn.key.weight", None, H)
-        want(f"blocks.{i}.ffn.value.weight", H, width)
-    if faults:
-        raise CheckpointError(f"{path} is no model of RWKV-7: {'; '.join(faults[:5])}")

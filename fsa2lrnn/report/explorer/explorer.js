@@ -299,7 +299,8 @@ function renderLayers(card, i) {
     const hot = layers[l].sizes.map((b, h) => oneHot(x.subarray(h * layers[l].b, h * layers[l].b + b)));
     const named = hot.every((q) => q >= 0) && hot.length <= 8 ? ` One-hot at ${hot.map((q) => q + 1).join(", ")}.` : "";
     canvas.setAttribute("aria-label", `Layer ${l + 1}: blocks and state.${named}`);
-    legend.textContent = `x after = A · x before + v. Red above zero, blue below; full colour is ${shown(scale.A)} in A, ${shown(scale.x)} in x and v.${named}`;
+    const inA = scale.A > 1e-9 ? `${shown(scale.A)} in A, ` : ""; // none was shown before the first letter
+    legend.textContent = `x after = A · x before + v. Red above zero, blue below; full colour is ${inA}${shown(scale.x)} in x and v.${named}`;
   });
 }
 

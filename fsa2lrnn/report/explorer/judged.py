@@ -17,13 +17,13 @@ def constructed(model: LRNN, machine: MooreMachine) -> Shown:
     """A model that was compiled from the machine, proved where its joint states close within a budget.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said
-    'Proved right on all words: 2 joint states closed, bit for bit.'
+    >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
+    'every shape of call, batch and number of threads.'
     """
     verdict = prove_equivalent(model, machine, _PAIRS)
     said = "Compiled from the automaton."
     if isinstance(verdict, Proved):
-        said = f"Proved right on all words: {verdict.pairs:,} joint states closed, bit for bit."
+        said = f"Proved right on all words: {verdict.pairs:,} joint states closed, bit for bit, {verdict.covers}."
     return Shown(model, "constructed", said)
 
 
@@ -35,5 +35,6 @@ def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore 
         n = len(verdict.word)
         return Shown(model, "learned", f"Fails on a word of {n:,} letter{'s' * (n != 1)}, {least}.", (verdict.word,))
     if verdict.checked_length is None:
-        return Shown(model, "constructed", "No failing word: its states close, and all were looked at.")
+        said = "No word fails that is read letter by letter: its states close, and all were looked at."
+        return Shown(model, "constructed", said)
     return Shown(model, "learned", f"No failing word found in {seconds:g} seconds, which proves nothing.")

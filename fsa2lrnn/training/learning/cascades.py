@@ -20,10 +20,11 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.search import Search
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
@@ -53,10 +54,14 @@ def distil_cascade(
 
     Args:
         source: a machine, or text that names one: it draws the words, and judges.
+        layers: two or more.
+        blocks: the states of each head of a layer, all alike.
         teacher: the machine whose cascade is taught, such as one that was learned; by default the source's.
         recipe: of the training as a whole; `hidden`, `gate_hidden` and `seed` are for the teaching too.
 
     Raises:
+        UnsupportedFormat: for a single layer, or blocks that are none or of several sizes.
+        InvalidMachine: for a teacher over other letters.
         NotExpressible: where no cascade of the teacher fits into these layers.
         BudgetExceeded: where a layer can't be taught, or the network was not proved and its states are too many.
 
@@ -64,6 +69,10 @@ def distil_cascade(
     >>> found.is_proved, [layer.block_sizes for layer in found.model.layers]
     (True, [(2, 2), (2, 2)])
     """
+    if layers < 2:
+        raise UnsupportedFormat(f"layers = {layers}: a cascade is taught to two or more; `learn` is for one")
+    if len(set(blocks)) != 1:
+        raise UnsupportedFormat(f"blocks = {blocks}: a layer's heads are one or more, all of one size, (8, 8)")
     recipe = replace(recipe or Recipe(rate=_FINE, steps=2_000), layers=layers, heads=len(blocks), block=max(blocks))
     begun, machine = time.monotonic(), MooreMachine.from_source(source) if isinstance(source, str) else source
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
@@ -131,7 +140,7 @@ class Teaching:
         generator: torch.Generator,
     ) -> None:  # fmt: skip
         self.model, self.examples, self.generator, self.places = model, examples, generator, places
-        order = [cascade.machine.alphabet.index(letter) for letter in examples.alphabet]
+        order = align(examples.alphabet, cascade.machine.alphabet)
         self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
         self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
         self._length = examples.fit(40)

@@ -85,7 +85,9 @@ class Film:
 def read_film(path: Path) -> Film:
     """A film that `learn` wrote. Raises `UnsupportedFormat` for a file that is none."""
     film = read(Film, parse_json(path.read_bytes(), str(path)), str(path), {Hashable: _symbol})
-    n_heads = 1 + max((h for frame in film.frames for h in frame.heads), default=0)
+    if not film.frames:
+        raise UnsupportedFormat(f"{path}: no frames: leave the film out, or run again")
+    n_heads = 1 + max(h for frame in film.frames for h in frame.heads)
     if odd := [frame.step for frame in film.frames if not frame.fits(len(film.alphabet), len(film.outputs), n_heads)]:
         raise UnsupportedFormat(
             f"{path}: the frames of steps {odd[:5]} have other letters, outputs or heads: run again"

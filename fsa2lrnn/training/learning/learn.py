@@ -17,12 +17,13 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.files import alone
+from fsa2lrnn.files import alone, exists
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
@@ -101,12 +102,17 @@ def learn(
     n_states = None if machine is None else minimise(machine).n_states
     recipe, foreseen = recipe or recipe_for(n_states, **changes), None
     if machine is not None:
-        recipe, foreseen = _foreseen(machine, recipe)
+        recipe, foreseen = _foreseen(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
     if data is None and method != "train":
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
-    if data is not None and (recipe.is_clean or method == "rpni"):
+    if method == "rpni" and not recipe.is_clean:
+        raise UnsupportedFormat(
+            f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
+            'method "merge" or "train", or leave noise out'
+        )
+    if data is not None and recipe.is_clean:
         data.check_consistent()
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
@@ -172,17 +178,25 @@ def _whole(model: LRNN, target: Target, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _foreseen(machine: MooreMachine, recipe: Recipe) -> tuple[Recipe, Foreseen | None]:
-    """The recipe with what theory says of sizes, and all that it says. Raises `NotExpressible` where it says no."""
-    found = foresee(minimise(machine), recipe.layer)
+def _foreseen(machine: MooreMachine, recipe: Recipe, sampler: str, name: str) -> tuple[Recipe, Foreseen | None]:
+    """The recipe with what theory says of sizes, and all that it says, of the words that are drawn. Raises
+    `NotExpressible` where it says no."""
+    if recipe.layer == "block":
+        return recipe, None
+    examples = FreshWords(machine, sampler, name)
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    wanted, ignore = target.counting(target.scope)
+    wanted = minimise(wanted)
+    found = foresee(wanted, recipe.layer, ignore)
     if found is None:
         return recipe, None
     if found.answer == "no" and not recipe.anyway:
+        how = "" if recipe.layer == "hard_lanes" else " with one vector a state"
         raise NotExpressible(
-            f"no {recipe.layer} layer can be this machine, so it is not trained: {found.says}; take layer='block', "
-            "which can be any machine, or anyway=True to see for yourself"
+            f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {found.says}; take "
+            "layer='block', which can be any machine, or anyway=True to see for yourself"
         )
-    block = recipe.block or found.block or min(_LARGEST, minimise(machine).n_states)
+    block = recipe.block or found.block or min(_LARGEST, wanted.n_states)
     return replace(recipe, block=block, factors=recipe.factors or found.factors or block - 1 or 1), found
 
 
@@ -196,6 +210,11 @@ def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[
     if isinstance(source, str | Path):
         if Path(source).suffix in (".jsonl", ".csv"):
             return None, read_words(source, alphabet)
+        if exists(source) and not str(source).lower().endswith(tuple(endings().split())):
+            raise UnsupportedFormat(
+                f"{str(source)!r} can't be read, its kind is not known: words with outputs are in .jsonl and .csv, "
+                f"automata in {endings()}"
+            )
         return MooreMachine.from_source(str(source), alphabet=alphabet), None
     return None, from_pairs(source, alphabet)
 

@@ -121,15 +121,15 @@ class Recipe:
         faults += [
             f"{name} = {getattr(self, name)!r} must be a number above 0"
             for name in ("rate", "temperature", "threshold")
-            if not 0 < getattr(self, name) < math.inf
+            if not (_is_number(getattr(self, name)) and 0 < getattr(self, name) < math.inf)
         ]
-        if not 1 < self.growth < math.inf:
+        if not (_is_number(self.growth) and 1 < self.growth < math.inf):
             faults.append(f"growth = {self.growth!r} must be a number above 1")
-        if self.noise is not None and not 0 <= self.noise < 1:
+        if self.noise is not None and not (_is_number(self.noise) and 0 <= self.noise < 1):
             faults.append(f"noise = {self.noise!r} must be a share from 0 to below 1, or None for unknown")
-        if not 0 < self.floor <= 1:
+        if not (_is_number(self.floor) and 0 < self.floor <= 1):
             faults.append(f"floor = {self.floor!r} must be a share above 0")
-        if self.seconds is not None and not self.seconds > 0:
+        if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
             faults.append(f"seconds = {self.seconds!r} must be above 0, or None for no limit")
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
             faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
@@ -161,6 +161,10 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all settings."""
         return asdict(self)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def recipe_for(n_states: int | None, **changes: Any) -> Recipe:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.evaluate import wilson
 from fsa2lrnn.training.learning.film import Film
@@ -28,6 +29,13 @@ class Agreement:
     right: int
     labels: int
     right_labels: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.right <= self.words > 0 and 0 <= self.right_labels <= self.labels):
+            raise UnsupportedFormat(
+                f"{self.right} of {self.words} words and {self.right_labels} of {self.labels} labels are right: of one "
+                "word or more it is none to all"
+            )
 
     @property
     def interval(self) -> tuple[float, float]:
@@ -79,19 +87,23 @@ class Learned:
 
     def explain(self) -> str:
         """In a sentence or two what is known."""
-        size = f"a machine of {self.machine.n_states} states"
-        match self.verdict:
-            case Proved():
-                return f"{size}, equal to the target on {self.scope}"
-            case Refuted(word=word):
-                return f"{size}, which differs from the target on the word {' '.join(map(str, word)) or 'ε'}"
-            case Undecided(checked_length=length):
-                return f"{size}, equal to the target on words of up to {length} letters; the budget ended there"
-            case Agreement(words=n, right=right):
-                low, high = self.verdict.interval
-                return (
-                    f"{size}, right on {right} of {n} held-out words: on words drawn like these it is right with a "
-                    f"share of {low:.4f} to {high:.4f} (95 %). Of longer or other words that says nothing"
-                )
-            case None:
-                return f"{size}; no words were held out, so nothing is known of words beyond the given ones"
+        return f"a machine of {self.machine.n_states} states{told(self.verdict, self.scope)}"
+
+
+def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str) -> str:
+    """What is known by a verdict, to go on with after what it is about."""
+    match verdict:
+        case Proved():
+            return f", equal to the target on {scope}"
+        case Refuted(word=word):
+            return f", which differs from the target on the word {' '.join(map(str, word)) or 'ε'}"
+        case Undecided(checked_length=length):
+            return f", equal to the target on words of up to {length} letters; the budget ended there"
+        case Agreement(words=n, right=right):
+            low, high = verdict.interval
+            return (
+                f", right on {right} of {n} held-out words: on words drawn like these it is right with a share of "
+                f"{low:.4f} to {high:.4f} (95 %). Of longer or other words that says nothing"
+            )
+        case None:
+            return "; no words were held out, so nothing is known of words beyond the given ones"

@@ -158,11 +158,26 @@ def read_finished(folder: Path) -> Finished:
         raise UnsupportedFormat(f"{folder / RESULT}: verdict.verdict is missing: learn again")
     network = load(folder / NETWORK) if (folder / NETWORK).exists() else None
     film = read_film(folder / FILM) if (folder / FILM).exists() else None
+    if film is not None and network is not None:
+        n_heads = len(film.frames[-1].heads)
+        if odd := [h for h in recorded.heads if not 0 <= h < n_heads]:
+            raise UnsupportedFormat(f"{folder / RESULT}: heads {odd[:5]} of the film's {n_heads}: learn again")
     return Finished(folder, asked, recorded, load(folder / MODEL), network, film)
 
 
 def _read(kind: type[_T], path: Path) -> _T:
     return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
+
+
+def read_agreement(recorded: Recorded) -> Agreement | None:
+    """How a machine that was learned from words did on those held out; None where none were.
+
+    Raises `UnsupportedFormat` for counts that are none.
+    """
+    if recorded.verdict is None:
+        return None
+    counts = {name: value for name, value in recorded.verdict.items() if name not in ("verdict", "interval")}
+    return read(Agreement, counts, "verdict")
 
 
 # Verdicts are written by all judges, each in its own words; a reader asks for their kind.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
@@ -19,18 +20,19 @@ class Foreseen(NamedTuple):
     factors: int | None = None
 
 
-def foresee(machine: MooreMachine, layer: str) -> Foreseen | None:
+def foresee(machine: MooreMachine, layer: str, ignore: Collection[Hashable] = ()) -> Foreseen | None:
     """What is known of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any machine.
 
     Of lanes the answer is about all that they can compute (T51). Of reflections it is about one vector a state (T7,
-    T36): a "no" leaves open that several vectors a state would do.
+    T36): a "no" leaves open that several vectors a state would do. Outputs in `ignore` do not count; of reflections
+    there is no "no" then, as theirs is of machines whose every output does.
 
     >>> from fsa2lrnn.automata import zoo
     >>> foresee(zoo.flip_flop(), "hard_lanes").answer, foresee(zoo.ab_star(), "hard_lanes").answer
     ('yes', 'no')
     """
     if layer == "hard_lanes":
-        found = alike_to_lanes(machine)
+        found = alike_to_lanes(machine, ignore=ignore)
         if isinstance(found, Alike):
             return Foreseen("no", found.explain())
         if found is None:
@@ -40,5 +42,7 @@ def foresee(machine: MooreMachine, layer: str) -> Foreseen | None:
         found = represent(machine, "householder")
         if isinstance(found, HouseholderWitness):
             return Foreseen("yes", found.explain(), found.dimension, max(1, found.n_factors))
+        if found.answer == "no" and set(ignore) & set(machine.outputs):
+            return Foreseen("unknown", f"{found.explain()} Where some outputs do not count, that settles nothing")
         return Foreseen(found.answer, found.explain())
     return None

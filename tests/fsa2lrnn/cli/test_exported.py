@@ -1,6 +1,7 @@
 """`export`, and `run` and `verify` of what it wrote."""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -40,6 +41,8 @@ def test_run_and_verify(s3):
         (("run", "s3", ""), "puts out nothing before the first letter"),
         (("run", "s3", "(1,4)"), "is not in the alphabet"),
         (("run", "s3", "(1,2)", "--scan", "pscan"), "--scan: s3 runs on its own code"),
+        (("run", "s3", "(1,2)", "--dtype", "float64"), "--dtype: s3 runs on its own code"),
+        (("verify", "s3", "task:group(S3, transpositions)", "--dtype", "bfloat16"), "--dtype: s3 runs on its own code"),
         (("verify", "s3", "task:parity"), "letter"),
     ],
 )
@@ -83,6 +86,17 @@ def test_gates(s3, tmp_path):
     assert "layer 0, head 0: 3 of 3 below zero" in (tmp_path / "s3.svg").read_text()
     value = json.loads(s3("gates", "s3", "--tokens", "0,1", "--json")[1])
     assert (value["tokens"], value["reach"], value["heads"][0]["beta"]["exactly"]["2"]) == (2, [-1, 1], 2)
+
+
+def test_ranges_of_gates_are_whole_on_a_narrow_terminal(s3, monkeypatch):
+    """They were cut with the sign that stands between least and most: 6.07e-08…1.28e…"""
+    from fsa2lrnn.cli import console, exported
+
+    ends = exported._ends(SimpleNamespace(least=6.07e-08, most=1.28e-05))
+    monkeypatch.setattr(exported, "_ends", lambda _: ends)
+    monkeypatch.setattr(console.out, "_width", 70)
+    shown = s3("gates", "s3")[1]
+    assert (shown.count("6.07e-08"), shown.count("1.28e-05")) == (4, 4)
 
 
 def test_gates_of_many_heads_are_shown_by_layer(s3, monkeypatch):

@@ -35,6 +35,12 @@ def test_models_and_automata_are_told_apart():
         sources.read_machine("m.safetensors")
 
 
+def test_a_folder_of_runs_is_not_taken_for_a_source(tmp_path):
+    with pytest.raises(CheckpointError, match=r"is a folder that `fsa2lrnn export` did not write: give a model in it"):
+        sources.model_of(str(tmp_path))
+    assert sources.exported_folder(str(tmp_path)) is None
+
+
 def test_an_automaton_over_more_letters():
     machine = sources.read_machine("regex:a*", alphabet="ab")
     assert machine.transduce("aab") == [True, True, False]

@@ -11,6 +11,8 @@ def test_runs_exceptions_and_what_is_cut():
     assert short_list([*range(3), *range(4, 27)], letters) == "not d"
     assert short_list(range(0, 26, 2), letters) == "a, c, e, g, i, …"
     assert short_list([0, 1], ["0", "1"]) == "0, 1"
+    assert short_list([1], ["-", "tick tock"]) == "tick tock"
+    assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
 
 
 def test_wide_characters_are_wide():

@@ -6,7 +6,8 @@ from torch import nn
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extraction import extract_learned
+from fsa2lrnn.extraction import extract, extract_learned
+from fsa2lrnn.judge import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.wrapped import wrap
@@ -96,3 +97,15 @@ def test_what_does_not_fit_is_named():
     _, state = model.advance(torch.zeros(1, 3, dtype=torch.int64), model.initial_state())
     with pytest.raises(InvalidWord, match="a word of 5 letters: without a step mode a word may have longest = 4"):
         model.advance(torch.zeros(1, 2, dtype=torch.int64), state)
+
+
+@pytest.mark.parametrize("ask", [extract, lambda model: prove_equivalent(model, zoo.sum_mod(3))])
+def test_who_asks_for_its_states_is_told_who_does_not(ask):
+    """`extract` ended in an AttributeError, and a proof in a word about LRNN's name."""
+    with pytest.raises(UnsupportedFormat, match=r"Wrapped.* no LRNN.* by falsify and extract_learned; .*from_tables"):
+        ask(wrap(Sum(), zoo.sum_mod(3).alphabet, (0, 1, 2)))
+
+
+def test_what_is_no_module_is_refused():
+    with pytest.raises(UnsupportedFormat, match=r"function is no torch\.nn\.Module: put what computes logits into one"):
+        wrap(lambda tokens: tokens, "ab", (0, 1))

@@ -5,6 +5,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
@@ -70,6 +71,31 @@ def test_letters_past_that_are_read_are_refused(exported):
         model.model.blocks[0].readout.weight[0, -2] = 1
     with pytest.raises(UnsupportedFormat, match="more is read of letters past"):
         prove(model)
+
+
+@has_it
+def test_letters_past_that_only_a_mixture_of_the_dictionary_reads_are_refused(exported):
+    """No matrix of the dictionary has its largest entry there, but the mean of two of them has."""
+    model = load(exported("sum_mod(5)", "pd-ssm")[0])
+    (block,) = model.model.blocks
+    last = block.hidden_size - 2
+    with torch.no_grad():
+        block.A_dict[3] = 0
+        block.A_dict[3, 1, 0] = block.A_dict[3, 2, 1:] = 200.0
+        block.A_dict[3, last] = 150.0
+        assert block.A_dict[3].argmax(dim=0).max() < last
+        assert block.A_dict[3, :, :2].mean(dim=1).argmax() == last
+    with pytest.raises(UnsupportedFormat, match="more is read of letters past"):
+        prove(model)
+
+
+@has_it
+def test_sizes_that_the_weights_do_not_have_make_nothing(exported, tmp_path):
+    folder = exported("parity", "pd-ssm")[0]
+    weights = load_file(folder / "model.safetensors")
+    save_file({**weights, "blocks.0.A_dict": torch.zeros(10**6, 0, 3)}, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="PD has them alike"):
+        layer_file("pd-ssm").CODE.load(tmp_path)
 
 
 @has_it

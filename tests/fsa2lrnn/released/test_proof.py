@@ -7,7 +7,7 @@ pytest.importorskip("transformers")
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
-from fsa2lrnn.released.folder import load
+from fsa2lrnn.released.folder import load, run
 from fsa2lrnn.released.proof import prove
 from fsa2lrnn.verdicts import LETTERS, Proved, Refuted, Undecided
 
@@ -63,6 +63,24 @@ def test_attention_that_adds_something_is_refused(exported):
     with torch.no_grad():
         model.model.model.layers[-1].self_attn.v_proj.weight[0, 0] = 1
     with pytest.raises(UnsupportedFormat, match="layer 1 attends to more than zeros"):
+        prove(model)
+
+
+def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
+    """One token a call from a state sees no pair of letters, but in a whole word the second attends to the first."""
+    model = load(exported("parity")[0])
+    attends = model.model.model.layers[-1].self_attn
+    with torch.no_grad():
+        attends.q_proj.weight[:, 1] = attends.k_proj.weight[:, 0] = 100.0
+        attends.q_norm.weight.fill_(1e30)
+        attends.k_norm.weight.fill_(1e30)
+    by_one, whole = (run(model, torch.tensor([0, 1, 0]), chunk)[0].tolist() for chunk in (1, 3))
+    n, outputs = len(model.machine.alphabet), model.outputs
+    right = [
+        n + outputs.index(output) for output in model.machine.transduce([model.machine.alphabet[a] for a in (0, 1, 0)])
+    ]
+    assert right not in (by_one, whole)  # as their code runs it, so nothing may be proved
+    with pytest.raises(UnsupportedFormat, match=r"layer 1 attends to more than zeros \(q_proj.weight\)"):
         prove(model)
 
 

@@ -55,6 +55,10 @@ def test_forged(field, value, message):
         ("outputs", [1, True], "have period 1 in the end"),  # one number to Python
         ("outputs", [[1], 2], "an output is no symbol"),
         ("outputs", [{"frozenset": [1, 2]}, {"frozenset": [2, 1]}], "have period 1 in the end"),
+        ("outputs", "01", "alphabet, delta, outputs are lists"),
+        ("alphabet", "ab", "alphabet, delta, outputs are lists"),
+        ("alphabet", ["a", "a"], "a letter stands twice"),
+        ("alphabet", ["a", ["b"]], "a letter or an output is no symbol"),
         ("start", 2, "the start is no state"),
     ],
 )
@@ -79,6 +83,14 @@ def test_a_cycle_of_two_is_nothing_to_a_symmetric_layer_nor_is_a_longer_word():
 def test_anything_else_is_rejected(value):
     with pytest.raises(Rejected):
         recheck.recheck(value)
+
+
+def test_a_field_that_stands_twice_is_refused(tmp_path):
+    """Who reads the first of the two would read another certificate than was checked."""
+    text = json.dumps(good())
+    (tmp_path / "c.json").write_text(text.replace('"before"', '"before": [0], "before"', 1))
+    with pytest.raises(SystemExit, match="rejected: a field stands twice in one object"):
+        recheck.main([str(tmp_path / "c.json")])
 
 
 def test_the_file_stands_alone(tmp_path):

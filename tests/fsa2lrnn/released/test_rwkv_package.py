@@ -33,5 +33,12 @@ def test_other_files(tmp_path, content):
         path.write_bytes(content)
     elif content is not None:
         torch.save(content, path)
-    with pytest.raises(CheckpointError, match="holds no model of rwkv-7"):
+    with pytest.raises(CheckpointError, match=r"(holds|is) no model of (rwkv|RWKV)-7"):
+        RwkvPackage().load(tmp_path)
+
+
+def test_a_file_of_few_bytes_that_spread_to_many_is_refused(tmp_path):
+    """Before the package is asked for, which would copy what stands there once."""
+    torch.save({"emb.weight": torch.zeros(1).expand(10**6, 10**6)}, tmp_path / "model.pth")
+    with pytest.raises(CheckpointError, match=r"has [\d,]+ bytes, and its tensors are 4,000,000,000,000"):
         RwkvPackage().load(tmp_path)

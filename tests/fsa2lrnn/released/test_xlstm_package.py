@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage
@@ -48,4 +49,13 @@ def test_other_weights_are_refused(tmp_path):
         slstm.CODE.load(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no such file")
     with pytest.raises(CheckpointError, match="holds no model of slstm"):
+        slstm.CODE.load(tmp_path)
+
+
+@has_it
+def test_a_width_that_the_other_weights_do_not_have_makes_nothing(exported, tmp_path):
+    weights = load_file(exported("parity", "slstm")[0] / "model.safetensors")
+    wide = {**weights, "token_embedding.weight": torch.zeros(4, 10**5)}  # R would be 160 GB
+    save_file(wide, tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="are not as a xLSTMLMModel of these sizes has them"):
         slstm.CODE.load(tmp_path)

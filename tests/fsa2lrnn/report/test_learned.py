@@ -1,6 +1,8 @@
 """From the folder of a run to the page: judged anew, its heads drawn, evidence where there is nothing to judge by."""
 
 import json
+import re
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -45,9 +47,12 @@ def test_what_the_folder_says_of_its_model_does_not_count(run):
     wrong = compile_machine(
         MooreMachine([[0, 1, 2], [1, 2, 0], [2, 0, 0]], [0, 1, 2], 0, "012"), normalisation="onehot"
     )
-    model, _ = assemble_learned(replace(run, model=wrong), FEW).models
+    facts = assemble_learned(replace(run, model=wrong), FEW)
+    model, _ = facts.models
     assert run.recorded.verdict["verdict"] == "proved"
     assert verdict(model) == "Fails on a word of 2 letters."
+    said = re.findall(r"<p>(A m[^<]*)", build(facts))
+    assert said == [next(text for text in said if text.startswith("A model, judged anew, which differs from the"))]
     other, _ = assemble_learned(replace(run, model=wrong), FEW, against="task:sum_mod(3)").models
     assert other.failure == model.failure
 
@@ -66,6 +71,39 @@ def test_of_given_words_there_is_evidence_and_no_proof(tmp_path):
     assert "proved right on every word" not in page
     judged, _ = assemble_learned(finished, FEW, against="regex:(0*10*1)*0*10*").models
     assert verdict(judged).startswith("Right on all words")
+
+
+def test_what_a_run_says_of_words_is_written_from_its_counts(run):
+    """A sentence in learned.json is shown nowhere, and counts that contradict each other are refused."""
+    counts = {"words": 40, "right": 39, "labels": 90, "right_labels": 88}
+    lie = "a machine of 3 states, equal to the target on every word"
+    of_words = replace(run.recorded, verdict={"verdict": "agreement", **counts}, known=lie)
+    page = build(assemble_learned(replace(run, recorded=of_words), FEW))
+    assert "right on 39 of 40 held-out words" in page
+    assert "equal to the target" not in page
+    for wrong in ({"right": 41}, {"words": 0, "right": 0}, {"right_labels": 91}):
+        recorded = replace(of_words, verdict={"verdict": "agreement", **counts, **wrong})
+        with pytest.raises(UnsupportedFormat, match=r"words and .* labels are right"):
+            assemble_learned(replace(run, recorded=recorded), FEW)
+
+
+def test_a_network_that_is_judged_as_a_whole_says_so(run):
+    whole = replace(run.asked, recipe=replace(run.asked.recipe, layer="hard_lanes"))
+    page = build(assemble_learned(replace(run, asked=whole), FEW))
+    assert "the network as it was trained, all heads and the read-out together" in page
+    assert "are no part of the model that is judged" not in page
+
+
+def test_heads_and_films_that_are_not_there_are_refused(run, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(run.folder, folder)
+    film, result = (json.loads((folder / name).read_text()) for name in ("film.json", "learned.json"))
+    (folder / "learned.json").write_text(json.dumps(result | {"heads": [99]}))
+    with pytest.raises(UnsupportedFormat, match=r"heads \[99\] of the film's \d+: learn again"):
+        read_finished(folder)
+    (folder / "film.json").write_text(json.dumps(film | {"frames": []}))
+    with pytest.raises(UnsupportedFormat, match=r"film.json: no frames"):
+        read_finished(folder)
 
 
 def test_a_folder_in_which_no_run_ended_is_refused(run, tmp_path):

@@ -51,6 +51,18 @@ def test_the_table_and_the_plot(document, tmp_path):
     assert (tmp_path / "plot.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(("lengths", "named"), [((12,), ["12"]), ((1200, 1000, 1100), ["1,000", "1,200"])])
+def test_lengths_that_are_close_are_named_apart(document, tmp_path, lengths, named):
+    """Of one length, or of some within a power of ten, the ticks overlapped: 4.92 × 10⁰ and the like."""
+    model = document["models"][CONSTRUCTED]
+    close = model | {"lengths": [model["lengths"][0] | {"length": length} for length in lengths]}
+    plot(document | {"models": {CONSTRUCTED: close}}, tmp_path / "plot.svg")
+    drawing = (tmp_path / "plot.svg").read_text()
+    assert [drawing.count(f">{name}<") for name in named] == [2] * len(named)
+    assert "mathdefault" not in drawing
+    assert "×" not in drawing
+
+
 def test_the_plot_has_a_line_a_model_with_its_accuracies(document, tmp_path, monkeypatch):
     figures = []
     save_figure = Figure.savefig

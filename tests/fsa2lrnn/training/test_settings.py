@@ -142,7 +142,7 @@ def test_presets_by_name():
     assert preset("quick", "task:parity", steps=3).steps == 3
     with pytest.raises(UnsupportedFormat, match="preset 'slow' is not known: choose one of released, quick"):
         preset("slow", "task:parity")
-    with pytest.raises(UnsupportedFormat, match="colour, size: no such setting"):
+    with pytest.raises(UnsupportedFormat, match="colour, size: no such setting; there are task, sampler, "):
         preset("quick", "task:parity", size=1, colour=2)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from fsa2lrnn.errors import MissingPackage
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.extras import is_installed
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.training.writers import WRITERS, check_writers, record_writers
@@ -119,3 +119,10 @@ def test_the_package_itself_keeps_two_runs_apart_offline(tmp_path):
         identity = (folder / "wandb-id.txt").read_text().strip()
         (kept,) = (folder / "wandb").glob(f"offline-run-*-{identity}/run-{identity}.wandb")
         assert b"word_accuracy" in kept.read_bytes()
+
+
+@pytest.mark.parametrize("names", [("csv",), "wandb", ("tensorboard", "csv")])
+def test_a_writer_that_there_is_not_is_refused_before_anything_is_written(names, tmp_path):
+    with pytest.raises(UnsupportedFormat, match="give a list with any of tensorboard, wandb"):
+        train(TINY, tmp_path / "run", write_to=names)
+    assert not (tmp_path / "run").exists()

@@ -187,3 +187,14 @@ def test_doubly_drawn_states_keep_slashes_in_names_and_letters():
 def test_faults_of_drawings(body, message):
     with pytest.raises(InvalidMachine, match=message):
         from_dot(f"digraph {{ {body} }}")
+
+
+def test_a_bar_between_name_and_output_is_read_in_any_shape():
+    """Drawn by hand without `shape=record`, it was silently an acceptor that rejects every word."""
+    plain = from_dot('digraph { "" -> a; a [label="a|stop"] b [label="b|go"] a -> b [label=t] b -> a [label=t] }')
+    assert plain.transduce("tt") == ["go", "stop"]
+    assert plain.labels == ("a", "b")
+    accepting = (
+        'digraph { "" -> a; a [label="a|x"] b [label="b|" shape=doublecircle] a -> b [label=t] b -> b [label=t] }'
+    )
+    assert from_dot(accepting).outputs == (False, True)

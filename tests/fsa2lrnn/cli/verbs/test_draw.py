@@ -70,3 +70,9 @@ def test_what_makes_no_sense_is_said_in_a_line(call, arguments, said):
     assert code == 2
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_json_of_what_is_only_printed_is_refused(call):
+    code, out, err = call("draw", "task:parity", "--format", "svg", "--json")
+    assert (code, out) == (2, "")
+    assert "--json says what was written: name a file with -o" in err

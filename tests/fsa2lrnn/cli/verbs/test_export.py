@@ -9,6 +9,7 @@ import pytest
     ("arguments", "code", "message"),
     [
         (("task:parity", "--to", "gpt"), 2, "'gpt' is not "),
+        (("task:parity",), 2, "error: Missing option '--to'. Choose from: olmo-hybrid, qwen3-next, "),
         (("task:parity", "--to", "olmo-hybrid", "--dtype", "float16"), 2, "dtype float16: weights are written for"),
         (("task:sum_mod(5)", "--to", "olmo-hybrid"), 1, "no: "),
     ],

@@ -1,5 +1,7 @@
 """Bounds along directions: shares of those that fan out leave nothing for the intervals to bound."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -92,3 +94,58 @@ def test_directions_that_vanish_take_no_share():
     step = Along.of_letter(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
     assert not step.share.any()
     assert np.allclose(step.rest, np.abs(step.image))
+
+
+def exact(x):
+    """An array's numbers as fractions."""
+    return np.vectorize(Fraction, otypes=[object])(x)
+
+
+def about(w, slow, rng):
+    """A set (centre, radius, ball) that holds the states w (E, H, b), some of them at its corners."""
+    off = rng.normal(size=w.shape) * rng.choice([1e-12, 1.0, 1e3], size=w.shape) * (rng.random() < 0.7)
+    centre = w + off
+    radius = np.where(slow, np.abs(centre - w) * (1 + 1e-15), 0.0)
+    ball = np.sqrt((((centre - w) * ~slow) ** 2).sum(-1)) * (1 + 1e-15)
+    return centre, radius, ball
+
+
+@pytest.mark.parametrize("kind", ["any", "fan", "far", "small", "unlike", "carried"])
+def test_no_direction_leaves_an_image_out(kind):
+    """Against fractions: sets off the origin, fast coordinates, letters that add, directions that a search would not
+    choose, unlike ones at source and target, bounds that hold a state to the last bit."""
+    rng = np.random.default_rng(3)
+    E, D, H, b = 3, 5, 2, 3
+    for _ in range(12):
+        there, before = (rng.normal(size=(E, D, H, b)) for _ in range(2))
+        if kind == "fan":
+            there, before = np.zeros((E, D, H, b)), np.zeros((E, D, H, b))
+            there[:, :, 1, :2] = before[:, :, 1, :2] = [[1, 0], [0, 1], *rng.normal(size=(3, 2))]
+        there, before = (x * {"far": 1e9, "small": 1e-9}.get(kind, 1.0) for x in (there, before))
+        before = before * (1e-7 if kind == "unlike" else 1.0)
+        slow = rng.random((E, H, b)) < 0.7
+        there_slow = slow if kind == "fan" else rng.random((E, H, b)) < 0.7
+        there, before = there * there_slow[:, None], before * slow[:, None]
+        M, w = rng.normal(size=(E, H, b, b)), rng.normal(size=(E, H, b)) * 10
+        t = rng.normal(size=(E, H, b)) if rng.random() < 0.5 else -(M @ w[..., None])[..., 0]  # so that much cancels
+        if kind == "carried":  # as if the source knew what becomes of each direction, or its opposite
+            slow = np.ones((E, H, b), bool)
+            before = np.einsum("edhi,ehij->edhj", there, M) * rng.choice([-2.0, 0.5], size=(E, D, 1, 1))
+        centre, radius, ball = about(w, slow, rng)
+        known = (exact(before) * exact(w)[:, None]).sum((2, 3))  # (E, D)
+        lower, upper = (np.nextafter(known.astype(float), side * np.inf) for side in (-1, 1))
+        loose = rng.random((2, E, D)) * (rng.random((2, E, D)) < 0.5)
+        lower, upper = lower - loose[0], upper + loose[1]
+        image = (exact(M) * exact(w)[:, :, None]).sum(3) + exact(t)
+        wanted = (exact(there) * image[:, None]).sum((2, 3))
+        spread = np.abs(M) @ (radius + ball[..., None])[..., None] * (1 + 1e-12)
+        error = np.zeros((E, H, b, 1))
+        extent = there if kind == "fan" else np.abs(np.concatenate([there, before])).max(0, keepdims=True)
+        for group in groups(extent):
+            step = Along.of_letter(group, Ball.exact(M), Ball.exact(t), there, before, slow, np.ones(E, bool))
+            low, high = step.bounds(
+                centre[..., None], radius[..., None], ball[..., None], lower[..., None], upper[..., None], spread, error
+            )
+            for e in range(E):
+                for d, row in enumerate(group.rows):
+                    assert Fraction(low[e, d, 0]) <= wanted[e, row] <= Fraction(high[e, d, 0])

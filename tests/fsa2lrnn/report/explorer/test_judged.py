@@ -15,7 +15,10 @@ def test_a_failing_word_fails_and_its_length_is_said():
 
 def test_models_whose_states_close():
     machine = zoo.parity()
-    assert searched(compile_machine(machine), machine, 1.0).said.startswith("No failing word: its states close")
-    assert constructed(compile_machine(machine), machine).said.startswith("Proved right on all words: 2 joint states")
+    closed = searched(compile_machine(machine), machine, 1.0).said
+    assert closed.startswith("No word fails that is read letter by letter: its states close")
+    said = constructed(compile_machine(machine), machine).said
+    assert said.startswith("Proved right on all words: 2 joint states closed, bit for bit, in float32, by the scans ")
+    assert said.endswith("every shape of call, batch and number of threads.")
     other = MooreMachine([[0, 1], [1, 1]], machine.outputs, 0, machine.alphabet)
     assert constructed(compile_machine(machine), other).said == "Compiled from the automaton."

@@ -5,7 +5,7 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.decomposition.search import Search
-from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, UnsupportedFormat
 from fsa2lrnn.judge import prove_equivalent
 from fsa2lrnn.training.learning import cascades
 from fsa2lrnn.training.learning.cascades import distil_cascade, placed
@@ -77,3 +77,21 @@ def test_mod_arith_in_three_layers_of_two_blocks_of_eight(seed):
     assert found.is_proved
     assert found.scope == "every legal word, at the positions that count"
     assert [layer.block_sizes for layer in found.model.recurrences] == [(8, 8)] * 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ({"layers": 1}, "layers = 1: a cascade is taught to two or more"),
+        ({"blocks": ()}, "all of one size"),
+        ({"blocks": (4, 2)}, r"blocks = \(4, 2\): a layer's heads are one or more, all of one size"),
+    ],
+)
+def test_layers_that_are_not_built_so_are_refused(shape, message):
+    with pytest.raises(UnsupportedFormat, match=message):
+        distil_cascade("task:sum_mod(4)", **{"layers": 2, "blocks": (4, 4), **shape})
+
+
+def test_a_teacher_over_other_letters_is_refused():
+    with pytest.raises(InvalidMachine):
+        distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())

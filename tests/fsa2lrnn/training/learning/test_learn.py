@@ -90,6 +90,21 @@ def test_what_does_not_fit_is_refused(given, message):
         learn("task:parity", **given)
 
 
+def test_noise_is_refused_where_the_method_knows_none():
+    """It was told to say that labels may be wrong when it had just said so."""
+    pairs = [("a", 0), ("a", 1), ("aa", 0)]
+    with pytest.raises(UnsupportedFormat, match=r'takes every label for right, yet noise = 0\.5 .* method "merge" or'):
+        learn(pairs, method="rpni", noise=0.5)
+    with pytest.raises(UnsupportedFormat, match="contradict each other"):
+        learn(pairs, method="rpni")
+
+
+def test_files_that_are_neither_words_nor_automata_are_told_what_both_are_in(tmp_path):
+    (tmp_path / "words.tsv").write_text("ab\t1\n")
+    with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
+        learn(tmp_path / "words.tsv")
+
+
 def test_words_with_wrong_labels_are_merged_by_a_test():
     target = zoo.sum_mod(3)
     draw = torch.Generator().manual_seed(0)

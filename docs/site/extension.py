@@ -1,4 +1,4 @@
-"""What griffe, which reads the docstrings for the site, calls: mkdocs.yml names this file."""
+"""What griffe, which reads the docstrings for the site, calls: mkdocs.yml beside it names this file."""
 
 from typing import Any
 
