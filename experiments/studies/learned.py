@@ -42,7 +42,7 @@ from fsa2lrnn.verdicts import Refuted
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
 SHORT = 100  # letters
-SEARCH = Budget(seconds=120, words=1_000, length=15_000, periodic_words=100, random_words=0, width=16, rounds=24)
+SEARCH = Budget(seconds=120, words=1_000, length=5_000, periodic_words=0, random_words=0, width=16, rounds=24)
 DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
