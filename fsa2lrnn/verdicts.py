@@ -196,7 +196,7 @@ class Searched:
     """One search for a failing word and what it covered.
 
     Args:
-        name: "exhaustive", "periodic", "random", "beam" or "shorten".
+        name: "known", "exhaustive", "periodic", "random", "beam", "guided" or "shorten".
         what: the words that it looked at, in words.
         length: all those words were judged at every letter up to this length.
         words: how many words, at the longest length; letters: model steps taken.

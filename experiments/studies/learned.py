@@ -3,7 +3,9 @@
 For each model under experiments/learned: up to which length it is proved right, the shortest failing word known, the
 machine extracted from it, what its heads carry, and its repairs. results/learned.json is written model by model, so
 that a second call goes on where the first stopped; a model whose weights have changed is judged anew. With
-`--certificates` only N is found anew: the same each time, whatever else the machine is doing.
+`--certificates` only N is found anew: the same each time, whatever else the machine is doing. With `--failures` failing
+words shorter than those known are looked for, from these on and longer than a first judgement does; a row says with
+which budget under "searched", and is done then.
 """
 
 from __future__ import annotations
@@ -29,14 +31,18 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certify import WORK, certify
 from fsa2lrnn.judge.check import check
+from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.report.judgement import REPAIRS, judge
+from fsa2lrnn.symbols import from_json
 from fsa2lrnn.training.results import Kept, read_result
+from fsa2lrnn.verdicts import Refuted
 
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task
 SHORT = 100  # letters
+SEARCH = Budget(seconds=120, words=1_000, length=5_000, periodic_words=0, random_words=0, width=16, rounds=24)
 DEEP = 4e11  # the work that a model of several layers may take: of ModArith(5), all words of 9 letters
 
 
@@ -47,6 +53,9 @@ def main(
     fresh: Annotated[bool, typer.Option("--fresh", help="judge all anew")] = False,
     certificates: Annotated[
         bool, typer.Option("--certificates", help="their certificates alone, of models that were judged")
+    ] = False,
+    failures: Annotated[
+        bool, typer.Option("--failures", help="shorter failing words alone, of models that were judged")
     ] = False,
     processes: Annotated[int, typer.Option(min=1, help="models judged at once, on a thread each")] = 1,
 ) -> None:
@@ -59,21 +68,31 @@ def main(
         raise UnsupportedFormat(f"--fresh judges all anew: leave {', '.join(names)} out, or --fresh")
     rows = {} if fresh else {name: row for name, row in known().items() if name in paths}
     digests = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in paths.items()}
+    if certificates and failures:
+        raise UnsupportedFormat("--certificates and --failures: one after the other")
     judged_before = [name for name in paths if rows.get(name, {}).get("file_sha256") == digests[name]]
-    due = names or (judged_before if certificates else [name for name in paths if name not in judged_before])
-    if certificates and (unjudged := [name for name in due if name not in judged_before]):
-        raise UnsupportedFormat(f"{', '.join(unjudged)}: not judged yet as it is: leave --certificates out")
+    option = "--certificates" if certificates else "--failures" if failures else None
+    if option is None:
+        due = names or [name for name in paths if name not in judged_before]
+    else:
+        due = names or [name for name in judged_before if certificates or "searched" not in rows[name]]
+    if option and (unjudged := [name for name in due if name not in judged_before]):
+        raise UnsupportedFormat(f"{', '.join(unjudged)}: not judged yet as it is: leave {option} out")
     spawned = get_context("spawn")
     with ProcessPoolExecutor(processes, spawned, torch.set_num_threads, (1,)) as pool:
-        futures = {pool.submit(certified if certificates else judged, paths[name]): name for name in due}
+        find = {None: judged, "--certificates": certified, "--failures": searched}[option]
+        futures = {pool.submit(find, paths[name]): name for name in due}
         for future in as_completed(futures):
             name, found = futures[future], future.result()
             if certificates:
                 found = rows[name] | found | {"runs": [*rows[name].get("runs", []), *found["runs"]]}
+            if failures:
+                found = rows[name] | found
             rows[name] = found | {"file_sha256": digests[name]}
             rows = {name: rows[name] for name in sorted(rows)}
             results_io.write("learned", {"models": rows, "summary": summary(rows)}, COMMAND)
-            Console(stderr=True).print(f"{name}: N = {found['certified']}, {rows[name]['seconds']}")
+            fails = f"fails at {found['failure']['length']}" if found["failure"] else "no failing word"
+            Console(stderr=True).print(f"{name}: N = {found['certified']}, {fails}, {rows[name]['seconds']}")
     Console().print(table(rows), json.dumps(summary(rows), indent=2))
 
 
@@ -103,6 +122,24 @@ def certified(path: Path) -> dict[str, Any]:
     found = "all lengths" if certificate.horizon is None else certificate.horizon
     run = {"certified": found, "seconds": round(time.monotonic() - begun, 1), "load": round(load_before, 1)}
     return {"certified": found, "memory": certificate.memory, "method": certificate.method, "runs": [run]}
+
+
+def searched(path: Path) -> dict[str, Any]:
+    """What a row says of its failing word, searched for anew: the one known is run first, and only shorter ones
+    count."""
+    row = known()[str(path.relative_to(MODELS).with_suffix(""))]
+    model, machine = load(path), MooreMachine.from_source(row["task"])
+    before = row["failure"] or {"word": []}
+    verdict = falsify(model, machine, SEARCH, "lacked", [from_json(letter) for letter in before["word"]])
+    if not isinstance(verdict, Refuted):
+        return {"failure": None, "searched": vars(SEARCH)}
+    written = verdict.failure.to_json()
+    return {
+        "failure": {name: written[name] for name in ("length", "word", "margin", "scans")},
+        "found_by": {**before, **row}["found_by"] if verdict.found_by == "known" else verdict.found_by,
+        "is_shortest": verdict.is_shortest,
+        "searched": vars(SEARCH),
+    }
 
 
 def work_of(model: LRNN) -> float:

@@ -43,6 +43,11 @@ class Runner:
         per_letter = model.entries_per_token if self._tables is None else self._tables.x0.numel() * 4
         self.batch = max(1, _ENTRIES // per_letter)  # letters read at once
 
+    @property
+    def tables(self) -> SwitchedAffine | None:
+        """What a model of one layer over letters goes by."""
+        return self._tables
+
     def start(self, n: int = 1) -> States:
         """The state before the first letter, n times."""
         return tuple(part.expand(n, *part.shape[1:]) for part in self._start)

@@ -33,6 +33,7 @@ def falsify(
     random_words: Annotated[int, typer.Option(min=0, help="random words")] = 128,
     width: Annotated[int, typer.Option(min=0, help="states that a beam keeps for each of the automaton's")] = 32,
     seed: Annotated[int, typer.Option(min=0, help="of the random words")] = 0,
+    rounds: Annotated[int, typer.Option(min=0, help="of the beam that is guided from behind")] = 8,
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
@@ -45,7 +46,7 @@ def falsify(
     from fsa2lrnn.judge import falsify as falsify_model
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed)
+    budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed, rounds)
     found = falsify_model(network, machine, budget, LACKED)
     evidence.tell(found, network.alphabet, as_json)
     if isinstance(found, Refuted):

@@ -1,24 +1,27 @@
 """Is there a word on which this model is wrong? (docs/theory.md §8)
 
 A trained model that makes no error on thousands of long random words has failing words all the same, often short ones.
-`falsify` looks for the shortest with forward passes alone: all short words, words that repeat, random words, and beams
-that follow the states furthest astray. Every word that it returns has been run by the model itself and has failed.
+`falsify` looks for the shortest: all short words, words that repeat, random words, and beams that follow the states
+furthest astray, of a switched affine model those from which a failure is reached soonest. Every word that it returns
+has been run by the model itself and has failed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.judge.falsify.beam import beam
 from fsa2lrnn.judge.falsify.exhaustive import exhaustive
+from fsa2lrnn.judge.falsify.guided import guided
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.long_words import periodic, random
 from fsa2lrnn.judge.falsify.shorten import shorten
 from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Failure, Outcome
 from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, Searched, Undecided
 
 __all__ = ["Budget", "falsify"]
@@ -37,7 +40,11 @@ _SEARCHES: tuple[tuple[str, _Search, float], ...] = (
 
 
 def falsify(
-    model: Network, machine: MooreMachine, budget: Budget | None = None, ignore: Ignore = ()
+    model: Network,
+    machine: MooreMachine,
+    budget: Budget | None = None,
+    ignore: Ignore = (),
+    known: Sequence[Hashable] = (),
 ) -> Refuted | Undecided:
     """The shortest failing word found, and what was searched; or what was searched, without one.
 
@@ -52,10 +59,12 @@ def falsify(
             runs out, which they say.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them.
+        known: a word that is thought to fail. It is run first, and where it fails the searches look for shorter ones.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
         UnsupportedFormat: if no output counts, or `ignore` makes no sense.
+        InvalidWord: if `known` has a letter that is none of the model's.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity, constant = MooreMachine([[0, 1], [1, 0]], [0, 1]), MooreMachine([[0, 1], [1, 1]], [0, 1])
@@ -67,14 +76,26 @@ def falsify(
     budget = budget or Budget()
     judge, clock = Judge(model, machine, ignore), Clock(budget.seconds)
     record = _Record()
+    if known:
+        turn = Clock(clock.left)
+        record.add("known", turn, _rerun(judge, known))
     for name, search, share in _SEARCHES:
         if not record.is_settled:
             turn = Clock(share * clock.left)
             record.add(name, turn, search(judge, budget, record.below(budget), turn))
-    if record.best is not None and not record.is_settled:
-        turn = Clock(clock.left)
-        record.add("shorten", turn, shorten(judge, record.best, turn))
+    record.shorten(judge, Clock(0.5 * clock.left))
+    if judge.runner.tables is not None and budget.rounds and not record.is_settled:
+        before, turn = record.best, Clock(0.8 * clock.left)
+        record.add("guided", turn, guided(judge, budget, record.below(budget), turn, before))
+        if record.best is not before:
+            record.shorten(judge, Clock(clock.left))
     return record.verdict(judge)
+
+
+def _rerun(judge: Judge, known: Sequence[Hashable]) -> Outcome:
+    """What becomes of a word that is thought to fail."""
+    tokens = encode(known, judge.goal.alphabet)
+    return Outcome(judge.confirm(tokens), "a word that was known", len(tokens), 1, len(tokens))
 
 
 class _Record:
@@ -105,6 +126,11 @@ class _Record:
             self._checked_length = None if outcome.closed else outcome.length
         _, what, length, words, letters, finished, _ = outcome
         self._searches.append(Searched(name, what, length, words, letters, turn.passed, found, finished))
+
+    def shorten(self, judge: Judge, turn: Clock) -> None:
+        """The best that was found, with letters cut out or replaced."""
+        if self.best is not None and not self.is_settled:
+            self.add("shorten", turn, shorten(judge, self.best, turn))
 
     def verdict(self, judge: Judge) -> Refuted | Undecided:
         """The answer."""

@@ -24,6 +24,7 @@ class Budget:
         random_words: how many.
         width: states that a beam keeps for each state of the machine, two at least.
         seed: of the random words.
+        rounds: of the guided beam, each a beam forward and functionals backward.
 
     Raises:
         UnsupportedFormat: for a negative number, and for no seconds or no length at all.
@@ -38,6 +39,7 @@ class Budget:
     random_words: int = 128
     width: int = 32
     seed: int = 0
+    rounds: int = 8
 
     def __post_init__(self) -> None:
         if not self.seconds > 0:

@@ -7,8 +7,9 @@ import pytest
 from experiments import results_io
 from experiments.studies import learned as learned_table
 from experiments.studies.keep_models import MODELS
-from experiments.studies.learned import main, summary, table
+from experiments.studies.learned import SEARCH, main, searched, summary, table
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.falsify import Budget
 
 COMMITTED = results_io.read("learned")["results"]
 
@@ -38,7 +39,12 @@ def judged(monkeypatch, pool_here):
         files.append(path.stem)
         return {"certified": 7, "memory": 2, "method": "sets", "runs": [{"certified": 7, "load": len(files)}]}
 
+    def searched(path):
+        files.append(path.stem)
+        return {"failure": row["failure"] | {"length": 50 - len(files)}, "searched": vars(SEARCH)}
+
     monkeypatch.setattr(learned_table, "judged", verdict)
+    monkeypatch.setattr(learned_table, "searched", searched)
     monkeypatch.setattr(learned_table, "certified", certified)
     monkeypatch.setattr(learned_table, "ProcessPoolExecutor", pool_here)
     monkeypatch.setattr(learned_table, "as_completed", list)
@@ -81,6 +87,33 @@ def test_certificates_alone_are_found_anew_for_what_was_judged(folder, judged):
     runs = [{"certified": 7, "load": 2}, {"certified": 7, "load": 3}]
     assert row == before | {"certified": 7, "memory": 2, "method": "sets", "runs": runs}
     assert (found["summary"]["certified_several_times"], found["summary"]["certified_alike"]) == (1, 1)
+
+
+def test_failing_words_alone_are_looked_for_once(folder, judged):
+    main(["t5/seed-0"])
+    before = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
+    main(failures=True)
+    main(failures=True)
+    assert judged == ["seed-0", "seed-0"]
+    row = json.loads((folder / "learned.json").read_text())["results"]["models"]["t5/seed-0"]
+    assert row == before | {"failure": before["failure"] | {"length": 48}, "searched": vars(SEARCH)}
+    main(["t5/seed-0"], failures=True)
+    assert judged == ["seed-0"] * 3
+    with pytest.raises(UnsupportedFormat, match="t5/seed-1: not judged yet as it is: leave --failures out"):
+        main(["t5/seed-1"], failures=True)
+    with pytest.raises(UnsupportedFormat, match="one after the other"):
+        main(failures=True, certificates=True)
+
+
+def test_a_known_failing_word_is_kept_unless_a_shorter_one_is_found(monkeypatch):
+    name = "tomita4/seed-0"
+    monkeypatch.setattr(
+        learned_table, "SEARCH", Budget(seconds=5, words=0, length=40, width=0, random_words=0, rounds=0)
+    )
+    before = COMMITTED["models"][name]["failure"]
+    found = searched(MODELS / f"{name}.safetensors")["failure"]
+    assert found["length"] <= before["length"]
+    assert found["word"] == before["word"] or found["length"] < before["length"]
 
 
 def test_n_is_the_same_each_time_that_it_is_found():

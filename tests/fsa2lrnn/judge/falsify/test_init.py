@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidWord
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
@@ -15,7 +16,7 @@ from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verdicts import Refuted, Undecided
 
-SMALL = Budget(words=300, length=200, periodic_words=50, random_words=16, width=8)
+SMALL = Budget(words=300, length=200, periodic_words=50, random_words=16, width=8, rounds=2)
 
 
 def drifting(machine, noise, seed=0, dtype=torch.float32):
@@ -71,6 +72,29 @@ def test_equal_budgets_give_equal_answers():
     assert first.word == second.word
     plain = [[dataclasses.replace(search, seconds=0) for search in v.searches] for v in (first, second)]
     assert plain[0] == plain[1]
+
+
+def test_a_known_word_is_run_first_and_only_shorter_ones_count():
+    machine, model = zoo.sum_mod(3), drifting(zoo.sum_mod(3), 0.02)
+    found = falsify(model, machine, SMALL)
+    nothing = Budget(words=0, length=200, periodic_words=0, random_words=0, width=0, rounds=0)
+    again = falsify(model, machine, nothing, known=found.word)
+    assert (again.word, again.found_by, again.searches[0].name) == (found.word, "known", "known")
+    longer = falsify(model, machine, nothing, known=[*found.word, "0", "1"])
+    assert longer.position <= found.position
+    right = falsify(compile_machine(machine), machine, SMALL, known=found.word)
+    assert isinstance(right, Undecided)
+    assert right.checked_length is None
+    with pytest.raises(InvalidWord, match="'7'"):
+        falsify(model, machine, SMALL, known=["7"])
+
+
+def test_the_guided_beam_is_for_switched_affine_models():
+    machine = zoo.sum_mod(3)
+    verdict = falsify(drifting(machine, 0.02), machine, SMALL)
+    assert "guided" in [search.name for search in verdict.searches]
+    shifted = compile_machine(machine, layout="index")
+    assert "guided" not in [search.name for search in falsify(shifted, machine, SMALL).searches]
 
 
 def test_the_shortest_word_of_all_ends_the_search():
