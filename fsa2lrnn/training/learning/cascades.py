@@ -61,7 +61,7 @@ class CascadePlan:
 
         >>> from fsa2lrnn.automata import zoo
         >>> plan_cascade(zoo.mod_arith(5)).in_words()
-        '3 | 5 | 5'
+        '3 × 5 | 5'
         """
         sizes = [[str(self.cascade.components[i].n_states) for i in heads if i is not None] for heads in self.places]
         return " | ".join(" × ".join(layer) or "none" for layer in sizes)
