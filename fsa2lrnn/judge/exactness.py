@@ -60,7 +60,7 @@ class RoundingWatch:
 
 
 def has_one_largest(logits: Rounded) -> bool:
-    """Whether every evaluation has its largest entry in the same place, the first of equals: (…, n).
+    """Whether every evaluation has its largest entry in the same place, the first of equals: (…, n), all finite.
 
     >>> close = torch.tensor([1.0, 1.0 + 2**-20])
     >>> has_one_largest(Rounded.exact(close)), has_one_largest(Rounded.exact(close).scaled(1 / 3))
@@ -69,7 +69,8 @@ def has_one_largest(logits: Rounded) -> bool:
     False
     """
     column = Rounded(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)
-    return column.largest(torch.ones(column.mid.shape[-2], 1, dtype=torch.bool)).is_exact
+    is_one = column.largest(torch.ones(column.mid.shape[-2], 1, dtype=torch.bool)).is_exact
+    return is_one and bool(column.mid.isfinite().all())
 
 
 def may_close(model: LRNN) -> bool:

@@ -27,8 +27,8 @@ UNIT = 64.0  # what values are multiples of the half of
 _SAME = 1e-9
 
 
-class OneLayer:
-    """What plans of one layer have in common, beside the machine."""
+class OfMachine:
+    """What all plans have: the machine, and what it puts out."""
 
     machine: MooreMachine
 
@@ -36,6 +36,10 @@ class OneLayer:
     def outputs(self) -> tuple[Hashable, ...]:
         """The machine's outputs, each once, in the order of its states."""
         return tuple(dict.fromkeys(self.machine.outputs))
+
+
+class OneLayer(OfMachine):
+    """What plans of one layer have in common, beside the machine."""
 
     @property
     def n_layers(self) -> int:
@@ -155,7 +159,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class Plan(OfMachine):
     """A machine as stages; the last one's symbols are positions in `outputs`.
 
     Args:
@@ -166,11 +170,6 @@ class Plan:
     machine: MooreMachine
     stages: tuple[Stage, ...]
     how: str
-
-    @property
-    def outputs(self) -> tuple[object, ...]:
-        """The machine's outputs, each once, in the order of its states."""
-        return tuple(dict.fromkeys(self.machine.outputs))
 
     @property
     def n_layers(self) -> int:

@@ -12,10 +12,11 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.judge.equivalence import prove_equivalent
-from fsa2lrnn.judge.exactness import RoundingWatch
+from fsa2lrnn.judge.exactness import RoundingWatch, has_one_largest
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate as GateModule
+from fsa2lrnn.lrnn.rounding import Rounded
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verdicts import EVERY, Proved
 
@@ -308,3 +309,11 @@ def test_one_gate_whose_sums_cancel_is_enough(where, weight):
     assert assert_bears_out(model)
     cancelling(model.get_submodule(where), weight)
     assert assert_bears_out(model) == (weight < 1)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), float("-inf")])
+@pytest.mark.parametrize("factor", [1.0, 1 / 3])
+def test_no_largest_is_known_of_logits_that_are_not_finite(odd, factor):
+    logits = torch.tensor([[3.0, 1.0], [odd, 1.0]])
+    assert has_one_largest(Rounded.exact(logits[:1]).scaled(factor))
+    assert not has_one_largest(Rounded.exact(logits).scaled(factor))
