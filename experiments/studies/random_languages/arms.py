@@ -11,7 +11,15 @@ from fsa2lrnn.families.named import NO, NOT_EXCLUDED, YES, say
 from fsa2lrnn.training.settings import Settings, preset
 
 BLOCK, HEADS = 8, 8
-TRAINING: Mapping[str, Any] = {"steps": 1_000, "batch": 32, "test_length": 500, "test_words": 64, "evaluate_every": 100}
+TRAINING: Mapping[str, Any] = {
+    "steps": 1_000,
+    "batch": 32,
+    "length": 40,
+    "test_length": 40,
+    "test_words": 256,
+    "evaluate_every": 100,
+    "stop_at": None,  # a run that has learned goes on, as those that have not: how long it stays right is asked too
+}
 
 
 class Arm(NamedTuple):

@@ -30,7 +30,10 @@ def theory(found: Drawn) -> dict[str, dict[str, str]]:
 
 
 def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:
-    """Train and judge. Raises `KeyboardInterrupt` if training was asked to stop: such a cell has not been run."""
+    """Train and judge; `steps` are those to the first look that found every letter of every word right, or all.
+
+    Raises `KeyboardInterrupt` if training was asked to stop: such a cell has not been run.
+    """
     begun = time.process_time()
     model, cell = (_learned if ARMS[arm].changes is None else _trained)(found, arm, seed)
     cell = {"machine": found.number, "arm": arm, "seed": seed, **cell, "seconds": time.process_time() - begun}
@@ -47,8 +50,9 @@ def _trained(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, 
             return None, {"end": "diverged", "proved": False}
     if outcome.end == "interrupted":
         raise KeyboardInterrupt
-    best = max(record["accuracy"] for record in outcome.records)
-    return outcome.model, {"end": outcome.end, "steps": outcome.step, "best_look": best, "proved": False}
+    best = max(record["word_accuracy"] for record in outcome.records)
+    whole = (record["step"] for record in outcome.records if record["word_accuracy"] == 1)
+    return outcome.model, {"end": "steps", "steps": next(whole, outcome.step), "best_look": best, "proved": False}
 
 
 def _learned(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, Any]]:  # noqa: ARG001 - as `_trained`

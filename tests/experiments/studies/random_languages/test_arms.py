@@ -7,7 +7,7 @@ from fsa2lrnn import zoo
 @pytest.mark.parametrize("arm", [arm for arm in ARMS if ARMS[arm].changes is not None])
 def test_every_arm_is_settings_that_fit(arm):
     found = settings(arm, "task:parity", 3)
-    assert (found.seed, found.steps, found.test_length) == (3, 1_000, 500)
+    assert (found.seed, found.steps, found.test_length, found.stop_at) == (3, 1_000, 40, None)
     assert found.network((0, 1), (0, 1)).layers
 
 

@@ -32,6 +32,17 @@ def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
 settings = cells.settings
 
 
+def test_steps_are_those_to_the_first_look_without_an_error(monkeypatch):
+    def short(arm, source, seed):
+        return replace(settings(arm, source, seed), steps=150, evaluate_every=25)
+
+    monkeypatch.setattr(cells, "settings", short)
+    model, cell = cells._trained(drawn(1), "released", 0)
+    assert cell["best_look"] == 1
+    assert cell["steps"] in range(25, 150, 25)
+    assert cells.judged(model, drawn(1))["whole_40"] > 900
+
+
 def test_a_cell_that_was_asked_to_stop_has_not_been_run(monkeypatch):
     monkeypatch.setattr(cells, "train", lambda *_: Outcome("interrupted", 1, None, None, []))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
