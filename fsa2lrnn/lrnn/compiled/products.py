@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from llvmlite import ir
 from numba.core import cgutils
 
-from fsa2lrnn.lrnn.compiled.vectors import Rows
+from fsa2lrnn.lrnn.compiled.vectors import Rows, instruction
 
 _TILE = 4
 
@@ -91,3 +91,13 @@ class Products(Rows):
 
     def _plus(self, i: Any, r: int) -> Any:
         return self._builder.add(i, ir.Constant(i.type, r))
+
+
+def _write_product(
+    rows: Products, a: Any, i: Any, ra: Any, ca: Any, b: Any, j: Any, rb: Any, one: Any, c: Any, k: Any, rc: Any,
+    m: Any, n: Any, p: Any, adds: bool,
+) -> None:  # fmt: skip
+    rows.product(Matrix(a, i, ra, ca), Matrix(b, j, rb, one), Matrix(c, k, rc, one), m, n, p, adds)
+
+
+multiply, add_product = (instruction(partial(_write_product, adds=adds), Products) for adds in (False, True))

@@ -14,8 +14,9 @@ from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.spectral import SpectralLayer
 from fsa2lrnn.lrnn.ssm import hippo
+from fsa2lrnn.lrnn.ssm.discretised import Poles
 from fsa2lrnn.lrnn.ssm.mixing import check_mixing
-from fsa2lrnn.lrnn.ssm.transition import DISCRETISATIONS, growth
+from fsa2lrnn.lrnn.ssm.transition import DISCRETISATIONS, growth, growth_and_slope
 
 C_STARTS = ("trunc_standard_normal", "lecun_normal", "complex_normal")
 CLIPPED = -1e-4  # the largest Re Λ, where it is clipped
@@ -90,6 +91,7 @@ class S5Layer(SpectralLayer):
     """
 
     Config = S5Config
+    numbers = ("Lambda_re", "Lambda_im", "log_step")
 
     def __init__(self, width_in: int, config: S5Config) -> None:
         super().__init__(width_in, config, config.states)
@@ -125,7 +127,29 @@ class S5Layer(SpectralLayer):
             rates, gain = z.exp(), dt * growth(z)
         else:
             rates, gain = (1 + z / 2) / (1 - z / 2), dt / (1 - z / 2)
-        return rates, gain.unsqueeze(-1) * B, 2 * C if self.config.conj_sym else C
+        return rates, gain.unsqueeze(-1) * B, self.factor * C
+
+    @property
+    def factor(self) -> float:
+        """2 where only one of each pair of states is stored."""
+        return 2.0 if self.config.conj_sym else 1.0
+
+    def poles(self, real: np.ndarray, imaginary: np.ndarray, log_step: np.ndarray) -> Poles:
+        """Λ̄ and what B is multiplied by, with their derivatives."""
+        clips, dt = self.config.clip_eigs, np.exp(log_step)
+        poles = (np.minimum(real, CLIPPED) if clips else real) + 1j * imaginary
+        moves = dt * (real <= CLIPPED) if clips else dt  # Re z by Re Λ
+        z = dt * poles
+        if self.config.discretisation == "zoh":
+            rates = np.exp(z)
+            grown, slope = growth_and_slope(z)
+            gain, of_rates, of_gain, of_log_step = dt * grown, rates, dt * slope, dt * rates
+        else:
+            inverse = 1 / (1 - z / 2)
+            rates, gain, of_rates = (1 + z / 2) * inverse, dt * inverse, inverse * inverse
+            of_gain, of_log_step = gain * inverse / 2, gain * inverse
+        by_z = tuple(zip((of_rates, of_gain), (z * of_rates, of_log_step), strict=True))
+        return Poles(rates, gain, *((moves * slope, 1j * dt * slope, last) for slope, last in by_z))
 
 
 def _truncated_normal(*shape: int) -> Tensor:

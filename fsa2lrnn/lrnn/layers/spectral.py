@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding, linear, pad
+from torch.nn.functional import embedding, linear
 
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.layers.channels import COMPLEX, check_stream
-from fsa2lrnn.lrnn.ssm import channels, letters
-from fsa2lrnn.lrnn.ssm.diagonal import METHODS, scan_diagonal, times
+from fsa2lrnn.lrnn.ssm import channels, letters, spectral
+from fsa2lrnn.lrnn.ssm.diagonal import METHODS, times
+from fsa2lrnn.lrnn.ssm.discretised import Poles, planes_of
 from fsa2lrnn.lrnn.ssm.mixing import Mixing
+from fsa2lrnn.lrnn.ssm.spectral import Spectrum
 from fsa2lrnn.lrnn.ssm.transition import planes
 
 
@@ -26,6 +29,8 @@ class SpectralLayer(Layer):
     takes_index: ClassVar[bool] = True
     unproved: ClassVar[str | None] = COMPLEX
     methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    numbers: ClassVar[tuple[str, ...]]  # the parameters that λ is made of
+    factor = 1.0  # of C
     D: Tensor
 
     def __init__(self, width_in: int, config: Any, states: int) -> None:
@@ -48,11 +53,23 @@ class SpectralLayer(Layer):
         """λ (P,), B (P, H) and C (H, P), in double precision."""
         raise NotImplementedError
 
-    def matrices(self) -> tuple[Tensor, Tensor, Tensor]:
-        """The same for planes, in the type of the layer: λ (2P,), B (2P, H), C (H, 2P)."""
+    def spectrum(self) -> Spectrum:
+        """The same with D, for planes, in the type of the layer."""
         rates, B, C = self.discretised()
         parts = planes(rates), torch.cat([B.real, B.imag]), torch.cat([C.real, -C.imag], -1)
-        return tuple(part.to(self.D.dtype) for part in parts)  # pyright: ignore[reportReturnType]
+        return Spectrum(*(part.to(self.D.dtype) for part in parts), self.D)
+
+    def poles(self, *numbers: np.ndarray) -> Poles:
+        """What λ and B are made by, with derivatives by the parameters that `numbers` names."""
+        raise NotImplementedError
+
+    def run(self, u: Tensor, x0: Tensor, length: int, method: str) -> tuple[Tensor, Tensor]:
+        """Outputs before the gates, and the last state, as `spectral.reference` says: compiled as a whole where that
+        pays."""
+        if not spectral.is_whole(method, length * 2 * self.states, self.D, u, x0):
+            return spectral.reference(self.spectrum(), u, x0, length, method)
+        parameters = [self.get_parameter(name) for name in ("B", "C", *self.numbers)]
+        return spectral.fused(Spectrum(*planes_of(self.poles, self.factor, *parameters), self.D), u, x0, length)
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, 2P)."""
@@ -65,29 +82,24 @@ class SpectralLayer(Layer):
 
         `method` is one of `diagonal.METHODS`. With `index` (B, T), u (R, H) are all inputs there are.
         """
-        rates, B, C = self.matrices()
-        v, skip = linear(u, B), self.D * u
-        if index is not None:
-            v, skip = embedding(index, v), embedding(index, skip)
-        x = scan_diagonal(rates, v, state, method)
-        return self.mixing(linear(x, C) + skip, method), x[:, -1] if x.shape[1] else state
+        u = u if index is None else embedding(index, u)
+        y, state = self.run(u, state, u.shape[1], method)
+        return self.mixing(y, method), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone: by "auto", for words of few inputs, as sums of the responses to them."""
         if method != "auto" or index is None or not letters.is_worth_it(index, u) or channels.matters(state):
             return super().outputs(u, state, method, index)
-        rates, B, C = self.matrices()
-        entering = pad(linear(u, B).unsqueeze(1), (0, 0, 0, index.shape[1] - 1))  # (R, T, 2P), nothing after the first
-        responses = linear(scan_diagonal(rates, entering, entering.new_zeros(len(u), 2 * self.states)), C)
-        skip = pad((self.D * u).unsqueeze(1), (0, 0, 0, index.shape[1] - 1))
-        return self.mixing(letters.respond(index, responses + skip))
+        entering, start = u.unsqueeze(1), u.new_zeros(len(u), 2 * self.states)  # nothing after the first letter
+        responses, _ = self.run(entering, start, index.shape[1], "auto")
+        return self.mixing(letters.respond(index, responses))
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """One letter: (B, H), (B, 2P) -> (B, H), (B, 2P)."""
-        rates, B, C = self.matrices()
+        rates, B, C, D = self.spectrum()
         state = times(rates, state) + linear(u, B)
-        return self.mixing(linear(state, C) + self.D * u), state
+        return self.mixing(linear(state, C) + D * u), state
 
     def emit(self, state: Tensor) -> Tensor:
         """mixing(Re C x): (B, 2P) -> (B, H)."""
-        return self.mixing(linear(state, self.matrices()[2]))
+        return self.mixing(linear(state, self.spectrum().C))

@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.once import once
 from fsa2lrnn.lrnn.scans import check_method
 
-_WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
+WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
 _SHARES = 4  # of the batch, whose gradients of λ are added up independently of the number of threads
 
 
@@ -39,7 +39,7 @@ def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") ->
     """
     check_method(method, {**METHODS, "letters": None})
     if method in ("auto", "letters"):
-        is_worth_it = v.numel() >= _WORTH_COMPILING and takes(rates, v, x0)
+        is_worth_it = v.numel() >= WORTH_COMPILING and takes(rates, v, x0)
         method = "fused" if is_worth_it else "pscan"
     return METHODS[method](rates, v, x0)
 
@@ -111,41 +111,47 @@ class _Scan(Function):
         return shares.sum(0), dv, dx0
 
 
-# Offsets of real and imaginary parts come in pairs.
-def _write_step(
-    rows: Rows, a: Any, a0: Any, a1: Any, x: Any, x0: Any, x1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any, o1: Any
-) -> None:
-    real, imaginary, x_real, x_imaginary = rows.load(a, a0), rows.load(a, a1), rows.load(x, x0), rows.load(x, x1)
-    of_real = rows.minus(rows.plus(rows.load(v, v0), rows.times(real, x_real)), rows.times(imaginary, x_imaginary))
-    of_imaginary = rows.plus(rows.plus(rows.load(v, v1), rows.times(real, x_imaginary)), rows.times(imaginary, x_real))
-    rows.store(of_real, out, o0)
-    rows.store(of_imaginary, out, o1)
+class Planes(Rows):
+    """Instructions on planes of complex numbers, which offsets of real and imaginary parts in pairs lead to."""
+
+    def step(
+        self, a: Any, a0: Any, a1: Any, x: Any, x0: Any, x1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any, o1: Any
+    ) -> None:
+        """out = a x + v."""
+        real, imaginary, x_real, x_imaginary = self.load(a, a0), self.load(a, a1), self.load(x, x0), self.load(x, x1)
+        of_real = self.minus(self.plus(self.load(v, v0), self.times(real, x_real)), self.times(imaginary, x_imaginary))
+        of_imaginary = self.plus(
+            self.plus(self.load(v, v1), self.times(real, x_imaginary)), self.times(imaginary, x_real)
+        )
+        self.store(of_real, out, o0)
+        self.store(of_imaginary, out, o1)
+
+    def back(
+        self, a: Any, a0: Any, a1: Any, g: Any, g0: Any, g1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any,
+        o1: Any, x: Any, x0: Any, x1: Any, da: Any, d0: Any, d1: Any,
+    ) -> None:  # fmt: skip
+        """out = conj(a) g + v, and da += g conj(x)."""
+        real, imaginary, of_real, of_imaginary = self.load(a, a0), self.load(a, a1), self.load(g, g0), self.load(g, g1)
+        x_real, x_imaginary = self.load(x, x0), self.load(x, x1)
+        da_real = self.plus(
+            self.plus(self.load(da, d0), self.times(of_real, x_real)), self.times(of_imaginary, x_imaginary)
+        )
+        da_imaginary = self.minus(
+            self.plus(self.load(da, d1), self.times(of_imaginary, x_real)), self.times(of_real, x_imaginary)
+        )
+        back_real = self.plus(
+            self.plus(self.load(v, v0), self.times(real, of_real)), self.times(imaginary, of_imaginary)
+        )
+        back_imaginary = self.minus(
+            self.plus(self.load(v, v1), self.times(real, of_imaginary)), self.times(imaginary, of_real)
+        )
+        self.store(da_real, da, d0)
+        self.store(da_imaginary, da, d1)
+        self.store(back_real, out, o0)
+        self.store(back_imaginary, out, o1)
 
 
-def _write_back(
-    rows: Rows, a: Any, a0: Any, a1: Any, g: Any, g0: Any, g1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any,
-    o1: Any, x: Any, x0: Any, x1: Any, da: Any, d0: Any, d1: Any,
-) -> None:  # fmt: skip
-    real, imaginary, of_real, of_imaginary = rows.load(a, a0), rows.load(a, a1), rows.load(g, g0), rows.load(g, g1)
-    x_real, x_imaginary = rows.load(x, x0), rows.load(x, x1)
-    da_real = rows.plus(
-        rows.plus(rows.load(da, d0), rows.times(of_real, x_real)), rows.times(of_imaginary, x_imaginary)
-    )
-    da_imaginary = rows.minus(
-        rows.plus(rows.load(da, d1), rows.times(of_imaginary, x_real)), rows.times(of_real, x_imaginary)
-    )
-    back_real = rows.plus(rows.plus(rows.load(v, v0), rows.times(real, of_real)), rows.times(imaginary, of_imaginary))
-    back_imaginary = rows.minus(
-        rows.plus(rows.load(v, v1), rows.times(real, of_imaginary)), rows.times(imaginary, of_real)
-    )
-    rows.store(da_real, da, d0)
-    rows.store(da_imaginary, da, d1)
-    rows.store(back_real, out, o0)
-    rows.store(back_imaginary, out, o1)
-
-
-_step = instruction(_write_step)  # out = λ x + v
-_back = instruction(_write_back)  # out = conj(λ) g + v and da += g conj(x)
+_step, _back = instruction(Planes.step, Planes), instruction(Planes.back, Planes)
 
 
 class Kernels(NamedTuple):
@@ -161,7 +167,7 @@ class Kernels(NamedTuple):
 
 @by_width
 def kernels(width: int) -> Kernels:
-    @kernel(Rows)
+    @kernel(Planes)
     def forward(a, v, x0, x, sizes, part):  # type: ignore[no-untyped-def]
         T, P = sizes
         for n in range(part[0], part[1]):
@@ -172,7 +178,7 @@ def kernels(width: int) -> Kernels:
                     q = P + p
                     _step(width, (a, p, q, before, i + p, i + q, v, now + p, now + q, x, now + p, now + q))
 
-    @kernel(Rows)
+    @kernel(Planes)
     def backward(a, x0, x, dx, dv, dx0, da, sizes, part):  # type: ignore[no-untyped-def]
         T, P = sizes
         zero = np.zeros(2 * P, a.dtype)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from fsa2lrnn.lrnn.compiled.products import Matrix, Products
+from fsa2lrnn.lrnn.compiled.products import Products, add_product, multiply
 from fsa2lrnn.lrnn.compiled.vectors import instruction, kernel
 from fsa2lrnn.lrnn.compiled.widths import by_width
 from fsa2lrnn.lrnn.ssm.activations import Activations
@@ -65,18 +65,10 @@ def _write_back_gelu(
     rows.store(rows.plus(found, rows.load(dx, k)) if after else found, dy, i)
 
 
-def _write_product(
-    rows: Gates, a: Any, i: Any, ra: Any, ca: Any, b: Any, j: Any, rb: Any, one: Any, c: Any, k: Any, rc: Any, m: Any,
-    n: Any, p: Any, adds: bool,
-) -> None:  # fmt: skip
-    rows.product(Matrix(a, i, ra, ca), Matrix(b, j, rb, one), Matrix(c, k, rc, one), m, n, p, adds)
-
-
 _gelu, _gate, _back_gate = (instruction(write, Gates) for write in (_write_gelu, _write_gate, _write_back_gate))
 _back_gelu = instruction(partial(_write_back_gelu, before=False, after=False), Gates)
 _back_own_gelu = instruction(partial(_write_back_gelu, before=True, after=False), Gates)
 _back_input_gelu = instruction(partial(_write_back_gelu, before=False, after=True), Gates)
-_product, _add_product = (instruction(partial(_write_product, adds=adds), Gates) for adds in (False, True))
 
 
 class Kernels(NamedTuple):
@@ -112,7 +104,7 @@ def kernels(width: int) -> Kernels:
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
                 _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
-            _product(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
+            multiply(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
                     i, k = (n + r) * H + h, z + r * G + G - H + h
@@ -135,7 +127,7 @@ def kernels(width: int) -> Kernels:
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
                 _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
-            _product(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
+            multiply(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
                     i, k, j = (n + r) * H + h, z + r * G + G - H + h, found + 2 * r * H + h
@@ -149,8 +141,8 @@ def kernels(width: int) -> Kernels:
                     else:
                         _back_gate(width, (y, i, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
             dz = found + 2 * H - G
-            _product(width, (room, dz, 2 * H, 1, W, 0, H, 1, dy, n * H, H, rows, G, H))
-            _add_product(width, (room, dz, 1, 2 * H, room, g, H, 1, dW, of_W, H, G, rows, H))
+            multiply(width, (room, dz, 2 * H, 1, W, 0, H, 1, dy, n * H, H, rows, G, H))
+            add_product(width, (room, dz, 1, 2 * H, room, g, H, 1, dW, of_W, H, G, rows, H))
             for r in range(rows):
                 for h in range(0, H, width):
                     i, j, k = (n + r) * H + h, slope + r * H + h, found + 2 * r * H + h

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 DISCRETISATIONS = ("zoh", "bilinear")
+_SMALL = 1e-4  # |z| below which three terms of a series hold twelve digits
 
 
 class Transition(NamedTuple):
@@ -64,6 +66,14 @@ def growth(z: Tensor) -> Tensor:
     none = z == 0
     safe = torch.where(none, 1, z)
     return torch.where(none, 1 + z / 2, torch.expm1(safe) / safe)
+
+
+def growth_and_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`growth` and its derivative (e^z − growth)/z, near 0 by its series."""
+    small = np.abs(z) < _SMALL
+    safe = np.where(small, 1, z)
+    grown = np.where(small, 1 + z * (1 / 2 + z * (1 / 6 + z / 24)), np.expm1(safe) / safe)
+    return grown, np.where(small, 1 / 2 + z * (1 / 3 + z / 8), (np.exp(safe) - grown) / safe)
 
 
 def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transition, Tensor]:

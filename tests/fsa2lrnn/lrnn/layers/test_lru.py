@@ -8,7 +8,7 @@ import torch
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.lru import LRUConfig, LRULayer
 
-SMALL = LRUConfig(8, states=6)
+SMALL = LRUConfig(8, states=4)
 
 
 def test_all_ways_agree(sequences):

@@ -12,7 +12,12 @@ SMALL = S5Config(8, ssm_size=8, blocks=2)
 
 
 @pytest.mark.parametrize(
-    "config", [SMALL, replace(SMALL, conj_sym=False, discretisation="bilinear", mixing="glu"), replace(SMALL, blocks=1)]
+    "config",
+    [
+        SMALL,
+        replace(SMALL, ssm_size=4, conj_sym=False, discretisation="bilinear", mixing="glu"),
+        replace(SMALL, blocks=1),
+    ],
 )
 def test_all_ways_agree(sequences, config):
     sequences(config)
