@@ -68,7 +68,7 @@ class SpectralLayer(Layer):
         pays."""
         if not spectral.is_whole(method, length * 2 * self.states, self.D, u, x0):
             return spectral.reference(self.spectrum(), u, x0, length, method)
-        parameters = [self.get_parameter(name) for name in ("B", "C", *self.numbers)]
+        parameters = [getattr(self, name) for name in ("B", "C", *self.numbers)]
         return spectral.fused(Spectrum(*planes_of(self.poles, self.factor, *parameters), self.D), u, x0, length)
 
     def initial_state(self, batch: int) -> Tensor:
