@@ -13,7 +13,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.spectral import SpectralLayer
-from fsa2lrnn.lrnn.ssm.discretised import Poles
+from fsa2lrnn.lrnn.ssm.discretised import Numbers, Poles
 from fsa2lrnn.lrnn.ssm.mixing import check_mixing
 
 
@@ -87,9 +87,9 @@ class LRULayer(SpectralLayer):
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
         return rates, self.gamma_log.double().exp().unsqueeze(-1) * B, C
 
-    @staticmethod
-    def poles(nu_log: np.ndarray, theta_log: np.ndarray, gamma_log: np.ndarray) -> Poles:
+    def poles(self, numbers: Numbers) -> Poles:
         """λ and e^γ with their derivatives."""
+        nu_log, theta_log, gamma_log = numbers
         nu, turn, gain = np.exp(nu_log), 1j * np.exp(theta_log), np.exp(gamma_log)
         rates = np.exp(turn - nu)
         return Poles(rates, gain + 0j, (-nu * rates, turn * rates, 0), (0, 0, gain))

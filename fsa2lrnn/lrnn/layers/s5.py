@@ -14,7 +14,7 @@ from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
 from fsa2lrnn.lrnn.layers.spectral import SpectralLayer
 from fsa2lrnn.lrnn.ssm import hippo
-from fsa2lrnn.lrnn.ssm.discretised import Poles
+from fsa2lrnn.lrnn.ssm.discretised import Numbers, Poles
 from fsa2lrnn.lrnn.ssm.mixing import check_mixing
 from fsa2lrnn.lrnn.ssm.transition import DISCRETISATIONS, growth, growth_and_slope
 
@@ -134,8 +134,9 @@ class S5Layer(SpectralLayer):
         """2 where only one of each pair of states is stored."""
         return 2.0 if self.config.conj_sym else 1.0
 
-    def poles(self, real: np.ndarray, imaginary: np.ndarray, log_step: np.ndarray) -> Poles:
+    def poles(self, numbers: Numbers) -> Poles:
         """Λ̄ and what B is multiplied by, with their derivatives."""
+        real, imaginary, log_step = numbers
         clips, dt = self.config.clip_eigs, np.exp(log_step)
         poles = (np.minimum(real, CLIPPED) if clips else real) + 1j * imaginary
         moves = dt * (real <= CLIPPED) if clips else dt  # Re z by Re Λ

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding, linear
@@ -13,7 +12,7 @@ from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.layers.channels import COMPLEX, check_stream
 from fsa2lrnn.lrnn.ssm import channels, letters, spectral
 from fsa2lrnn.lrnn.ssm.diagonal import METHODS, times
-from fsa2lrnn.lrnn.ssm.discretised import Poles, planes_of
+from fsa2lrnn.lrnn.ssm.discretised import Numbers, Poles, planes_of
 from fsa2lrnn.lrnn.ssm.mixing import Mixing
 from fsa2lrnn.lrnn.ssm.spectral import Spectrum
 from fsa2lrnn.lrnn.ssm.transition import planes
@@ -57,9 +56,10 @@ class SpectralLayer(Layer):
         """The same with D, for planes, in the type of the layer."""
         rates, B, C = self.discretised()
         parts = planes(rates), torch.cat([B.real, B.imag]), torch.cat([C.real, -C.imag], -1)
-        return Spectrum(*(part.to(self.D.dtype) for part in parts), self.D)
+        rates, B, C = (part.to(self.D.dtype) for part in parts)
+        return Spectrum(rates, B, C, self.D)
 
-    def poles(self, *numbers: np.ndarray) -> Poles:
+    def poles(self, numbers: Numbers) -> Poles:
         """What λ and B are made by, with derivatives by the parameters that `numbers` names."""
         raise NotImplementedError
 

@@ -5,7 +5,7 @@ A state has so few numbers that autograd's own work on them, operation by operat
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ class Poles(NamedTuple):
     of_gain: tuple[Any, ...]
 
 
-Rule = Callable[..., Poles]
+Numbers = Sequence[np.ndarray]  # parameters (P,) in double precision
+Rule = Callable[[Numbers], Poles]
 
 
 def planes_of(rule: Rule, factor: float, B: Tensor, C: Tensor, *parameters: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -35,7 +36,7 @@ def planes_of(rule: Rule, factor: float, B: Tensor, C: Tensor, *parameters: Tens
 
     `rule` makes `Poles` of the parameters (P,) in double precision; B is (P, H, 2) and C (H, P, 2), all on the CPU.
 
-    >>> rule = lambda size: Poles(1j * size, 2 * size + 0j, (1j,), (2.0,))
+    >>> rule = lambda numbers: Poles(1j * numbers[0], 2 * numbers[0] + 0j, (1j,), (2.0,))
     >>> one = torch.ones(1, 1, 2)
     >>> [x.tolist() for x in planes_of(rule, 1.0, one, one, torch.tensor([3.0]))]
     [[0.0, 3.0], [[6.0], [6.0]], [[1.0, -1.0]]]
@@ -50,9 +51,10 @@ class _Planes(Function):
     ) -> tuple[Tensor, Tensor, Tensor]:
         B, (P, H, _) = B.contiguous(), B.shape
         with np.errstate(all="ignore"):  # what is not finite shows in the outputs, as it does in torch
-            poles = rule(*(x.detach().numpy().astype(np.float64) for x in parameters))
+            poles = rule([x.detach().numpy().astype(np.float64) for x in parameters])
         rates, driven, reads = B.new_empty(2 * P), B.new_empty(2 * P, H), B.new_empty(H, 2 * P)
-        _write(poles.rates, poles.gain, *flat((B, C.contiguous())), factor, *flat((rates, driven, reads)))
+        flat_B, flat_C, *made = flat((B, C.contiguous(), rates, driven, reads))
+        _write(poles.rates, poles.gain, flat_B, flat_C, factor, made[0], made[1], made[2])
         ctx.save_for_backward(B)
         ctx.poles, ctx.factor = poles, factor
         return rates, driven, reads
@@ -62,8 +64,9 @@ class _Planes(Function):
     def backward(ctx: Any, drates: Tensor, ddriven: Tensor, dreads: Tensor) -> tuple[Tensor | None, ...]:
         (B,), poles, (P, H) = ctx.saved_tensors, ctx.poles, ddriven.shape
         dB, dC = torch.empty_like(B), B.new_empty(H, P // 2, 2)
-        of_gain, given = np.empty(P // 2, np.complex128), (B, ddriven.contiguous(), dreads.contiguous(), dB, dC)
-        _back(poles.gain, ctx.factor, *flat(given), of_gain)
+        of_gain = np.empty(P // 2, np.complex128)
+        given = flat((B, ddriven.contiguous(), dreads.contiguous(), dB, dC))
+        _back(poles.gain, ctx.factor, given[0], given[1], given[2], given[3], given[4], of_gain)
         of_rates = _complex(drates.numpy())
         with np.errstate(all="ignore"):
             found = [

@@ -6,7 +6,6 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.ssm import spectral
 from fsa2lrnn.lrnn.ssm.spectral import Spectrum, fused, is_whole, reference
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-4}  # of the largest number
@@ -74,24 +73,6 @@ def test_outputs_alone_may_have_gradients():
 def test_threads_change_no_bit(same_by_any_threads):
     given = drawn(7, 70)
     same_by_any_threads(lambda: results("fused", given, 70))
-
-
-def test_nothing_is_written_beyond_a_part_of_the_room():
-    width, states, words, length = 8, 4, 3, 70
-    rates, B, C, D, u, x0 = (x.detach() for x in drawn(words, length, width, states))
-    x, y, last = torch.zeros(words, length, 2 * states).double(), torch.zeros_like(u), torch.zeros_like(x0)
-    sizes = length, length, width, states
-    flat = [each.contiguous().numpy().reshape(-1) for each in (rates, B.T, C.T, D, u, x0, x, y, last)]
-    spectral.kernels(4).forward(*flat, sizes, (1, 2))
-    assert [bool(part.any()) for part in y] == [False, True, False]
-    room = torch.full((3, spectral.scratch(states)), torch.nan).double()
-    found = torch.zeros(3, 2 * states + width + 4 * states * width).double()
-    du, dx0 = torch.zeros_like(u), torch.zeros_like(x0)
-    given = (rates, B, C, D, u, x0, x, torch.ones_like(y), torch.zeros_like(x0), du, dx0, found, room)
-    spectral.kernels(4).backward(*[each.contiguous().numpy().reshape(-1) for each in given], sizes, (1, 2, 1))
-    assert room.isnan().all(1).tolist() == [True, False, True]
-    assert [bool(part.any()) for part in found] == [False, True, False]
-    assert [bool(part.any()) for part in du] == [False, True, False]
 
 
 def test_the_way_is_chosen_by_what_it_costs():
