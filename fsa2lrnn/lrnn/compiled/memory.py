@@ -20,7 +20,23 @@ KEPT = 1 << 28  # bytes of all blocks together
 MOST = 32  # blocks
 _ALIGNMENT = 64
 
-_blocks: list[tuple[np.ndarray, weakref.ref[np.ndarray]]] = []  # a block, and the part of it that a tensor holds
+
+class _Block:
+    """Bytes from a multiple of `_ALIGNMENT` on, and the part of them that a tensor holds."""
+
+    def __init__(self, size: int) -> None:
+        block = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -block.ctypes.data % _ALIGNMENT
+        self.data, self.size, self.held = block[start : start + size], size, weakref.ref(block)
+
+    def lend(self, size: int) -> np.ndarray:
+        """The first bytes, to be held by a tensor."""
+        part = self.data[:size]
+        self.held = weakref.ref(part)
+        return part
+
+
+_blocks: list[_Block] = []
 _lock = Lock()
 
 
@@ -30,19 +46,13 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     if size < LARGE:
         return torch.empty(shape, dtype=dtype)
     with _lock:
-        block = _free(size)
-        start = -block.ctypes.data % _ALIGNMENT
-        part = block[start : start + size]
-        if block.size <= KEPT:
-            _blocks.append((block, weakref.ref(part)))
-        while len(_blocks) > MOST or sum(each.size for each, _ in _blocks) > KEPT:
-            _blocks.pop(0)
-        return torch.from_numpy(part).view(dtype).reshape(shape)
-
-
-def _free(size: int) -> np.ndarray:
-    """A kept block, taken out of the list, that is free and at most twice as large as needed, or else a new one."""
-    for i, (block, part) in enumerate(_blocks):
-        if part() is None and size <= block.size - _ALIGNMENT <= 2 * size:
-            return _blocks.pop(i)[0]
-    return np.empty(size + _ALIGNMENT, np.uint8)
+        for block in _blocks:
+            if size <= block.size <= 2 * size and block.held() is None:
+                return torch.from_numpy(block.lend(size)).view(dtype).reshape(shape)
+        block = _Block(size)
+        if size <= KEPT:
+            _blocks.append(block)
+        kept = sum(each.size for each in _blocks)
+        while len(_blocks) > MOST or kept > KEPT:
+            kept -= _blocks.pop(0).size
+        return torch.from_numpy(block.lend(size)).view(dtype).reshape(shape)
