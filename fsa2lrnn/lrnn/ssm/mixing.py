@@ -107,10 +107,10 @@ class _Gates(Function):
         out = empty((rows, width), y.dtype)
         parts = _numbered(cuts(rows, thread_count(rows * W.numel())))
         room = y.new_empty(len(parts), scratch(width))
-        given = (y, W.T.contiguous(), _biases(b, width), out, room, gated, is_tanh, width)
-        share(kernels(width).forward, given, parts)
+        transposed, biases = W.T.contiguous(), _biases(b, width)
+        share(kernels(width).forward, (y, transposed, biases, out, room, gated, is_tanh, width), parts)
         ctx.save_for_backward(y, W, b)
-        ctx.options = gated, is_tanh, width
+        ctx.made, ctx.options = (transposed, biases), (gated, is_tanh, width)
         return out
 
     @staticmethod
@@ -121,7 +121,7 @@ class _Gates(Function):
         parts = _numbered(cuts(rows, _SHARES))
         dy, room = empty((rows, width), y.dtype), y.new_empty(len(parts), scratch(width))
         dW, db = (y.new_zeros(len(parts), *shape) for shape in (W.shape, (2 * width,)))
-        given = (y, W.contiguous(), W.T.contiguous(), _biases(b, width), dout.contiguous())
+        given = (y, W.contiguous(), *ctx.made, dout.contiguous())
         share(kernels(width).backward, (*given, dy, dW, db, room, *ctx.options), parts)
         return dy, dW.sum(0), db.sum(0)[-len(b) :], None, None
 
