@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
+from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import make_sampler, words
@@ -27,6 +32,24 @@ def theory(found: Drawn) -> dict[str, dict[str, str]]:
     """What theory says of each layer and the machine."""
     said = {arm: ARMS[arm].theory(found.machine) for arm in ARMS}
     return {arm: {"answer": answer, "why": why} for arm, (answer, why) in said.items()}
+
+
+def constant_answer(machine: MooreMachine, length: int) -> float:
+    """How often the best constant answer is right at the end of a word of that length, all words equally likely.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> constant_answer(zoo.parity(), 40), constant_answer(zoo.length_mod(2), 40)
+    (0.5, 1.0)
+    """
+    n, k = machine.n_states, len(machine.alphabet)
+    step = np.zeros((n, n))
+    for targets in machine.delta:
+        step[np.arange(n), targets] += 1 / k
+    states = np.linalg.matrix_power(step, length)[machine.start]
+    shares = Counter[Hashable]()
+    for output, share in zip(machine.outputs, states.tolist(), strict=True):
+        shares[output] += share
+    return max(shares.values())
 
 
 def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from experiments.studies.random_languages.machines import KINDS
@@ -39,7 +41,33 @@ def table(document: Document) -> str:
             ]
         )
     heads = ["layer and rule", "runs", *(f"learned where theory says {answer}" for answer in ANSWERS)]
-    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows) + notes(document)
+    of_answers = markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows)
+    return f"{of_answers}\n{classes(document)}{notes(document)}"
+
+
+def classes(document: Document) -> str:
+    """A line a layer: in each class how many were learned, and the mean share of words right at their last letter."""
+    kinds, words = {row["number"]: row["kind"] for row in document["machines"]}, document["protocol"]["words"]
+
+    def of(kind: str, runs: list[Run]) -> list[Run]:
+        return [run for run in runs if kinds[run["machine"]] == kind]
+
+    def means(runs: list[Run], names: Iterable[str], whole: int) -> str:
+        return " / ".join(f"{mean(run[name] for run in runs) / whole:.3f}" for name in names) if runs else "–"
+
+    rows = list[list[str]]()
+    for arm in document["asked"]["arms"]:
+        of_arm = [[run for run in of(kind, document["runs"]) if run["arm"] == arm] for kind in KINDS]
+        learned = [f"{sum(is_learned(run, words) for run in runs)} of {len(runs)}" for runs in of_arm]
+        shares = [means([run for run in runs if "last_40" in run], ("last_40", "last_500"), words) for runs in of_arm]
+        rows.append([document["titles"][arm], *chain(*zip(learned, shares, strict=True))])
+    tried = {run["machine"] for run in document["runs"]}
+    constant = [of(kind, [{"machine": row["number"], **row} for row in document["machines"]]) for kind in KINDS]
+    of_constant = [[row for row in runs if row["machine"] in tried] for runs in constant]
+    shares = [means(runs, ("constant_40", "constant_500"), 1) for runs in of_constant]
+    rows.append(["a constant answer", *chain(*(("", share) for share in shares))])
+    heads = chain(*((f"{kind}: learned", "right at 40 / 500") for kind in KINDS))
+    return markdown(["layer and rule", *heads], rows)
 
 
 def notes(document: Document) -> str:
@@ -55,10 +83,43 @@ def notes(document: Document) -> str:
         f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
         f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's.\n"
     )
+    text += (
+        "\nIn the second table, the mean share of words of 40 and of 500 letters that are right at their last letter, "
+        "of the runs that did not diverge or run out of time.\n"
+    )
     found = exceptions(document)
-    if not found:
-        return f"{text}\nNo run has learned what theory says its layer can't represent.\n"
-    return "\n".join([f"{text}\nLearned, though theory says that the layer can't represent the machine:\n", *found, ""])
+    if found:
+        text += "\nLearned, though theory says that the layer can't represent the machine:\n\n" + "\n".join(
+            [*found, ""]
+        )
+    else:
+        text += "\nNo run has learned what theory says its layer can't represent.\n"
+    if not_learned := missed(document):
+        text += "\nNot learned, though theory says that the layer can (class and number, states in brackets):\n\n"
+        text += "\n".join([*not_learned, ""])
+    return text
+
+
+def missed(document: Document) -> list[str]:
+    """A line a layer: the machines that it can represent and has not learned, with the seeds where some have."""
+    said, words = _theory(document), document["protocol"]["words"]
+    rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
+    for arm in document["asked"]["arms"]:
+        runs = [run for run in document["runs"] if run["arm"] == arm and said[run["machine"], arm] == "yes"]
+        seeds = dict[int, list[int]]()
+        for run in runs:
+            if not is_learned(run, words):
+                seeds.setdefault(run["machine"], []).append(run["seed"])
+        n_seeds = Counter(run["machine"] for run in runs)
+        names = [
+            f"{row['kind']} {number} ({row['states']})"
+            + ("" if len(failed) == n_seeds[number] else f" with seed {', '.join(map(str, failed))}")
+            for number, failed in sorted(seeds.items())
+            for row in (rows[number],)
+        ]
+        if names:
+            lines.append(f"- {document['titles'][arm]}: {', '.join(names)}.")
+    return lines
 
 
 def exceptions(document: Document) -> list[str]:
@@ -107,11 +168,8 @@ def figure(document: Document, path: Path) -> None:
             for axis, kind in zip(sizes, KINDS, strict=True):
                 of = [run for run in runs if rows[run["machine"]]["kind"] == kind and is_learned(run, words)]
                 points = [(rows[run["machine"]]["states"], run["steps"]) for run in of]
-                handles[document["titles"][arm]] = (
-                    axis.scatter(*zip(*points, strict=True), s=12, color=f"C{i}")
-                    if (points)
-                    else axis.scatter([], [], s=12, color=f"C{i}")
-                )
+                x, y = zip(*points, strict=True) if points else ((), ())
+                handles[document["titles"][arm]] = axis.scatter(x, y, s=12, color=f"C{i}")
             lengths = sorted(run["fails_at"] or _NEVER for run in runs if "fails_at" in run)
             shares = [1 - j / len(lengths) for j in range(len(lengths))]
             lasting.step(lengths, shares, where="pre", color=f"C{i}")
