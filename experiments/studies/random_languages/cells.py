@@ -15,6 +15,7 @@ from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
 from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.families.named import NO
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import make_sampler, words
@@ -25,6 +26,7 @@ from fsa2lrnn.verdicts import Refuted
 LENGTHS, WORDS = (40, 500), 1_000
 SECONDS = 60.0  # of a processor, that `learn` may take
 SEARCH = Budget(seconds=4.0, words=20_000, length=500, random_words=64)
+LONG_SEARCH = Budget(seconds=60.0, words=400_000, length=5_000, random_words=256)  # of what should not be there
 _SEED = 1 << 20  # of the words that models are judged on: no run's own
 
 
@@ -55,12 +57,19 @@ def constant_answer(machine: MooreMachine, length: int) -> float:
 def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:
     """Train and judge; `steps` are those to the first look that found every letter of every word right, or all.
 
+    Where theory says no and no failing word is found, the search is longer.
+
     Raises `KeyboardInterrupt` if training was asked to stop: such a cell has not been run.
     """
     begun = time.process_time()
     model, cell = (_learned if ARMS[arm].changes is None else _trained)(found, arm, seed)
     cell = {"machine": found.number, "arm": arm, "seed": seed, **cell, "seconds": time.process_time() - begun}
-    return cell if model is None else cell | judged(model, found)
+    if model is None:
+        return cell
+    cell |= judged(model, found)
+    if cell["fails_at"] is None and ARMS[arm].theory(found.machine)[0] == NO:
+        cell["fails_at"] = failing_length(model, found, LONG_SEARCH)
+    return cell
 
 
 def _trained(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, Any]]:
@@ -92,5 +101,10 @@ def judged(model: LRNN, found: Drawn) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for accuracy in evaluate(model, drawn, _SEED + found.number, LENGTHS, WORDS):
         rows |= {f"last_{accuracy.length}": accuracy.last, f"whole_{accuracy.length}": accuracy.whole}
-    verdict = falsify(model, found.machine, SEARCH)
-    return rows | {"fails_at": len(verdict.word) if isinstance(verdict, Refuted) else None}
+    return rows | {"fails_at": failing_length(model, found, SEARCH)}
+
+
+def failing_length(model: LRNN, found: Drawn, budget: Budget) -> int | None:
+    """The letters of the shortest failing word that a search finds, None for none."""
+    verdict = falsify(model, found.machine, budget)
+    return len(verdict.word) if isinstance(verdict, Refuted) else None

@@ -22,6 +22,16 @@ Run = Mapping[str, Any]
 
 
 def table(document: Document) -> str:
+    """All that the study says: the tables, how much has been run, and every exception by name."""
+    return tables(document) + notes(document)
+
+
+def tables(document: Document) -> str:
+    """Learned against representable, and by class; how much has been run, and what counts as learned."""
+    return f"{answers(document)}\n{classes(document)}{protocol(document)}"
+
+
+def answers(document: Document) -> str:
     """A line a layer: learned, of those run, where theory says yes, no or neither, and how long it lasts."""
     said, words, rows = _theory(document), document["protocol"]["words"], list[list[str]]()
     for arm in document["asked"]["arms"]:
@@ -41,59 +51,60 @@ def table(document: Document) -> str:
             ]
         )
     heads = ["layer and rule", "runs", *(f"learned where theory says {answer}" for answer in ANSWERS)]
-    of_answers = markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows)
-    return f"{of_answers}\n{classes(document)}{notes(document)}"
+    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows)
 
 
 def classes(document: Document) -> str:
     """A line a layer: in each class how many were learned, and the mean share of words right at their last letter."""
     kinds, words = {row["number"]: row["kind"] for row in document["machines"]}, document["protocol"]["words"]
 
-    def of(kind: str, runs: list[Run]) -> list[Run]:
-        return [run for run in runs if kinds[run["machine"]] == kind]
-
     def means(runs: list[Run], names: Iterable[str], whole: int) -> str:
         return " / ".join(f"{mean(run[name] for run in runs) / whole:.3f}" for name in names) if runs else "–"
 
-    rows = list[list[str]]()
+    rows, last = list[list[str]](), ["a constant answer"]
     for arm in document["asked"]["arms"]:
-        of_arm = [[run for run in of(kind, document["runs"]) if run["arm"] == arm] for kind in KINDS]
+        runs_of = [run for run in document["runs"] if run["arm"] == arm]
+        of_arm = [[run for run in runs_of if kinds[run["machine"]] == kind] for kind in KINDS]
         learned = [f"{sum(is_learned(run, words) for run in runs)} of {len(runs)}" for runs in of_arm]
         shares = [means([run for run in runs if "last_40" in run], ("last_40", "last_500"), words) for runs in of_arm]
         rows.append([document["titles"][arm], *chain(*zip(learned, shares, strict=True))])
     tried = {run["machine"] for run in document["runs"]}
-    constant = [of(kind, [{"machine": row["number"], **row} for row in document["machines"]]) for kind in KINDS]
-    of_constant = [[row for row in runs if row["machine"] in tried] for runs in constant]
-    shares = [means(runs, ("constant_40", "constant_500"), 1) for runs in of_constant]
-    rows.append(["a constant answer", *chain(*(("", share) for share in shares))])
+    machines = [row for row in document["machines"] if row["number"] in tried]
+    for kind in KINDS:
+        constant = means([row for row in machines if row["kind"] == kind], ("constant_40", "constant_500"), 1)
+        last += ["", constant]
+    rows.append(last)
     heads = chain(*((f"{kind}: learned", "right at 40 / 500") for kind in KINDS))
     return markdown(["layer and rule", *heads], rows)
 
 
-def notes(document: Document) -> str:
-    """How much of what was asked has been run, what counts as learned, and every exception by name."""
+def protocol(document: Document) -> str:
+    """How much of what was asked has been run, and what counts as learned."""
     asked, words = document["asked"], document["protocol"]["words"]
     n_cells = asked["machines"] * asked["seeds"] * len(asked["arms"])
     ended = {run["machine"] for run in document["runs"]}
     kinds = [row["kind"] for row in document["machines"] if row["number"] in ended]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS)
-    text = (
+    return (
         f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
         f'machines ({counts}); the others are unfinished. "Learned": {words:,} fresh words of 40 letters right at '
         f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
-        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's.\n"
+        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's. In the second table, "
+        "beside what was learned, the mean share of words of 40 and of 500 letters that are right at their last "
+        "letter, of the runs that did not diverge or run out of time.\n"
     )
-    text += (
-        "\nIn the second table, the mean share of words of 40 and of 500 letters that are right at their last letter, "
-        "of the runs that did not diverge or run out of time.\n"
-    )
-    found = exceptions(document)
-    if found:
-        text += "\nLearned, though theory says that the layer can't represent the machine:\n\n" + "\n".join(
-            [*found, ""]
+
+
+def notes(document: Document) -> str:
+    """Every exception by name: what was learned though theory says no, and what was not though it says yes."""
+    text = "\nNo run has learned what theory says its layer can't represent.\n"
+    if learned := exceptions(document):
+        text = "\nLearned, though theory says that the layer can't represent the machine:\n\n"
+        text += "\n".join([*learned, ""])
+        text += (
+            "\nTheory speaks of one vector a state. Where the last letters decide the state, a layer that forgets can "
+            "be right on all words with vectors without end (T22 of docs/theory.md).\n"
         )
-    else:
-        text += "\nNo run has learned what theory says its layer can't represent.\n"
     if not_learned := missed(document):
         text += "\nNot learned, though theory says that the layer can (class and number, states in brackets):\n\n"
         text += "\n".join([*not_learned, ""])
@@ -130,7 +141,9 @@ def exceptions(document: Document) -> list[str]:
         if said[run["machine"], run["arm"]] != "no" or not is_learned(run, words):
             continue
         row = rows[run["machine"]]
-        fails = f"a word of {run['fails_at']} letters fails" if run["fails_at"] else "no failing word was found"
+        fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no failing word was found"
+        if row["definite_order"] is not None:
+            fails += f", and the last {row['definite_order']} letters decide the state"
         lines.append(
             f"- {document['titles'][run['arm']]} on {row['kind']} {row['number']} ({row['states']} states, "
             f"{row['letters']} letters), seed {run['seed']}: {run['whole_500']:,} of {words:,} words of 500 letters "

@@ -20,7 +20,7 @@ def run(machine, arm, whole_40, fails_at, whole_500=900):
 def document():
     theory = {arm: {"answer": answer, "why": ""} for arm, answer in (("a", "yes"), ("b", "no"))}
     kinds = ("group", "mixed")
-    size = {"states": 5, "letters": 2, "constant_40": 0.5, "constant_500": 0.625}
+    size = {"states": 5, "letters": 2, "definite_order": None, "constant_40": 0.5, "constant_500": 0.625}
     machines = [{"number": i, "kind": kinds[i], **size, "theory": theory} for i in range(2)]
     runs = [run(0, "a", 1_000, None, 1_000), run(1, "a", 999, 7), run(0, "b", 1_000, 31)]
     runs.append({"machine": 1, "arm": "b", "seed": 0, "end": "diverged", "proved": False, "seconds": 1.0})
@@ -42,6 +42,8 @@ def test_an_exception_is_named_with_its_failing_word(document):
         "letters fails."
     ]
     assert show.exceptions(document)[0] in show.notes(document)
+    document["machines"][0]["definite_order"] = 3
+    assert show.exceptions(document)[0].endswith("31 letters fails, and the last 3 letters decide the state.")
     document["runs"] = [line for line in document["runs"] if line["arm"] == "a"]
     assert "No run has learned what theory says its layer can't represent." in show.notes(document)
 
