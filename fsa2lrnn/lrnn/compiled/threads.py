@@ -13,6 +13,7 @@ from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -53,7 +54,12 @@ def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
 
 def flat(arguments: Sequence[Any]) -> list[Any]:
     """The arguments, with flat arrays for tensors."""
-    return [each.detach().numpy().reshape(-1) if isinstance(each, Tensor) else each for each in arguments]
+    return [_numbers(each) if isinstance(each, Tensor) else each for each in arguments]
+
+
+def _numbers(tensor: Tensor) -> np.ndarray:
+    array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+    return array if array.ndim == 1 else array.reshape(-1)
 
 
 def at_once(jobs: Sequence[Job], n_threads: int) -> None:

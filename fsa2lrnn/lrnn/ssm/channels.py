@@ -170,7 +170,9 @@ def least(dtype: torch.dtype) -> float:
 
 def matters(state: Tensor) -> bool:
     """Whether a state (B, …) is not known to be 0: known it is of a single number, expanded, as new states are."""
-    return state.requires_grad or any(state.stride()) or bool((state[(slice(1),) * state.ndim] != 0).any())
+    if state.requires_grad or any(state.stride()):
+        return True
+    return state.numel() > 0 and state.as_strided((), ()).item() != 0
 
 
 def power(transition: Transition, exponent: int) -> Tensor:
