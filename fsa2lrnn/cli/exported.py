@@ -16,7 +16,7 @@ from fsa2lrnn import streaming, symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
-from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat, counted
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
@@ -103,7 +103,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         console.emit_json({**value, **tracing.steps_json(kept)} if trace else value)
     elif not trace:
         shown = console.markup(symbols.show(output))
-        console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")
+        console.out.print(f"[bold]{shown}[/]  ({counted(length, 'letter')}, {model.dtype}, {model.layer})")
 
 
 def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:

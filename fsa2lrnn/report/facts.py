@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.drawing.machine import Machine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.verdicts import FailingWord
 
 KINDS = ("learned", "repaired", "constructed")
@@ -230,9 +230,9 @@ def _how_long(model: Model) -> str:
         return f"right on all words, of every length (proved: {model.proof})"
     parts = []
     if model.proved:
-        parts.append(f"right on every word of up to {letters(model.proved)} (proved)")
+        parts.append(f"right on every word of up to {counted(model.proved, 'letter')} (proved)")
     if model.failure is not None:
-        parts.append(f"fails on a word of {letters(model.failure.position)}")
+        parts.append(f"fails on a word of {counted(model.failure.position, 'letter')}")
     elif model.wrong:
         parts.append(f"wrong {model.wrong}")
     elif model.searched:
@@ -240,15 +240,6 @@ def _how_long(model: Model) -> str:
     if model.evidence:
         parts.append(model.evidence)
     return "; ".join(parts) or "not judged"
-
-
-def letters(n: int) -> str:
-    """A length in words.
-
-    >>> letters(1), letters(12_000)
-    ('1 letter', '12,000 letters')
-    """
-    return f"{n:,} letter{'' if n == 1 else 's'}"
 
 
 def _written(value: Any) -> Any:

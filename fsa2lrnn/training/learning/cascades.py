@@ -25,7 +25,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.symbols import align
+from fsa2lrnn.symbols import align, word_text
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords
@@ -116,7 +116,7 @@ def _check_layers(layers: int) -> None:
 def check_teacher(plan: CascadePlan, target: Target) -> None:
     """Raises `NotExpressible` if the machine that is taught errs where it counts, naming a shortest word."""
     if (word := target.failing_word(plan.cascade.machine)) is not None:
-        told = " ".join(map(str, word)) or "ε"
+        told = word_text(word, target.wanted.alphabet) or "ε"
         raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {told}: give another teacher")
 
 

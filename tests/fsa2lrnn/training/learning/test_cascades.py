@@ -93,7 +93,7 @@ def test_as_few_layers_heads_and_states_as_the_components_need():
 
 def test_a_teacher_may_be_another_machine_if_it_is_right():
     finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
-    with pytest.raises(NotExpressible, match="is wrong after 1 1 1 1 1: give another teacher"):
+    with pytest.raises(NotExpressible, match="is wrong after 11111: give another teacher"):
         learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
