@@ -14,6 +14,7 @@ from fsa2lrnn.drawing.curves import Box, Curve, Point, along, arc, between, loop
 from fsa2lrnn.drawing.labels import Wanted, place
 from fsa2lrnn.drawing.letters import short_list, width
 from fsa2lrnn.drawing.machine import Machine
+from fsa2lrnn.drawing.markup import visible
 from fsa2lrnn.drawing.ranks import Edge, columns_of, distances, rank
 
 DRAWN = 60  # states; of more, a drawing shows nothing
@@ -62,7 +63,7 @@ def lay_out(machine: Machine) -> Layout | None:
     if len(machine.states) > DRAWN:
         return None
     rows = tuple(map(tuple, machine.delta))
-    return _lay_out(rows, machine.start, tuple(machine.alphabet))
+    return _lay_out(rows, machine.start, tuple(visible(letter, lines=False) for letter in machine.alphabet))
 
 
 @lru_cache(maxsize=64)
