@@ -26,6 +26,7 @@ _STEPS = {  # buttons by id: what they show, what they are called, and the key t
     "error": ("✗ error", "to the first wrong output", "e"),
 }
 _SPEEDS = {"1 letter a second": 1000, "3 a second": 330, "15 a second": 66, "as fast as it goes": 0}
+_PROGRAM = ("engine.js", "views.js", "words.js", "explorer.js")  # each calls those before it
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
 
@@ -159,7 +160,7 @@ def _scripts(data: dict[str, Any]) -> Markup:
     text = text.encode("utf-8", "backslashreplace").decode()  # halves of characters, as JSON escapes them
     return join(
         tag("script", Markup(text), id="data", type="application/json"),
-        tag("script", Markup(_text("engine.js") + _text("views.js") + _text("explorer.js"))),
+        tag("script", Markup("".join(map(_text, _PROGRAM)))),
     )
 
 
