@@ -72,7 +72,12 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
     given = Machine([""] * n, list(alphabet), [""] * n, [list(row) for row in delta], start)
     arrows = given.arrows
     folded = _sink(n, arrows, start)
-    drawn = {edge: short_list(by, alphabet) for edge, by in arrows.items() if folded is None or edge[1] != folded}
+    leads_on = all(then >= 0 for row in delta for then in row)
+    drawn = {
+        edge: short_list(by, alphabet, names_others=leads_on)
+        for edge, by in arrows.items()
+        if folded is None or edge[1] != folded
+    }
     kept = [q for q in range(n) if q != folded]
     radius = 22.0 if n <= _FEW else 16.0
     plain = [edge for edge in drawn if edge[0] != edge[1]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -17,6 +18,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
 from fsa2lrnn.report.facts import NOWHERE, Facts, FilmedHead, Learning, Model, Shot
 from fsa2lrnn.report.gather import accuracy_of, machine_facts
+from fsa2lrnn.report.joint import heads_by_layer
 from fsa2lrnn.training.compare import compare
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import NEVER, Film, Frame
@@ -86,7 +88,10 @@ def assemble_learned(
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
-        learning=_learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
+        learning=replace(
+            _learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
+            layers=heads_by_layer(run.model, wanted, ignored, DRAWN),
+        ),
         provenance=provenance,
     )
     constructed = constructed_model(machine, document, model.inside)

@@ -17,6 +17,7 @@ from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
 from fsa2lrnn.report.facts import KINDS, Facts, Model, repairs_of, repairs_shown, verdict
 from fsa2lrnn.report.film import film
+from fsa2lrnn.report.layers import layers
 from fsa2lrnn.report.style import STYLE
 from fsa2lrnn.verdicts import FailingWord
 
@@ -174,7 +175,7 @@ def _model(facts: Facts, model: Model, number: int) -> Markup:
     alphabet = facts.machine.alphabet
     parts = [_failure(other, other.failure) for other in trio if other.failure is not None]
     if model.learning is not None:
-        parts.append(film(model, model.learning, number))
+        parts += [film(model, model.learning, number), layers(model.learning)]
     if within:
         parts += [
             tag("h3", "Eigenvalues of the transition blocks"),
