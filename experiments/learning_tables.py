@@ -8,11 +8,52 @@ from typing import Any
 
 from experiments import results_io
 from experiments.studies import hard_families as hard
+from experiments.studies import learn_and_prove
 from experiments.studies import learned_cascades as cascades
 from experiments.tables import facts, markdown
 
 _METHODS = {"train": "trained", "test": "merged by test", "rpni": "RPNI", "edsm": "EDSM", "alergia": "ALERGIA"}
 _LABELS = {"dense": "every letter", "last": "the end"}
+
+
+def in_short() -> str:
+    """What training ends in a proof of, and how soon."""
+    document = results_io.read("learn_and_prove")
+    runs = [(run, learn_and_prove.group(run["task"])) for run in document["results"]["runs"]]
+    large = {learn_and_prove.group(task) for task in learn_and_prove.LARGE}
+    named = [run for run, of in runs if of not in (*large, learn_and_prove.RANDOM)]
+    short = [run for run in named if run["task"] != _LONGEST]
+    of_layer = results_io.read("hard_families")["results"]["runs"]
+    of_way = results_io.read("learned_cascades")["results"]["runs"]
+    groups = {
+        f"{len({run['task'] for run in short})} named tasks": short,
+        "ModArith(5)": [run for run in named if run["task"] == _LONGEST],
+        _sized("random machines", [run for run, of in runs if of == learn_and_prove.RANDOM]): [
+            run for run, of in runs if of == learn_and_prove.RANDOM
+        ],
+        _sized("random machines", [run for run, of in runs if of in large]): [run for run, of in runs if of in large],
+    }
+    for layer in hard.FAMILIES:
+        found = [run for run in of_layer if run["layer"] == layer and run["end"] != "refused"]
+        groups[f"{len({run['task'] for run in found})} tasks by `{layer}`"] = found
+    taught = [run for run in of_way if run["way"] == "distilled" and run["end"] != "failed"]
+    groups[f"the cascades of {len({run['task'] for run in taught})} tasks, taught"] = taught
+    rows = list[list[str]]()
+    for name, found in groups.items():
+        proved = [run["processor_seconds"] for run in found if run.get("proved", run.get("end") == "proved")]
+        took = [f"{of(proved):.1f}" for of in (median, max)] if proved else ["", ""]
+        rows.append([name, f"{len(proved)} of {len(found)}", *took])
+    return markdown(["what is learned", "proved for all lengths", "seconds, median", "most"], rows) + facts(
+        document, "Seconds of one core, of the runs that ended in a proof"
+    )
+
+
+_LONGEST = "mod_arith(5)"
+
+
+def _sized(what: str, runs: list[dict[str, Any]]) -> str:
+    sizes = [run["target_states"] for run in runs]
+    return f"{what} of {min(sizes)} to {max(sizes)} states"
 
 
 def noise() -> str:

@@ -210,8 +210,13 @@ def _unfinished(tasks: list[dict[str, Any]]) -> str:
 
 
 def random_language_table() -> str:
-    """Learned against representable."""
+    """Learned against representable, every exception named."""
     return show_random.table(results_io.read("random_languages")["results"])
+
+
+def random_languages_in_short() -> str:
+    """Learned against representable."""
+    return show_random.tables(results_io.read("random_languages")["results"])
 
 
 SECTIONS = {
@@ -240,6 +245,8 @@ SECTIONS = {
     "sooner": Section(learning_tables.sooner, ("sooner",)),
     "noise": Section(learning_tables.noise, ("noise",)),
     "random_languages": Section(random_language_table, ("random_languages",)),
+    "random_languages_in_short": Section(random_languages_in_short, ("random_languages",)),
+    "learned_in_short": Section(learning_tables.in_short, ("learn_and_prove", "hard_families", "learned_cascades")),
     "steps": Section(tables.steps, ("bench_steps",)),
     "words": Section(tables.words, ("bench_words",)),
     "gpu": Section(tables.gpu, ("bench_gpu",)),

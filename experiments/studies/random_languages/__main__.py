@@ -16,8 +16,17 @@ import typer
 from experiments import results_io, script
 from experiments.studies.random_languages import show
 from experiments.studies.random_languages.arms import ARMS, TRAINING
-from experiments.studies.random_languages.cells import LENGTHS, SEARCH, SECONDS, WORDS, run_cell, theory
-from experiments.studies.random_languages.machines import Drawn, drawn
+from experiments.studies.random_languages.cells import (
+    LENGTHS,
+    SEARCH,
+    SECONDS,
+    WORDS,
+    constant_answer,
+    run_cell,
+    theory,
+)
+from experiments.studies.random_languages.machines import MONOID, Drawn, drawn
+from fsa2lrnn.automata.monoid.classification import classify
 
 NAME = "random_languages"
 COMMAND = f"python -m experiments.studies.{NAME}"
@@ -73,10 +82,13 @@ def plan(machines: int, seeds: int) -> Iterator[tuple[Drawn, str, int]]:
 
 
 def describe(found: Drawn) -> dict[str, Any]:
-    """A machine's row: what it is, and what theory says of each layer."""
+    """A machine's row: what it is, how many last letters decide its state (None where no number of them does), what a
+    constant answer scores, and what theory says of each layer."""
     machine = found.machine
     size = {"states": machine.n_states, "letters": len(machine.alphabet)}
-    return {"number": found.number, "kind": found.kind, **size, "theory": theory(found)}
+    size |= {"definite_order": classify(machine, MONOID).definite_order}
+    constant = {f"constant_{length}": constant_answer(machine, length) for length in LENGTHS}
+    return {"number": found.number, "kind": found.kind, **size, **constant, "theory": theory(found)}
 
 
 if __name__ == "__main__":

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.families.named import NO
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import make_sampler, words
@@ -20,6 +26,7 @@ from fsa2lrnn.verdicts import Refuted
 LENGTHS, WORDS = (40, 500), 1_000
 SECONDS = 60.0  # of a processor, that `learn` may take
 SEARCH = Budget(seconds=4.0, words=20_000, length=500, random_words=64)
+LONG_SEARCH = Budget(seconds=60.0, words=400_000, length=5_000, random_words=256)  # of what should not be there
 _SEED = 1 << 20  # of the words that models are judged on: no run's own
 
 
@@ -29,15 +36,40 @@ def theory(found: Drawn) -> dict[str, dict[str, str]]:
     return {arm: {"answer": answer, "why": why} for arm, (answer, why) in said.items()}
 
 
+def constant_answer(machine: MooreMachine, length: int) -> float:
+    """How often the best constant answer is right at the end of a word of that length, all words equally likely.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> constant_answer(zoo.parity(), 40), constant_answer(zoo.length_mod(2), 40)
+    (0.5, 1.0)
+    """
+    n, k = machine.n_states, len(machine.alphabet)
+    step = np.zeros((n, n))
+    for targets in machine.delta:
+        step[np.arange(n), targets] += 1 / k
+    states = np.linalg.matrix_power(step, length)[machine.start]
+    shares = Counter[Hashable]()
+    for output, share in zip(machine.outputs, states.tolist(), strict=True):
+        shares[output] += share
+    return max(shares.values())
+
+
 def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:
     """Train and judge; `steps` are those to the first look that found every letter of every word right, or all.
+
+    Where theory says no and no failing word is found, the search is longer.
 
     Raises `KeyboardInterrupt` if training was asked to stop: such a cell has not been run.
     """
     begun = time.process_time()
     model, cell = (_learned if ARMS[arm].changes is None else _trained)(found, arm, seed)
     cell = {"machine": found.number, "arm": arm, "seed": seed, **cell, "seconds": time.process_time() - begun}
-    return cell if model is None else cell | judged(model, found)
+    if model is None:
+        return cell
+    cell |= judged(model, found)
+    if cell["fails_at"] is None and ARMS[arm].theory(found.machine)[0] == NO:
+        cell["fails_at"] = failing_length(model, found, LONG_SEARCH)
+    return cell
 
 
 def _trained(found: Drawn, arm: str, seed: int) -> tuple[LRNN | None, dict[str, Any]]:
@@ -69,5 +101,10 @@ def judged(model: LRNN, found: Drawn) -> dict[str, Any]:
     rows: dict[str, Any] = {}
     for accuracy in evaluate(model, drawn, _SEED + found.number, LENGTHS, WORDS):
         rows |= {f"last_{accuracy.length}": accuracy.last, f"whole_{accuracy.length}": accuracy.whole}
-    verdict = falsify(model, found.machine, SEARCH)
-    return rows | {"fails_at": len(verdict.word) if isinstance(verdict, Refuted) else None}
+    return rows | {"fails_at": failing_length(model, found, SEARCH)}
+
+
+def failing_length(model: LRNN, found: Drawn, budget: Budget) -> int | None:
+    """The letters of the shortest failing word that a search finds, None for none."""
+    verdict = falsify(model, found.machine, budget)
+    return len(verdict.word) if isinstance(verdict, Refuted) else None

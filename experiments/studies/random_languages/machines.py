@@ -26,7 +26,7 @@ from fsa2lrnn.errors import BudgetExceeded
 KINDS = ("group", "aperiodic", "mixed")
 STATES, LETTERS = range(4, 17), range(2, 5)
 _TRIES = 100_000
-_MONOID = 20_000  # elements after which a class counts as undecided
+MONOID = 20_000  # elements after which a class counts as undecided
 _GROUPS = {
     n: [f"Z{n}", *([f"D{n // 2}"] if n % 2 == 0 and n >= 6 else []), *{4: ["Z2xZ2"], 8: ["Q8"], 12: ["A4"]}.get(n, [])]
     for n in STATES
@@ -62,7 +62,7 @@ def drawn(number: int) -> Drawn:
         outputs = generator.integers(2, size=delta.shape[1]).astype(bool).tolist()
         machine = MooreMachine(delta, outputs, 0, "abcd"[:k])
         # Numbered breadth first, so that no table shows how it was drawn.
-        if (minimal := minimise(machine)).n_states == n and classify(minimal, _MONOID).kind == kind:
+        if (minimal := minimise(machine)).n_states == n and classify(minimal, MONOID).kind == kind:
             return Drawn(number, kind, minimal)
     raise BudgetExceeded(f"no minimal {kind} machine of {n} states over {k} letters in {_TRIES:,} draws")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from experiments.studies.random_languages.machines import KINDS
@@ -20,6 +22,16 @@ Run = Mapping[str, Any]
 
 
 def table(document: Document) -> str:
+    """All that the study says: the tables, how much has been run, and every exception by name."""
+    return tables(document) + notes(document)
+
+
+def tables(document: Document) -> str:
+    """Learned against representable, and by class; how much has been run, and what counts as learned."""
+    return f"{answers(document)}\n{classes(document)}{protocol(document)}"
+
+
+def answers(document: Document) -> str:
     """A line a layer: learned, of those run, where theory says yes, no or neither, and how long it lasts."""
     said, words, rows = _theory(document), document["protocol"]["words"], list[list[str]]()
     for arm in document["asked"]["arms"]:
@@ -39,26 +51,86 @@ def table(document: Document) -> str:
             ]
         )
     heads = ["layer and rule", "runs", *(f"learned where theory says {answer}" for answer in ANSWERS)]
-    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows) + notes(document)
+    return markdown([*heads, "… right at 500", "… no failing word", "proved", "s"], rows)
 
 
-def notes(document: Document) -> str:
-    """How much of what was asked has been run, what counts as learned, and every exception by name."""
+def classes(document: Document) -> str:
+    """A line a layer: in each class how many were learned, and the mean share of words right at their last letter."""
+    kinds, words = {row["number"]: row["kind"] for row in document["machines"]}, document["protocol"]["words"]
+
+    def means(runs: list[Run], names: Iterable[str], whole: int) -> str:
+        return " / ".join(f"{mean(run[name] for run in runs) / whole:.3f}" for name in names) if runs else "–"
+
+    rows, last = list[list[str]](), ["a constant answer"]
+    for arm in document["asked"]["arms"]:
+        runs_of = [run for run in document["runs"] if run["arm"] == arm]
+        of_arm = [[run for run in runs_of if kinds[run["machine"]] == kind] for kind in KINDS]
+        learned = [f"{sum(is_learned(run, words) for run in runs)} of {len(runs)}" for runs in of_arm]
+        shares = [means([run for run in runs if "last_40" in run], ("last_40", "last_500"), words) for runs in of_arm]
+        rows.append([document["titles"][arm], *chain(*zip(learned, shares, strict=True))])
+    tried = {run["machine"] for run in document["runs"]}
+    machines = [row for row in document["machines"] if row["number"] in tried]
+    for kind in KINDS:
+        constant = means([row for row in machines if row["kind"] == kind], ("constant_40", "constant_500"), 1)
+        last += ["", constant]
+    rows.append(last)
+    heads = chain(*((f"{kind}: learned", "right at 40 / 500") for kind in KINDS))
+    return markdown(["layer and rule", *heads], rows)
+
+
+def protocol(document: Document) -> str:
+    """How much of what was asked has been run, and what counts as learned."""
     asked, words = document["asked"], document["protocol"]["words"]
     n_cells = asked["machines"] * asked["seeds"] * len(asked["arms"])
     ended = {run["machine"] for run in document["runs"]}
     kinds = [row["kind"] for row in document["machines"] if row["number"] in ended]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS)
-    text = (
+    return (
         f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
         f'machines ({counts}); the others are unfinished. "Learned": {words:,} fresh words of 40 letters right at '
         f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
-        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's.\n"
+        f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's. In the second table, "
+        "beside what was learned, the mean share of words of 40 and of 500 letters that are right at their last "
+        "letter, of the runs that did not diverge or run out of time.\n"
     )
-    found = exceptions(document)
-    if not found:
-        return f"{text}\nNo run has learned what theory says its layer can't represent.\n"
-    return "\n".join([f"{text}\nLearned, though theory says that the layer can't represent the machine:\n", *found, ""])
+
+
+def notes(document: Document) -> str:
+    """Every exception by name: what was learned though theory says no, and what was not though it says yes."""
+    text = "\nNo run has learned what theory says its layer can't represent.\n"
+    if learned := exceptions(document):
+        text = "\nLearned, though theory says that the layer can't represent the machine:\n\n"
+        text += "\n".join([*learned, ""])
+        text += (
+            "\nTheory speaks of one vector a state. Where the last letters decide the state, a layer that forgets can "
+            "be right on all words with vectors without end (T22 of docs/theory.md).\n"
+        )
+    if not_learned := missed(document):
+        text += "\nNot learned, though theory says that the layer can (class and number, states in brackets):\n\n"
+        text += "\n".join([*not_learned, ""])
+    return text
+
+
+def missed(document: Document) -> list[str]:
+    """A line a layer: the machines that it can represent and has not learned, with the seeds where some have."""
+    said, words = _theory(document), document["protocol"]["words"]
+    rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
+    for arm in document["asked"]["arms"]:
+        runs = [run for run in document["runs"] if run["arm"] == arm and said[run["machine"], arm] == "yes"]
+        seeds = dict[int, list[int]]()
+        for run in runs:
+            if not is_learned(run, words):
+                seeds.setdefault(run["machine"], []).append(run["seed"])
+        n_seeds = Counter(run["machine"] for run in runs)
+        names = [
+            f"{row['kind']} {number} ({row['states']})"
+            + ("" if len(failed) == n_seeds[number] else f" with seed {', '.join(map(str, failed))}")
+            for number, failed in sorted(seeds.items())
+            for row in (rows[number],)
+        ]
+        if names:
+            lines.append(f"- {document['titles'][arm]}: {', '.join(names)}.")
+    return lines
 
 
 def exceptions(document: Document) -> list[str]:
@@ -69,7 +141,9 @@ def exceptions(document: Document) -> list[str]:
         if said[run["machine"], run["arm"]] != "no" or not is_learned(run, words):
             continue
         row = rows[run["machine"]]
-        fails = f"a word of {run['fails_at']} letters fails" if run["fails_at"] else "no failing word was found"
+        fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no failing word was found"
+        if row["definite_order"] is not None:
+            fails += f", and the last {row['definite_order']} letters decide the state"
         lines.append(
             f"- {document['titles'][run['arm']]} on {row['kind']} {row['number']} ({row['states']} states, "
             f"{row['letters']} letters), seed {run['seed']}: {run['whole_500']:,} of {words:,} words of 500 letters "
@@ -107,11 +181,8 @@ def figure(document: Document, path: Path) -> None:
             for axis, kind in zip(sizes, KINDS, strict=True):
                 of = [run for run in runs if rows[run["machine"]]["kind"] == kind and is_learned(run, words)]
                 points = [(rows[run["machine"]]["states"], run["steps"]) for run in of]
-                handles[document["titles"][arm]] = (
-                    axis.scatter(*zip(*points, strict=True), s=12, color=f"C{i}")
-                    if (points)
-                    else axis.scatter([], [], s=12, color=f"C{i}")
-                )
+                x, y = zip(*points, strict=True) if points else ((), ())
+                handles[document["titles"][arm]] = axis.scatter(x, y, s=12, color=f"C{i}")
             lengths = sorted(run["fails_at"] or _NEVER for run in runs if "fails_at" in run)
             shares = [1 - j / len(lengths) for j in range(len(lengths))]
             lasting.step(lengths, shares, where="pre", color=f"C{i}")

@@ -11,7 +11,7 @@ results/table2.svg are written anew, with what has ended so far; `--collect` wri
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +33,7 @@ def main(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="of the runs")] = Path("runs/table2"),
     column: Annotated[list[str] | None, typer.Option(metavar="NAME", help="these alone; repeatable")] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="these alone; repeatable")] = None,
+    rate: Annotated[list[str] | None, typer.Option(metavar="NAME", help="the first seed alone, with these")] = None,
     engine: Annotated[Engine, typer.Option(help="side by side in processes or on Ray, or one after the other")] = (
         "processes"
     ),
@@ -44,10 +45,11 @@ def main(
     names, tasks = column or list(columns.COLUMNS), task or list(columns.TASKS)
     _check(names, columns.COLUMNS, "column")
     _check(tasks, columns.TASKS, "task")
+    _check(rate or (), columns.RATES, "rate")
     console = Console(stderr=True)
     take_over(folder)
     if not collect:
-        for sweep in _sweeps(folder, names, tasks):
+        for sweep in _sweeps(folder, names, tasks, rate):
             swept = sweep_in(folder, sweep, engine, address, cpus, report=console.print)
             write(folder)
             if swept.interrupted:
@@ -60,13 +62,18 @@ def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
         raise UnsupportedFormat(f"{kind} {unknown[0]!r} is none of {', '.join(known)}")
 
 
-def _sweeps(folder: Path, names: list[str], tasks: list[str]) -> Iterator[Sweep]:
-    """What to run, one after the other; the rate of a cell is chosen when its turn comes."""
+def _sweeps(folder: Path, names: list[str], tasks: list[str], rates: Sequence[str] | None = None) -> Iterator[Sweep]:
+    """What to run, one after the other; the rate of a cell is chosen when its turn comes.
+
+    With `rates`, the first seed with these alone.
+    """
     found = sorted(product(tasks, names), key=lambda cell: columns.COLUMNS[cell[1]].paper is None)
-    for is_in_paper, rate in product((True, False), columns.RATES):
+    for is_in_paper, rate in product((True, False), rates or columns.RATES):
         for task, name in found:
             if (columns.COLUMNS[name].paper is not None) == is_in_paper and rate in columns.rates_of(name):
                 yield from _missing(folder, task, name, rate, (columns.FIRST_SEED,))
+    if rates:
+        return
     for task, name in found:
         if (rate := cells.choice(_records(folder), task, name)) is not None:
             yield from _missing(folder, task, name, rate, range(columns.COLUMNS[name].seeds))

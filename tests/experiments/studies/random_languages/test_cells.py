@@ -47,3 +47,14 @@ def test_a_cell_that_was_asked_to_stop_has_not_been_run(monkeypatch):
     monkeypatch.setattr(cells, "train", lambda *_: Outcome("interrupted", 1, None, None, []))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         run_cell(drawn(2), "none", 0)
+
+
+@pytest.mark.parametrize(("answer", "budgets"), [("no", 2), ("yes", 1)])
+def test_the_search_is_longer_where_theory_says_no(monkeypatch, answer, budgets):
+    tried = []
+    monkeypatch.setattr(cells, "_trained", lambda *_: (object(), {}))
+    monkeypatch.setattr(cells, "falsify", lambda _model, _machine, budget: tried.append(budget))
+    monkeypatch.setitem(cells.ARMS, "lru", ARMS["lru"]._replace(theory=lambda _: (answer, "")))
+    monkeypatch.setattr(cells, "judged", lambda model, found: {"fails_at": cells.failing_length(model, found, None)})
+    assert run_cell(drawn(2), "lru", 0)["fails_at"] is None
+    assert tried == [None, cells.LONG_SEARCH][:budgets]

@@ -20,7 +20,8 @@ def run(machine, arm, whole_40, fails_at, whole_500=900):
 def document():
     theory = {arm: {"answer": answer, "why": ""} for arm, answer in (("a", "yes"), ("b", "no"))}
     kinds = ("group", "mixed")
-    machines = [{"number": i, "kind": kinds[i], "states": 5, "letters": 2, "theory": theory} for i in range(2)]
+    size = {"states": 5, "letters": 2, "definite_order": None, "constant_40": 0.5, "constant_500": 0.625}
+    machines = [{"number": i, "kind": kinds[i], **size, "theory": theory} for i in range(2)]
     runs = [run(0, "a", 1_000, None, 1_000), run(1, "a", 999, 7), run(0, "b", 1_000, 31)]
     runs.append({"machine": 1, "arm": "b", "seed": 0, "end": "diverged", "proved": False, "seconds": 1.0})
     protocol = {"words": 1_000, "search_seconds": 4.0}
@@ -41,8 +42,24 @@ def test_an_exception_is_named_with_its_failing_word(document):
         "letters fails."
     ]
     assert show.exceptions(document)[0] in show.notes(document)
+    document["machines"][0]["definite_order"] = 3
+    assert show.exceptions(document)[0].endswith("31 letters fails, and the last 3 letters decide the state.")
     document["runs"] = [line for line in document["runs"] if line["arm"] == "a"]
     assert "No run has learned what theory says its layer can't represent." in show.notes(document)
+
+
+def test_classes_beside_a_constant_answer(document):
+    lines = show.classes(document).splitlines()
+    assert lines[2] == "| A | 1 of 1 | 1.000 / 1.000 | 0 of 0 | – | 0 of 1 | 1.000 / 1.000 |"
+    assert lines[3] == "| B | 1 of 1 | 1.000 / 1.000 | 0 of 0 | – | 0 of 1 | – |"
+    assert lines[4] == "| a constant answer |  | 0.500 / 0.625 |  | – |  | 0.500 / 0.625 |"
+
+
+def test_what_could_be_learned_and_was_not_is_named(document):
+    assert show.missed(document) == ["- A: mixed 1 (5)."]
+    document["runs"].append({**run(1, "a", 1_000, None), "seed": 1})
+    assert show.missed(document) == ["- A: mixed 1 (5) with seed 0."]
+    assert "- A: mixed 1 (5) with seed 0." in show.table(document)
 
 
 def test_figures_are_reproducible(document, tmp_path):

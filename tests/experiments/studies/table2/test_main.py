@@ -34,7 +34,7 @@ def tiny(monkeypatch, tmp_path):
 
 
 def call(folder, **options):
-    script.main(folder, ["s4d"], [TASK], "serial", None, None, **{"collect": False, **options})
+    script.main(folder, ["s4d"], [TASK], engine="serial", **{"collect": False, **options})
 
 
 def test_a_cell_is_run_once_and_collected(tiny, capsys):
@@ -65,6 +65,16 @@ def test_another_folder_goes_on_after_what_is_kept(tiny):
 
 def test_unknown_columns_and_tasks_are_refused(tiny):
     with pytest.raises(ValueError, match="column 's6' is none of ours, s4, s4d"):
-        script.main(tiny, ["s6"], None, "serial", None, None, False)
+        script.main(tiny, ["s6"], None)
     with pytest.raises(ValueError, match="task 'task:parity' is none of task:sum_mod"):
-        script.main(tiny, None, ["task:parity"], "serial", None, None, False)
+        script.main(tiny, None, ["task:parity"])
+    with pytest.raises(ValueError, match="rate 'other' is none of own, paper"):
+        script.main(tiny, None, None, ["other"])
+
+
+def test_the_first_seed_with_one_rate_alone(tiny):
+    call(tiny / "runs", rate=["own"])
+    records = [json.loads(line) for line in (tiny / "runs" / "results.jsonl").read_text().splitlines()]
+    assert [(record["setting"], record["seed"]) for record in records] == [("own", 0)]
+    call(tiny / "runs")
+    assert len((tiny / "runs" / "results.jsonl").read_text().splitlines()) == 3
