@@ -15,6 +15,7 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.drawing.machine import Machine, written
 from fsa2lrnn.extraction.closed import ModelSystem
+from fsa2lrnn.extraction.walk import Interner
 from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.judge.walk import JointWalk
 from fsa2lrnn.lrnn.model import LRNN
@@ -66,14 +67,14 @@ def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most
 def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
     """All steps from the states that are reached; None where a state is not one-hot."""
     walk = JointWalk(ModelSystem(model), goal_for(model, machine, ignore))
-    parts = list[_Steps]()
+    parts, letters_before = list[_Steps](), Interner()
     while len(walk) and walk.seen <= _PAIRS:
         rows = walk.states
         ahead, to = walk.look()
         before, after = _heads(model, rows), _heads(model, ahead.states)
         if before is None or after is None:
             return None
-        last = _last(model, rows)
+        last = _last(model, rows, letters_before)
         parts.append(_Steps(before[ahead.parents], after, last[ahead.parents], ahead.letters))
         walk.keep_new(ahead, to)
     return _Steps(*(np.concatenate(part) for part in zip(*parts, strict=True)))
@@ -90,12 +91,12 @@ def _heads(model: LRNN, rows: np.ndarray) -> np.ndarray | None:
     return torch.cat(found, 1).cpu().numpy()
 
 
-def _last(model: LRNN, rows: np.ndarray) -> np.ndarray:
-    """A number for the letter before, as the lowest layer keeps it: (N,), zeros where it keeps none."""
+def _last(model: LRNN, rows: np.ndarray, known: Interner) -> np.ndarray:
+    """A number for the letter before, none at first, as the lowest layer keeps it: (N,), zeros where it keeps none."""
     kept = ModelSystem(model).state_of(rows)[0].u
     if kept is None:
         return np.zeros(len(rows), np.int64)
-    return np.unique(kept.flatten(1).cpu().numpy(), axis=0, return_inverse=True)[1].reshape(-1)
+    return known.number(np.ascontiguousarray(kept.flatten(1).cpu().numpy()).view(np.uint8))
 
 
 def _reads(steps: _Steps, i: int, n_below: int) -> tuple[list[int], bool]:

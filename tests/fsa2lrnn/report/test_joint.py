@@ -59,6 +59,11 @@ def test_the_letter_before_is_read_where_it_is_needed():
     assert (machine.alphabet, machine.delta) == (["a?", "a?"], [[0, 0], [1, 1]])
 
 
+def test_the_letter_before_has_one_number_wherever_it_is_met(network):
+    steps = joint._steps(network, zoo.mod_arith(5), ())
+    assert np.unique(steps.last).tolist() == list(range(9))  # none, and eight letters
+
+
 def test_large_heads_are_not_drawn_and_other_states_not_read(monkeypatch, network):
     machine = zoo.mod_arith(5)
     assert [head.machine is None for head in heads_by_layer(network, machine, most=4)] == [False, True, True]
