@@ -103,6 +103,8 @@ def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, a
         case Refuted(word=word):
             return f", which differs from the target on the word {word_text(word, alphabet) or 'ε'}"
         case Undecided(checked_length=length):
+            if length is None:
+                return ", on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
             return f", equal to the target on words of up to {counted(length, 'letter')}; the budget ended there"
         case Agreement(words=n, right=right):
             low, high = verdict.interval
