@@ -27,6 +27,8 @@ def on_files(files: Any, config: Any) -> Any:
 
     for name, source in FROM.items():
         files.append(File.generated(config, name, content=(ROOT / source).read_text(encoding="utf-8")))
+    for path in sorted((ROOT / "experiments" / "results").glob("*.svg")):
+        files.append(File.generated(config, f"figures/{path.name}", content=path.read_bytes()))
     files.append(File.generated(config, "explorer.html", content=explorer()))
     for path in sorted((ROOT / "docs" / "notebooks").glob("*.ipynb")):
         itself = f"[This page as a notebook]({path.name})"
@@ -54,13 +56,15 @@ def explorer() -> str:
 def at_home(text: str, up: str = "") -> str:
     """A page of the repository as one of the site: links to other files of the repository are to their pages here.
 
+    >>> at_home("![c](../experiments/results/table2.svg), ![d](results/table2.svg)")
+    '![c](figures/table2.svg), ![d](figures/table2.svg)'
     >>> at_home("[a](../docs/results.md), [b](../../experiments/README.md#what)", "../")
     '[a](../results.md), [b](../experiments.md#what)'
     """
     text = re.sub(r"\]\((?:\.\./)*docs/", f"]({up}", text)
     for name, source in FROM.items():
         text = re.sub(rf"\]\((?:\.\./)*{re.escape(source)}", f"]({up}{name}", text)
-    return text
+    return re.sub(r"\]\((?:(?:\.\./)*experiments/)?results/(\w+\.svg)", rf"]({up}figures/\1", text)
 
 
 def formulas(markdown: str) -> str:

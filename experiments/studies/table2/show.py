@@ -65,7 +65,7 @@ def _lengths(cell: Mapping[str, Any], i: int) -> str:
     if "last" not in cell:
         return ""
     line = cell["last"][i]
-    return f"{line['mean']:.3f} ({line['least']:.3f}–{line['most']:.3f})"
+    return _number(line["mean"]) + (f" ({line['least']:.3f}–{line['most']:.3f})" if len(cell["seeds"]) > 1 else "")
 
 
 def _seeds(cell: Mapping[str, Any], column: Mapping[str, Any]) -> str:
