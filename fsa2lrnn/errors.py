@@ -51,3 +51,12 @@ def shortened(text: str, limit: int = 200) -> str:
         return text
     kept = limit // 2
     return f"{text[:kept]}…({len(text) - 2 * kept:,} characters)…{text[-kept:]}"
+
+
+def counted(n: int, noun: str) -> str:
+    """So many of something, for nouns with a plural in s.
+
+    >>> counted(1, "letter"), counted(12_000, "letter")
+    ('1 letter', '12,000 letters')
+    """
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"

@@ -60,10 +60,11 @@ def decode(data: bytes, name: str) -> str:
         ) from None
 
 
-def parse_json(text: str | bytes, origin: str) -> Any:
+def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
     """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no number is NaN.
 
-    Raises `UnsupportedFormat` naming `origin` and, where the syntax is broken, line and column.
+    Raises `UnsupportedFormat` naming `origin` and, where the syntax is broken, line and column; of `is_line`, a text
+    that is one line and whose origin says which, the column alone.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
@@ -78,8 +79,9 @@ def parse_json(text: str | bytes, origin: str) -> Any:
     except UnicodeEncodeError:
         raise UnsupportedFormat(f"{origin} holds half a character (a lone surrogate): write the file again") from None
     except json.JSONDecodeError as fault:
+        line = "" if is_line else f": line {fault.lineno}"
         raise UnsupportedFormat(
-            f"{origin}: line {fault.lineno}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
+            f"{origin}{line}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
         ) from None
     except _NotOurs as fault:
         raise UnsupportedFormat(f"{origin}: {fault}: write the file again") from None

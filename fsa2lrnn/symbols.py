@@ -6,6 +6,7 @@ that translates, for automata and for models alike.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Hashable, Iterable, Iterator
 from functools import lru_cache
@@ -60,6 +61,31 @@ def text_index(alphabet: Alphabet) -> dict[str, int]:
 def is_character_alphabet(alphabet: Alphabet) -> bool:
     """Whether every letter is written as one character, so that words need no separators."""
     return all(len(str(letter)) == 1 for letter in alphabet)
+
+
+def is_textual(alphabet: Alphabet) -> bool:
+    """Whether every word over the alphabet can be read from text."""
+    texts = [str(letter) for letter in alphabet]
+    if len(set(texts)) < len(texts):
+        return False
+    return is_character_alphabet(alphabet) or all(text.split() == [text] for text in texts)
+
+
+def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str:
+    """A word as people read it, its letters told apart: side by side, separated by spaces, or a JSON list where letters
+    hold spaces or are written alike. Without an alphabet, as if its letters were all.
+
+    >>> word_text("ab"), word_text(["a", "b"], ("a", "b", "up")), word_text(["a b", "c"]), word_text([])
+    ('ab', 'a b', '["a b", "c"]', '')
+    """
+    word = tuple(word)
+    alphabet = tuple(dict.fromkeys(word)) if alphabet is None else alphabet
+    if not word or is_textual(alphabet):
+        return ("" if is_character_alphabet(alphabet) else " ").join(map(str, word))
+    try:
+        return json.dumps([to_json(letter) for letter in word], ensure_ascii=False)
+    except UnsupportedFormat:  # letters that no file holds
+        return str(list(word))
 
 
 def encode(word: Word, alphabet: Alphabet) -> np.ndarray:

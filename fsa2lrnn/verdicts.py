@@ -12,7 +12,7 @@ from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
 from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card, failing
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.reading import read, shown
 
 _NAMED = 8  # outputs that a line of text names
@@ -242,7 +242,7 @@ class Proved(Verdict):
         """Of what, how, and where."""
         return [
             ("right", "on every word of every length, wherever the output counts, in the runs covered"),
-            ("closed", f"{self.pairs:,} joint states, {self.transitions:,} transitions"),
+            ("closed", f"{counted(self.pairs, 'joint state')}, {counted(self.transitions, 'transition')}"),
             ("covers", str(self.covers)),
             ("scope", str(self.scope)),
         ]
@@ -284,10 +284,9 @@ class Refuted(Verdict):
 
     def in_words(self) -> list[tuple[str, str]]:
         """How long the word is, and what is known of shorter ones."""
-        least = (
-            "no shorter word fails" if self.is_shortest else f"no word of up to {self.checked_length:,} letters fails"
-        )
-        found = f"{self.position:,} letter{'s' * (self.position != 1)} long, found by {self.found_by}"
+        checked = counted(self.checked_length, "letter")
+        least = "no shorter word fails" if self.is_shortest else f"no word of up to {checked} fails"
+        found = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
         return [("failing word", found), ("shorter", least), ("scope", str(self.scope))]
 
     @property
@@ -329,10 +328,10 @@ class Undecided(Verdict):
 
     def in_words(self) -> list[tuple[str, str]]:
         """How far was looked."""
-        so_far = f"of up to {self.checked_length or 0:,} letters fails, by single steps"
+        so_far = f"of up to {counted(self.checked_length or 0, 'letter')} fails, by single steps"
         if self.checked_length is None:
             so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
-        spent = [] if self.budget is None else [("budget", f"{self.budget:,} joint states, all spent")]
+        spent = [] if self.budget is None else [("budget", f"{counted(self.budget, 'joint state')}, all spent")]
         looked = [("searched", search.what) for search in self.searches]
         return [("checked", f"no word {so_far}"), *spent, *looked, ("scope", str(self.scope))]
 

@@ -100,17 +100,25 @@ def _without_verb(
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """The console script."""
-    end_with_one_line(app, arguments, "fsa2lrnn")
+    as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
+    end_with_one_line(app, arguments, "fsa2lrnn", as_json)
 
 
-def end_with_one_line(app: typer.Typer, arguments: list[str] | None = None, name: str | None = None) -> NoReturn:
-    """Run an app, which help calls `name`, and turn errors that input can cause into one line and an exit code."""
+def end_with_one_line(
+    app: typer.Typer, arguments: list[str] | None = None, name: str | None = None, as_json: bool = False
+) -> NoReturn:
+    """Run an app, which help calls `name`, and turn errors that input can cause into one line and an exit code.
+
+    With `as_json` a "no" is an object on standard output too.
+    """
     from fsa2lrnn.cli import console
 
     console.tolerate_any_text()
     try:
         code = app(arguments, standalone_mode=False, prog_name=name)
     except NotExpressible as error:
+        if as_json:
+            console.emit_json({"answer": "no", "evidence": str(error)})
         console.error("no", str(error))
         sys.exit(NO)
     except (Fsa2LrnnError, UnicodeError) as error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from fsa2lrnn import symbols
 from fsa2lrnn.cli import console, words
 from fsa2lrnn.cli.console import markup
-from fsa2lrnn.errors import shortened
+from fsa2lrnn.errors import counted, shortened
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
@@ -28,19 +28,20 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
     if isinstance(verdict, Proved):
         return (
             f"[green bold]proved[/]: equal on every word of every length\n"
-            f"  {verdict.pairs:,} joint states and {verdict.transitions:,} transitions explored, no other can be "
-            f"reached\n  covered: {verdict.covers}{where}"
+            f"  {counted(verdict.pairs, 'joint state')} and {counted(verdict.transitions, 'transition')} explored, no "
+            f"other can be reached\n  covered: {verdict.covers}{where}"
         )
     if isinstance(verdict, Refuted):
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"
-        short = "on no shorter word" if verdict.is_shortest else f"on none of at most {letters(verdict.checked_length)}"
+        checked, long = (counted(n, "letter") for n in (verdict.checked_length, len(verdict.word)))
+        short = "on no shorter word" if verdict.is_shortest else f"on none of at most {checked}"
         return (
-            f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({letters(len(verdict.word))}), and {short}"
+            f"[red bold]refuted[/]: they differ on [bold]{word}[/] ({long}), and {short}"
             f"{_by(verdict)}\n{_outputs('model', verdict.failure.given)}\n{_outputs('machine', verdict.failure.wanted)}"
             f"{where}"
         )
     reach = verdict.checked_length
-    equal = "every length" if reach is None else f"at most {letters(reach)}"
+    equal = "every length" if reach is None else f"at most {counted(reach, 'letter')}"
     if verdict.budget is not None:
         return (
             f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
@@ -61,15 +62,6 @@ def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: boo
         console.out.print(verdict_text(verdict, alphabet))
 
 
-def letters(n: int) -> str:
-    """A number of letters.
-
-    >>> letters(1), letters(1_000)
-    ('1 letter', '1,000 letters')
-    """
-    return f"{n:,} letter{'' if n == 1 else 's'}"
-
-
 def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
     """What a search for a failing word found, in one row of a table."""
     if not isinstance(found, Refuted):
@@ -77,7 +69,7 @@ def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -
         return [("failing word", f"none found among {looked}")]
     shown = shortened(words.shown(found.word, alphabet), _SHOWN_WORD)
     short = ", the shortest there is" if found.is_shortest else ""
-    return [("failing word", f"{letters(found.position)}{short}: {shown} ({found.found_by})")]
+    return [("failing word", f"{counted(found.position, 'letter')}{short}: {shown} ({found.found_by})")]
 
 
 def _by(verdict: Refuted) -> str:
@@ -153,7 +145,7 @@ def mended_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     rows.append((f"largest column {found['p']:g}-norm", norms))
     if "proved" in found:
         proved = found["proved"]
-        how = f"{proved['joint_states']} joint states closed, bit for bit, {proved['covered']}"
+        how = f"{counted(proved['joint_states'], 'joint state')} closed, bit for bit, {proved['covered']}"
         rows.append(("proved", f"right on all words of every length: {how}"))
     if "certified" in found:
         certified = found["certified"]

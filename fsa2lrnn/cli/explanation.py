@@ -11,9 +11,10 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
+from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-from fsa2lrnn.cli import cascades, console, sizes, words
+from fsa2lrnn.cli import cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, recheck, represent
@@ -152,7 +153,8 @@ def _evidence(verdict: Verdict | BudgetExceeded) -> str:
 def _json(verdict: Verdict | BudgetExceeded) -> dict[str, Any]:
     value: dict[str, Any] = {"answer": _kind(verdict), "evidence": _evidence(verdict)}
     if isinstance(verdict, Impossibility) and (four := verdict.four_words) is not None:
-        value["four_words"] = dict(zip(("prefix", "u", "other"), map(words.plain, four), strict=True))
+        texts = [symbols.word_text(word, verdict.machine.alphabet) for word in four]
+        value["four_words"] = dict(zip(("prefix", "u", "other"), texts, strict=True))
     if to_json := getattr(verdict, "to_json", None):
         value["certificate"] = to_json()
     return value

@@ -16,7 +16,7 @@ from fsa2lrnn import streaming, symbols, tracing
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes, words
 from fsa2lrnn.cli.options import NO
-from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.errors import InvalidWord, NotExpressible, UnsupportedFormat, counted
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
@@ -28,10 +28,16 @@ _HEADS = 64  # of which a terminal shows each
 
 
 def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
-    """Export a machine and say what was written and proved."""
+    """Export a machine and say what was written and proved, or why not."""
     from fsa2lrnn.released.export import export
 
-    written = export(machine, layer, folder, dtype)
+    try:
+        written = export(machine, layer, folder, dtype)
+    except NotExpressible as why:
+        if not as_json:
+            raise
+        _tell_no(machine, layer, str(why))
+        raise typer.Exit(NO) from why
     plan, model = written.plan, {"layer": layer, "how": written.plan.how, "dtype": dtype}
     if as_json:
         facts = {**model, "parameters": written.n_parameters, "saved": str(folder)}
@@ -42,6 +48,18 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
     rows = [*model.items(), ("parameters", f"{written.n_parameters:,}"), ("saved", str(folder))]
     console.facts("model", rows)
     console.out.print(evidence.verdict_text(written.verdict, plan.machine.alphabet))
+
+
+def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
+    """As JSON: "no" with the certificate of a refusal, "unknown" where only no construction is known."""
+    from fsa2lrnn.released.answers import answer
+
+    said = answer(machine, layer).to_json()
+    kind = "no" if said["answer"] == "no" else "unknown"
+    certificate = {"certificate": said["certificate"]} if kind == "no" else {}
+    found = {"answer": kind, "evidence": why, **certificate}
+    console.emit_json({"machine": sizes.machine_json(machine), "model": {"layer": layer, "saved": None}, **found})
+    console.error("no", why)
 
 
 def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
@@ -103,7 +121,7 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         console.emit_json({**value, **tracing.steps_json(kept)} if trace else value)
     elif not trace:
         shown = console.markup(symbols.show(output))
-        console.out.print(f"[bold]{shown}[/]  ({evidence.letters(length)}, {model.dtype}, {model.layer})")
+        console.out.print(f"[bold]{shown}[/]  ({counted(length, 'letter')}, {model.dtype}, {model.layer})")
 
 
 def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:

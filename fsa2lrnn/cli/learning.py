@@ -29,7 +29,7 @@ def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) ->
     def show(record: Record) -> None:
         nonlocal looks
         looks += 1
-        if looks % _EVERY == 0:
+        if looks % _EVERY == 0 or record.get("taught"):
             console.err.print(console.markup(_line(record)))
 
     found = learn(source, folder=out, resume=resume, report=show, **options)
@@ -101,6 +101,12 @@ def say(found: Learned, saved: Path | str) -> None:
 
 
 def _line(record: Record) -> str:
+    if "teaching" in record:
+        end = ", taught" if record["taught"] else ""
+        return (
+            f"teaching {record['teaching']}, batch {record['step']:,}: words of {record['length']} letters, error "
+            f"{record['error']:.3f}{end}"
+        )
     return (
         f"step {record['step']:,}, start {record['start']}, blocks of {record['block']}: words of {record['length']} "
         f"letters, error {record['error']:.3f}, missed {record['faults']:.3f}"

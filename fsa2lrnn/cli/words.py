@@ -34,7 +34,7 @@ def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarr
     try:
         yield from symbols.encode_text(chain([first], pieces), alphabet)
     except InvalidWord as error:
-        if _is_textual(alphabet):
+        if symbols.is_textual(alphabet):
             raise
         example = json.dumps([symbols.to_json(letter) for letter in alphabet[:2]], ensure_ascii=False)
         raise InvalidWord(f"{error}; with letters such as these a word is typed as a JSON list: '{example}'") from None
@@ -61,8 +61,8 @@ def shown(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) ->
     """
     word = tuple(word)
     alphabet = tuple(dict.fromkeys(word)) if alphabet is None else alphabet
-    text = plain(word, alphabet)
-    if word and (not _is_textual(alphabet) or (text == "-" and _takes_lists(alphabet))):
+    text = symbols.word_text(word, alphabet)
+    if text == "-" and _takes_lists(alphabet):
         return json.dumps([symbols.to_json(letter) for letter in word], ensure_ascii=False)
     return text
 
@@ -85,13 +85,6 @@ def letters(text: str) -> tuple[Hashable, ...]:
     if not found:
         raise UnsupportedFormat(f"--alphabet {text!r}: give at least one letter, ab or 'up down' or '[\"a b\"]'")
     return found
-
-
-def plain(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) -> str:
-    """A word as text, for people; `shown` says when it can't be typed so."""
-    word = tuple(word)
-    separator = "" if symbols.is_character_alphabet(word if alphabet is None else alphabet) else " "
-    return separator.join(map(str, word))
 
 
 def shown_letters(alphabet: symbols.Alphabet) -> str:
@@ -118,12 +111,4 @@ def _letters(text: str) -> list[Hashable]:
 
 
 def _takes_lists(alphabet: symbols.Alphabet) -> bool:
-    return not _is_textual(alphabet) or not any(str(letter).startswith("[") for letter in alphabet)
-
-
-def _is_textual(alphabet: symbols.Alphabet) -> bool:
-    """Whether every word over the alphabet can be read from text."""
-    texts = [str(letter) for letter in alphabet]
-    if len(set(texts)) < len(texts):
-        return False
-    return symbols.is_character_alphabet(alphabet) or all(text.split() == [text] for text in texts)
+    return not symbols.is_textual(alphabet) or not any(str(letter).startswith("[") for letter in alphabet)

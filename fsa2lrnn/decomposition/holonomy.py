@@ -146,7 +146,8 @@ class _Tiling:
 def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
     """The sets of I* as indicators, Q first, and the graph of letters on them."""
     n = maps.shape[1]
-    images = Images(Action(maps.astype(np.uint32), tuple(range(len(maps)))), cap)
+    names = tuple(range(len(maps)))
+    images = Images(Action(maps.astype(np.uint32), names, names), cap)
     if not images.whole:
         raise BudgetExceeded(
             f"words lead the set of all {n} states to more than {images.cap:,} sets: allow more, or keep one block"

@@ -14,6 +14,7 @@ from fsa2lrnn.drawing.curves import Box, Curve, Point, along, arc, between, loop
 from fsa2lrnn.drawing.labels import Wanted, place
 from fsa2lrnn.drawing.letters import short_list, width
 from fsa2lrnn.drawing.machine import Machine
+from fsa2lrnn.drawing.markup import visible
 from fsa2lrnn.drawing.ranks import Edge, columns_of, distances, rank
 
 DRAWN = 60  # states; of more, a drawing shows nothing
@@ -62,7 +63,7 @@ def lay_out(machine: Machine) -> Layout | None:
     if len(machine.states) > DRAWN:
         return None
     rows = tuple(map(tuple, machine.delta))
-    return _lay_out(rows, machine.start, tuple(machine.alphabet))
+    return _lay_out(rows, machine.start, tuple(visible(letter, lines=False) for letter in machine.alphabet))
 
 
 @lru_cache(maxsize=64)
@@ -71,7 +72,12 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
     given = Machine([""] * n, list(alphabet), [""] * n, [list(row) for row in delta], start)
     arrows = given.arrows
     folded = _sink(n, arrows, start)
-    drawn = {edge: short_list(by, alphabet) for edge, by in arrows.items() if folded is None or edge[1] != folded}
+    leads_on = all(then >= 0 for row in delta for then in row)
+    drawn = {
+        edge: short_list(by, alphabet, names_others=leads_on)
+        for edge, by in arrows.items()
+        if folded is None or edge[1] != folded
+    }
     kept = [q for q in range(n) if q != folded]
     radius = 22.0 if n <= _FEW else 16.0
     plain = [edge for edge in drawn if edge[0] != edge[1]]

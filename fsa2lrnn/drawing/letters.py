@@ -10,8 +10,9 @@ _WIDE = 11.5  # pixels of a wide character in a label, and of any other
 _NARROW = 6.9
 
 
-def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16) -> str:
-    """Letters by number, in order; of more than `most` characters the end is given up.
+def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, names_others: bool = True) -> str:
+    """Letters by number, in order; of more than `most` characters the end is given up. Many are told by the others,
+    unless `names_others` forbids it.
 
     >>> digits = [*"0123456789", "+"]
     >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
@@ -24,12 +25,12 @@ def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16) ->
     >>> short_list([0], ["tick tock", "-"])
     'tick tock'
     """
-    if len(given) == len(alphabet) > 2:
+    if names_others and len(given) == len(alphabet) > 2:
         return "any"
     rest = sorted(set(range(len(alphabet))) - set(given))
     text = ", ".join(_runs(sorted(given), alphabet))
     others = "not " + ", ".join(alphabet[a] for a in rest)
-    if len(given) > 1 and 0 < len(rest) <= 2 and len(others) < len(text):
+    if names_others and len(given) > 1 and 0 < len(rest) <= 2 and len(others) < len(text):
         text = others
     return text if len(text) <= most else f"{text[: most - 1]}…"
 

@@ -17,7 +17,7 @@ class Machine:
     Args:
         states, alphabet: labels of states, letters.
         outputs: of each state.
-        delta: [letter][state], numbers of states.
+        delta: [letter][state], numbers of states; −1 where a letter does not come.
         start: the initial state.
     """
 
@@ -63,7 +63,8 @@ class Machine:
         found: dict[tuple[int, int], list[int]] = {}
         for a, row in enumerate(self.delta):
             for q, then in enumerate(row):
-                found.setdefault((q, then), []).append(a)
+                if then >= 0:
+                    found.setdefault((q, then), []).append(a)
         return found
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
+# What XML can't hold, and what shows nothing or turns the order of what follows: controls but line feeds and tabs,
+# halves of characters, marks of direction.
+_UNSEEN = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]")
 _VOID = ("meta", "br", "col", "wbr", "input")
 
 
@@ -43,7 +47,18 @@ def join(*children: object) -> Markup:
 
 
 def _plain(value: object) -> str:
-    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else visible(str(value))
+
+
+def visible(text: str, lines: bool = True) -> str:
+    r"""Text in which whatever shows nothing, and no drawing can hold, is escaped as Python does; without `lines`, line
+    feeds and tabs too.
+
+    >>> visible("a\x1b\ud800&")
+    'a\\x1b\\ud800&'
+    """
+    shown = _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return shown if lines else shown.replace("\n", "\\n").replace("\t", "\\t")
 
 
 def cut(label: str, most: int) -> str:

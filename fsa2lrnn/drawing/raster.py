@@ -8,7 +8,7 @@ from typing import Any
 from fsa2lrnn.drawing.curves import Curve, head
 from fsa2lrnn.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.drawing.machine import Machine
-from fsa2lrnn.drawing.markup import cut
+from fsa2lrnn.drawing.markup import cut, visible
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extras import require
 
@@ -83,8 +83,8 @@ def _writer(axes: Any) -> Any:
     def write(x: float, y: float, text: str, size: float, colour: str = _INK, halo: bool = False) -> None:
         effects = [withStroke(linewidth=3, foreground=_PAPER)] if halo else None
         axes.text(
-            x, y, text, fontsize=size * _POINTS, color=colour, ha="center", va="center", parse_math=False,
-            path_effects=effects,
+            x, y, visible(text, lines=False), fontsize=size * _POINTS, color=colour, ha="center", va="center",
+            parse_math=False, path_effects=effects,
         )  # fmt: skip
 
     return write

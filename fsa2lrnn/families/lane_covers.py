@@ -12,6 +12,7 @@ from collections.abc import Collection, Hashable
 from dataclasses import dataclass
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.symbols import Alphabet, word_text
 
 BUDGET = 200_000  # of what lanes know of a word
 
@@ -24,10 +25,11 @@ class Alike:
 
     words: tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
     outputs: tuple[Hashable, Hashable]
+    alphabet: Alphabet
 
     def explain(self) -> str:
         """In words."""
-        (u, v), (of_u, of_v) = [[" ".join(map(str, word)) or "ε" for word in self.words], self.outputs]
+        (u, v), (of_u, of_v) = [[word_text(word, self.alphabet) or "ε" for word in self.words], self.outputs]
         return (
             f'lanes of x, −x, −1, 0 and 1, however many, are in one state after "{u}" and after "{v}", where the '
             f"machine puts out {of_u!r} and {of_v!r}"
@@ -65,7 +67,7 @@ def alike_to_lanes(
                 outputs = machine.outputs[other], machine.outputs[state]
                 if outputs[0] != outputs[1]:
                     texts = tuple(tuple(machine.alphabet[i] for i in each) for each in (shorter, longer))
-                    return Alike((texts[0], texts[1]), outputs)
+                    return Alike((texts[0], texts[1]), outputs, machine.alphabet)
             if len(seen) > budget:
                 return None
             waiting.append((after, state, longer))

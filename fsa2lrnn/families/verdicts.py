@@ -163,8 +163,8 @@ class Impossibility(_Shown):
         return f"{q}" if labels is None else f"{q} ({symbols.show_label(labels[q])})"
 
     def _text(self, word: tuple[int, ...]) -> str:
-        texts = [str(self.machine.alphabet[a]) for a in word]
-        return ("" if all(len(text) == 1 for text in texts) else " ").join(texts)
+        alphabet = self.machine.alphabet
+        return symbols.word_text([alphabet[a] for a in word], alphabet)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import Form, Shapes, check_shapes, open_tensors, state_shapes, write_tensors
@@ -20,8 +20,14 @@ FORM = Form("fsa2lrnn-model", 1)
 def save(model: LRNN, path: str | Path) -> None:
     """Write weights and configuration to one file, atomically; equal models give equal bytes.
 
-    Raises `UnsupportedFormat` for symbols that JSON can't hold, `OSError` as the file system does.
+    Raises `UnsupportedFormat` for what is no `LRNN` and for symbols that JSON can't hold, `OSError` as the file system
+    does.
     """
+    if not isinstance(model, LRNN):
+        raise UnsupportedFormat(
+            f"{type(model).__name__} is no LRNN, whose configuration and weights the file holds: write a module of "
+            "your own with torch.save, or save the LRNN that `compile_machine`, `train` or `learn` made"
+        )
     config = json.dumps(model.config.to_json())
     write_tensors(Path(path), FORM, model.state_dict(), {"config": config})
 

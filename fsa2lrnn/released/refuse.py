@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,8 +72,8 @@ class Refusal:
         }
 
     def _text(self, word: tuple[int, ...]) -> str:
-        letters: list[Hashable] = [self.machine.alphabet[a] for a in word]
-        return ("" if all(len(str(letter)) == 1 for letter in letters) else " ").join(map(str, letters))
+        alphabet = self.machine.alphabet
+        return symbols.word_text([alphabet[a] for a in word], alphabet)
 
 
 def refuse(machine: MooreMachine, layer: str) -> Refusal | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import counted
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget
@@ -175,7 +176,7 @@ def look_inside(
 
 def proof_facts(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
     if proof is not None:
-        return {"proof": f"{proof.pairs} joint states closed, bit for bit, {proof.covers}"}
+        return {"proof": f"{counted(proof.pairs, 'joint state')} closed, bit for bit, {proof.covers}"}
     if certificate is None:
         return {}
     if certificate.horizon is None:

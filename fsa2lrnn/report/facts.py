@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.drawing.machine import Machine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.verdicts import FailingWord
 
 KINDS = ("learned", "repaired", "constructed")
@@ -63,6 +63,28 @@ class Shot:
 
 
 @dataclass(frozen=True)
+class LayerHead:
+    """A head of a network of several layers, along the words that count.
+
+    Args:
+        layer, head: its numbers from 0; layers are counted from below.
+        block, states: the size of its block, and how many of its states are reached.
+        reads: the heads below, by place in the list of all, whose states it needs to know beside the letter;
+            `reads_last`, whether it needs the letter before too.
+        machine: its states, without a transition (−1) where a letter does not come; a letter that may lead to several
+            states has a row for each. None where it stays in one state, or has too many to draw.
+    """
+
+    layer: int
+    head: int
+    block: int
+    states: int
+    reads: list[int]
+    reads_last: bool
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
 class Learning:
     """How a machine was learned by heads that are automata.
 
@@ -73,6 +95,7 @@ class Learning:
         outputs: of the machines in the film, in the order of their colours.
         film: the heads on the way, of the last start.
         is_whole: whether the network itself, all heads and its read-out, is what is judged.
+        layers: the heads of a network of several layers, from below.
     """
 
     known: str
@@ -84,6 +107,7 @@ class Learning:
     outputs: list[str] = field(default_factory=list)
     film: list[Shot] = field(default_factory=list)
     is_whole: bool = False
+    layers: list[LayerHead] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -230,9 +254,9 @@ def _how_long(model: Model) -> str:
         return f"right on all words, of every length (proved: {model.proof})"
     parts = []
     if model.proved:
-        parts.append(f"right on every word of up to {letters(model.proved)} (proved)")
+        parts.append(f"right on every word of up to {counted(model.proved, 'letter')} (proved)")
     if model.failure is not None:
-        parts.append(f"fails on a word of {letters(model.failure.position)}")
+        parts.append(f"fails on a word of {counted(model.failure.position, 'letter')}")
     elif model.wrong:
         parts.append(f"wrong {model.wrong}")
     elif model.searched:
@@ -240,15 +264,6 @@ def _how_long(model: Model) -> str:
     if model.evidence:
         parts.append(model.evidence)
     return "; ".join(parts) or "not judged"
-
-
-def letters(n: int) -> str:
-    """A length in words.
-
-    >>> letters(1), letters(12_000)
-    ('1 letter', '12,000 letters')
-    """
-    return f"{n:,} letter{'' if n == 1 else 's'}"
 
 
 def _written(value: Any) -> Any:

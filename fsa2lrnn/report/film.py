@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from fsa2lrnn.drawing.automaton import automaton, fold, hue
 from fsa2lrnn.drawing.markup import Markup, join, tag
-from fsa2lrnn.report.facts import NOWHERE, FilmedHead, Learning, Model, Shot, letters
+from fsa2lrnn.errors import counted
+from fsa2lrnn.report.facts import NOWHERE, FilmedHead, Learning, Model, Shot
 
 MOST = 24  # frames, for which there are styles
 _BYTES = 3_000_000  # of drawings in a film
@@ -98,7 +99,7 @@ def _sentence(text: str) -> str:
 
 def _frame(shot: Shot, learning: Learning) -> Markup:
     event = f" {shot.event[0].upper()}{shot.event[1:]}." if shot.event else ""
-    said = f"Step {shot.step:,}, trained on words of {letters(shot.length)}.{event}"
+    said = f"Step {shot.step:,}, trained on words of {counted(shot.length, 'letter')}.{event}"
     heads = [_head(head, learning) for head in shot.heads]
     return tag("div", tag("p", said), tag("div", *heads, class_="pair"), class_="shot")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -10,13 +11,14 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.drawing.machine import Machine, written
 from fsa2lrnn.drawing.ranks import distances
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
 from fsa2lrnn.report.facts import NOWHERE, Facts, FilmedHead, Learning, Model, Shot
 from fsa2lrnn.report.gather import accuracy_of, machine_facts
+from fsa2lrnn.report.joint import heads_by_layer
 from fsa2lrnn.training.compare import compare
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import NEVER, Film, Frame
@@ -61,7 +63,8 @@ def assemble_learned(
     provenance = {**asked, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        known = f"a machine of {machine.n_states} states{told(read_agreement(recorded), EVERY_WORD)}"
+        known = told(read_agreement(recorded), EVERY_WORD, machine.alphabet)
+        known = f"a machine of {counted(machine.n_states, 'state')}{known}"
         method = _COMPUTED.get(run.asked.method)
         evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{known}"
         parameters = sum(weight.numel() for weight in run.model.parameters())
@@ -85,7 +88,10 @@ def assemble_learned(
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
-        learning=_learning(run, f"a model, judged anew{told(verdict, scope)}"),
+        learning=replace(
+            _learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
+            layers=heads_by_layer(run.model, wanted, ignored, DRAWN),
+        ),
         provenance=provenance,
     )
     constructed = constructed_model(machine, document, model.inside)

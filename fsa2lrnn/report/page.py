@@ -9,13 +9,15 @@ from fsa2lrnn.drawing.automaton import automaton, notes
 from fsa2lrnn.drawing.markup import Markup, join, tag
 from fsa2lrnn.drawing.traces import trace
 from fsa2lrnn.drawing.transitions import transitions
+from fsa2lrnn.errors import counted
 from fsa2lrnn.report.charts.accuracy import PROTOCOLS, accuracy
 from fsa2lrnn.report.charts.blocks import LETTERS, blocks, change, largest
 from fsa2lrnn.report.charts.eigenvalues import eigenvalues
 from fsa2lrnn.report.charts.geometry import geometry
 from fsa2lrnn.report.charts.horizon import horizon
-from fsa2lrnn.report.facts import KINDS, Facts, Model, letters, repairs_of, repairs_shown, verdict
+from fsa2lrnn.report.facts import KINDS, Facts, Model, repairs_of, repairs_shown, verdict
 from fsa2lrnn.report.film import film
+from fsa2lrnn.report.layers import layers
 from fsa2lrnn.report.style import STYLE
 from fsa2lrnn.verdicts import FailingWord
 
@@ -131,7 +133,10 @@ def _accuracy(facts: Facts) -> Markup | None:
 
 def _accuracy_table(facts: Facts) -> Markup:
     lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
-    head = [tag("th", "model", scope="col"), *(tag("th", letters(n), scope="col", class_="number") for n in lengths)]
+    head = [
+        tag("th", "model", scope="col"),
+        *(tag("th", counted(n, "letter"), scope="col", class_="number") for n in lengths),
+    ]
     rows = []
     for model in facts.models:
         by_length = {found["length"]: found["whole_word"]["accuracy"] for found in model.accuracy}
@@ -170,7 +175,7 @@ def _model(facts: Facts, model: Model, number: int) -> Markup:
     alphabet = facts.machine.alphabet
     parts = [_failure(other, other.failure) for other in trio if other.failure is not None]
     if model.learning is not None:
-        parts.append(film(model, model.learning, number))
+        parts += [film(model, model.learning, number), layers(model.learning)]
     if within:
         parts += [
             tag("h3", "Eigenvalues of the transition blocks"),
@@ -230,7 +235,8 @@ def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
 def _failure(model: Model, failure: FailingWord) -> Markup:
     k = failure.position
     said = (
-        f"After {letters(k)} the machine puts out {failure.wanted[k - 1]} and the model {failure.given[k - 1]}."
+        f"After {counted(k, 'letter')} the machine puts out {failure.wanted[k - 1]} and the model "
+        f"{failure.given[k - 1]}."
         f"{f' Searched: {model.searched}.' if model.searched else ''}"
     )
     return join(

@@ -15,7 +15,7 @@ main, header, footer { max-width: 1080px; margin: 0 auto; padding: 0 24px; }
 header { padding-top: 40px; }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.015em; text-wrap: balance; }
 h2 { font-size: 1.3rem; margin: 0 0 4px; letter-spacing: -0.01em; }
-h3 { font-size: 1rem; margin: 26px 0 8px; }
+h3 { font-size: 1rem; margin: 26px 0 8px; } h4 { font-size: 0.9rem; margin: 14px 0 0; color: var(--soft); }
 p { margin: 6px 0 12px; max-width: 92ch; text-wrap: pretty; } header p { max-width: none; }
 .lead, figcaption, .hint { color: var(--soft); }
 .hint, figcaption { font-size: 0.875rem; }

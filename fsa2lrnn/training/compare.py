@@ -19,7 +19,7 @@ from fsa2lrnn.extras import require
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.training.data import make_sampler, words
-from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, evaluate
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
 
 _APART = 1.03  # by what factor of the length neighbouring curves are shifted in a plot
 _MARKS = "osD^vPX*<>"
@@ -40,8 +40,10 @@ def compare(
 
     `machine` is that of `source`, by default as it is read without further letters.
 
-    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed".
+    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed", and
+    for more words than can be meant.
     """
+    check_amount(lengths, n_words, letters)
     if CONSTRUCTED in models:
         raise UnsupportedFormat(f"{CONSTRUCTED!r} is the name of the compiled machine: give the model another one")
     machine = machine or MooreMachine.from_source(source)

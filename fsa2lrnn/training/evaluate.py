@@ -16,7 +16,9 @@ from typing import Any
 import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.reading import shown
 from fsa2lrnn.training.data import Batch, Words
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
@@ -24,6 +26,7 @@ WORDS = 10_000
 LETTERS = 20_000_000  # at a length: fewer words where they are long
 _PIECE_ENTRIES = 1 << 23  # numbers that one piece of a batch may materialise in a layer
 _BATCH, _DRAWN = 256, 1024  # words, and letters of them, drawn at once, whatever the model: the seed says which words
+_MOST = 10**12  # words, letters
 _Z = 1.959964  # 95 %
 
 
@@ -80,6 +83,22 @@ def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> 
     }
 
 
+def check_amount(lengths: Sequence[int], n_words: int, letters: int) -> None:
+    """Raises `UnsupportedFormat` for words that are none, too many to be meant, or longer than the letters allowed."""
+    given = (*lengths, n_words, letters)
+    if min(given) < 1:
+        raise UnsupportedFormat(
+            f"lengths {tuple(lengths)}, {n_words} words, {letters} letters a length: all must be at least 1"
+        )
+    if (most := max(given)) > _MOST:
+        raise UnsupportedFormat(f"{shown(most)} words or letters are too many to be meant: at most {_MOST:,} are")
+    if (longest := max(lengths, default=0)) > letters:
+        raise UnsupportedFormat(
+            f"length {longest:,}: one such word is longer than the {letters:,} letters that a length may take: give "
+            "shorter lengths, or more letters"
+        )
+
+
 def evaluate(
     model: Network,
     words: Words,
@@ -89,16 +108,19 @@ def evaluate(
     letters: int = LETTERS,
     report: Callable[[Accuracy], None] | None = None,
 ) -> list[Accuracy]:
-    """`n_words` fresh words a length, or as many as `letters` letters give, one at least.
+    """`n_words` fresh words a length, or as many as `letters` letters give.
 
     Args:
         words: with `model.outputs` as their outputs, on the model's device.
-        lengths: each counts as the largest up to it at which the last output counts.
+        lengths: each at most `letters`; it counts as the largest up to it at which the last output counts.
         report: called after each length.
+
+    Raises `UnsupportedFormat` as `check_amount` does.
     """
+    check_amount(lengths, n_words, letters)
     generator, found = words.generator(seed), []
     for length in dict.fromkeys(map(words.fit, lengths)):
-        found.append(count(model, words, length, min(n_words, max(1, letters // length)), generator))
+        found.append(count(model, words, length, min(n_words, letters // length), generator))
         if report is not None:
             report(found[-1])
     return found

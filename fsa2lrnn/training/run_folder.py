@@ -126,7 +126,7 @@ def read_records(folder: Path) -> list[Record]:
     path = folder / METRICS
     lines = enumerate(path.read_bytes().splitlines(), start=1)
     names = ((f"{path}, line {i}", line) for i, line in lines)
-    return [asdict(read(Look, parse_json(line, name), name, _NUMBERS)) for name, line in names]
+    return [asdict(read(Look, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
 
 
 def _check_same(folder: Path, found: Settings, wanted: Settings) -> None:

@@ -21,17 +21,15 @@ from typing import Any, NamedTuple
 
 import torch
 
-from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.reading import shown
-from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, evaluate, paper_protocol
+from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.stacked import train_stacked
 from fsa2lrnn.training.train import Diverged, Outcome, Progress, Stop, train, use_threads
 
 RESULT = "result.json"
-_MOST = 10**12
 _JUDGING_SEED = 1 << 40  # apart from all seeds of training
 _POLL_SECONDS = 0.2
 
@@ -61,12 +59,7 @@ class Plan:
     letters: int = LETTERS
 
     def __post_init__(self) -> None:
-        if min(*self.lengths, self.n_words, self.letters, 1) < 1:
-            raise UnsupportedFormat(
-                f"lengths {self.lengths}, {self.n_words} words, {self.letters} letters a length: all must be at least 1"
-            )
-        if (most := max(*self.lengths, self.n_words, self.letters, 1)) > _MOST:
-            raise UnsupportedFormat(f"{shown(most)} words or letters are too many to be meant: at most {_MOST:,} are")
+        check_amount(self.lengths, self.n_words, self.letters)
 
 
 def run_seeds(

@@ -28,6 +28,7 @@ from typing import Any, Literal, NamedTuple
 from rich.markup import escape
 from rich.table import Column, Table
 
+from fsa2lrnn.errors import counted
 from fsa2lrnn.files import alone, write_atomically
 from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, processes, serial
 from fsa2lrnn.training.grid import Sweep, Trial
@@ -124,7 +125,7 @@ def run_sweep(
     ledger = Ledger(folder / RESULTS)
     jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in sweep.trials}
     todo = [job for job, trial in jobs.items() if not _is_done(ledger.find(trial))]
-    report(f"{len(jobs)} runs, {len(jobs) - len(todo)} of them finished before")
+    report(f"{counted(len(jobs), 'run')}, {len(jobs) - len(todo)} of them finished before")
     failures: dict[Job, list[str]] = {job: [] for job in todo}
     for _ in range(1 + retries):
         failed, begun, n = [], time.monotonic(), len(todo)

@@ -18,6 +18,11 @@ def test_bad_values_are_value_errors():
         assert issubclass(kind, ValueError)
 
 
+def test_one_is_no_plural():
+    counts = [errors.counted(n, "joint state") for n in (0, 1, 1_000)]
+    assert counts == ["0 joint states", "1 joint state", "1,000 joint states"]
+
+
 def test_long_texts_keep_both_ends():
     assert errors.shortened("short") == "short"
     text = "a" * 100_000 + "b"

@@ -21,6 +21,7 @@ from fsa2lrnn.symbols import (
     show_label,
     text_index,
     to_json,
+    word_text,
 )
 
 ARITHMETIC = ("0", "1", "2", "+", "-", "*")
@@ -222,6 +223,18 @@ def test_foreign_json_is_refused(value):
         UnsupportedFormat, match="is not a symbol: expected a string, number, boolean, null or a tagged"
     ):
         from_json(value)
+
+
+@given(
+    st.sampled_from(
+        [("a", "b"), ("a", "b", "ab"), ("a b", "a", "b"), (0, "0"), (" ", "a"), (object, "a b"), ("", "a")]
+    ),
+    st.data(),
+)
+def test_words_of_one_text_are_one_word(alphabet, data):
+    words = st.lists(st.sampled_from(alphabet), max_size=4)
+    u, v = data.draw(words), data.draw(words)
+    assert (word_text(u, alphabet) == word_text(v, alphabet)) == (u == v)
 
 
 def test_half_a_character_is_in_no_file():

@@ -12,6 +12,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 
 Letters = tuple[Hashable, ...]
+_SPELT = 40  # letters of a word that is written in full
 
 
 @dataclass(frozen=True)
@@ -75,10 +76,12 @@ class Action:
     Args:
         letters: unsigned integers, shape (k, n).
         names: the k letters.
+        alphabet: all letters, names among them, by which words are written.
     """
 
     letters: np.ndarray
     names: Letters
+    alphabet: Letters
 
     @classmethod
     def of(cls, machine: MooreMachine) -> Action:
@@ -88,7 +91,7 @@ class Action:
             first.setdefault(row.tobytes(), a)
         kept = list(first.values())
         dtype = np.uint16 if machine.n_states <= 2**16 else np.uint32
-        return cls(machine.delta[kept].astype(dtype), tuple(machine.alphabet[a] for a in kept))
+        return cls(machine.delta[kept].astype(dtype), tuple(machine.alphabet[a] for a in kept), machine.alphabet)
 
     @property
     def n_states(self) -> int:
@@ -111,17 +114,13 @@ class Action:
             states.append(int(self.letters[a, states[-1]]))
         return states
 
-
-def spell(word: Letters) -> str:
-    """A word as it stands in a sentence, shortened in the middle when it is long.
-
-    >>> spell(tuple("abba")), spell((10, "x")), spell(())
-    ("'abba'", "'10 x'", 'the empty word')
-    """
-    if not word:
-        return "the empty word"
-    texts = [str(letter) for letter in word]
-    separator = "" if all(len(text) == 1 for text in texts) else " "
-    if len(texts) > 40:
-        return f"{separator.join(texts[:20]) + separator + '…' + separator + texts[-1]!r} ({len(texts)} letters)"
-    return repr(separator.join(texts))
+    def spell(self, word: Letters) -> str:
+        """A word as it stands in a sentence, shortened in the middle when it is long."""
+        if not word:
+            return "the empty word"
+        quoted = repr if symbols.is_textual(self.alphabet) else str
+        if len(word) <= _SPELT:
+            return quoted(symbols.word_text(word, self.alphabet))
+        first, last = (symbols.word_text(part, self.alphabet) for part in (word[: _SPELT // 2], word[-1:]))
+        space = "" if symbols.is_character_alphabet(self.alphabet) else " "
+        return f"{quoted(f'{first}{space}…{space}{last}')} ({len(word)} letters)"

@@ -6,7 +6,7 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
-from fsa2lrnn.automata.monoid.facts import Fact, Witness, spell
+from fsa2lrnn.automata.monoid.facts import Fact, Witness
 
 
 def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
@@ -34,9 +34,10 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
     q = int(np.flatnonzero(monoid.elements[i] != monoid.elements[j])[0])
     r, s = int(monoid.elements[i, q]), int(monoid.elements[j, q])
     u, v, x, y = monoid.word(i), monoid.word(j), _put_before(monoid, i, j), _put_before(monoid, j, i)
+    spelt = [monoid.action.spell(word) for word in (u, v, x + u, y + v)]
     says = (
-        f"{spell(u)} and {spell(v)} act unlike on state {q}, though {spell(x + u)} acts as the latter "
-        f"and {spell(y + v)} as the former"
+        f"{spelt[0]} and {spelt[1]} act unlike on state {q}, though {spelt[2]} acts as the latter and {spelt[3]} as "
+        "the former"
     )
     return Fact(False, monoid.method, Witness(says, (u, v, x, y), (q, r, s)))
 

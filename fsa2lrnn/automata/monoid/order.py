@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
 
 
 def is_r_trivial(action: Action) -> Fact:
@@ -30,7 +30,8 @@ def is_r_trivial(action: Action) -> Fact:
     numbers = [*map_kernels.path(graph, p, q).tolist(), *map_kernels.path(graph, q, p).tolist()]
     states = tuple(action.follow(p, numbers))
     word = action.word(numbers)
-    return Fact(False, method, Witness(f"{spell(word)} leads from state {p} over {q} back to {p}", (word,), states))
+    says = f"{action.spell(word)} leads from state {p} over {q} back to {p}"
+    return Fact(False, method, Witness(says, (word,), states))
 
 
 def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
@@ -65,7 +66,7 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> Witness:
     p, r = action.follow(q, u)[-1], action.follow(q, v)[-1]
     words = action.word(u), action.word(v)
     says = (
-        f"from state {q}, {spell(words[0])} leads to {p} and {spell(words[1])} to {r}, "
+        f"from state {q}, {action.spell(words[0])} leads to {p} and {action.spell(words[1])} to {r}, "
         f"though each equals itself followed by the other"
     )
     return Witness(says, words, (q, p, r))
@@ -108,7 +109,7 @@ def _kept_apart(action: Action, classes: np.ndarray) -> Witness:
         numbers.append(a)
         p, q = int(action.letters[a, p]), int(action.letters[a, q])
     word = action.word(numbers[met[p, q] :])
-    return Witness(f"{spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q))
+    return Witness(f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q))
 
 
 def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
@@ -126,7 +127,10 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
         word = action.word(map_kernels.path(graph, q, q).tolist())
         a = int(np.flatnonzero(graph[q] != q)[0])
         letter, r = action.word([a]), int(graph[q, a])
-        says = f"{spell(word)} leads from state {q} back to it, so that {spell(letter)} may still come and lead to {r}"
+        says = (
+            f"{action.spell(word)} leads from state {q} back to it, so that {action.spell(letter)} may still come and "
+            f"lead to {r}"
+        )
         return Fact(False, method, Witness(says, (word, letter), (q, r))), None
     reached, k = np.arange(action.n_states), 0
     while not absorbing[reached].all():

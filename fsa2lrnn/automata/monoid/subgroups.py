@@ -8,7 +8,7 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness, spell
+from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
 from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.automata.monoid.permutations import (
     generating_set,
@@ -67,7 +67,7 @@ def _turns(action: Action, numbers: Sequence[int]) -> Witness:
         cycle.append(int(f[cycle[-1]]))
     word = action.word(numbers)
     shown = " → ".join(map(str, [*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]]))
-    return Witness(f"{spell(word)} leads states round the cycle {shown}", (word,), tuple(cycle))
+    return Witness(f"{action.spell(word)} leads states round the cycle {shown}", (word,), tuple(cycle))
 
 
 def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, aperiodic: Fact) -> Fact:
@@ -97,7 +97,7 @@ def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, ape
             undecided = Fact(None, f"capped at {images.cap:,} elements of a group that permutes {len(states)} states")
         elif not solvable:
             words = [action.word(word) for i in chosen for word in images.words(root, *edges[i])]
-            return Fact(False, "by the groups that permute the images", _generate(words, states))
+            return Fact(False, "by the groups that permute the images", _generate(action, words, states))
     if images.whole and undecided is None:
         return Fact(True, f"{images.method}, and the groups that permute them")
     if witness := _refuted_by_elements(monoid):
@@ -123,13 +123,13 @@ def _refuted_by_elements(monoid: TransitionMonoid) -> Witness | None:
         chosen = np.sort(first)[:_ELEMENTS_TRIED]
         if nested_commutators_survive(permutations[chosen]):
             words = [monoid.word(int(members[i])) for i in chosen]
-            return _generate([word for word in words if word], states)
+            return _generate(monoid.action, [word for word in words if word], states)
     return None
 
 
-def _generate(words: Sequence[tuple[object, ...]], states: np.ndarray) -> Witness:
+def _generate(action: Action, words: Sequence[tuple[object, ...]], states: np.ndarray) -> Witness:
     words = tuple(dict.fromkeys(words))
-    shown = ", ".join(spell(word) for word in words)
+    shown = ", ".join(action.spell(word) for word in words)
     listed = ", ".join(map(str, states[:12])) + (", …" if len(states) > 12 else "")
     says = f"{shown} permute the states {listed} and generate a group there that is not solvable"
     return Witness(says, words, tuple(int(q) for q in states))

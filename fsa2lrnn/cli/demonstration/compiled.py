@@ -18,6 +18,7 @@ from fsa2lrnn.compile.choice import gate_units
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.drawing import describe
 from fsa2lrnn.decomposition.fields import by_fields
+from fsa2lrnn.errors import counted
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.extras import require
 from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
@@ -145,7 +146,8 @@ def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
     for dtype, verdict in verdicts.items():
         console.out.print(f"   {dtype:9}{evidence.verdict_text(verdict).splitlines()[0]}")
         if isinstance(verdict, Proved):
-            console.out.print(f"            {verdict.pairs} joint states, {verdict.transitions} transitions, closed")
+            pairs, transitions = counted(verdict.pairs, "joint state"), counted(verdict.transitions, "transition")
+            console.out.print(f"            {pairs}, {transitions}, closed")
 
 
 def _show_result(text: str, given: object, right: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fsa2lrnn.errors import counted
 from fsa2lrnn.judge.falsify.frontier import Frontier
 from fsa2lrnn.judge.falsify.judge import Judge
 from fsa2lrnn.judge.falsify.verdict import Budget, Clock, Outcome
@@ -20,7 +21,7 @@ def exhaustive(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcom
         n_next = int(words.live.sum())
         is_as_far_as_told = n_next > budget.words or words.length + 1 >= below
         if is_as_far_as_told or level * n_next / len(words) > clock.left:
-            what = f"all words, {len(words):,} joint states"
+            what = f"all words, {counted(len(words), 'joint state')}"
             return Outcome(None, what, words.length, len(words), words.letters, is_as_far_as_told)
         begun = clock.passed
         found = words.judged()
@@ -28,5 +29,5 @@ def exhaustive(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcom
             return Outcome(found.failure, "all words", words.length, len(words), words.letters)
         words.keep_new(found.ahead, found.q)
         level = clock.passed - begun
-    what = f"all words: {words.seen:,} joint states, closed"
+    what = f"all words: {counted(words.seen, 'joint state')}, closed"
     return Outcome(None, what, words.length, 0, words.letters, closed=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import counted
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
@@ -23,7 +24,8 @@ def constructed(model: LRNN, machine: MooreMachine) -> Shown:
     verdict = prove_equivalent(model, machine, _PAIRS)
     said = "Compiled from the automaton."
     if isinstance(verdict, Proved):
-        said = f"Proved right on all words: {verdict.pairs:,} joint states closed, bit for bit, {verdict.covers}."
+        closed = counted(verdict.pairs, "joint state")
+        said = f"Proved right on all words: {closed} closed, bit for bit, {verdict.covers}."
     return Shown(model, "constructed", said)
 
 

@@ -11,7 +11,7 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.drawing.automaton import LOOK, notes
 from fsa2lrnn.drawing.machine import Machine
-from fsa2lrnn.drawing.markup import Markup, join, tag
+from fsa2lrnn.drawing.markup import Markup, join, tag, visible
 from fsa2lrnn.drawing.transitions import transitions
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.report.explorer.scene import MODELS, Scene, Shown, scene
@@ -26,6 +26,7 @@ _STEPS = {  # buttons by id: what they show, what they are called, and the key t
     "error": ("✗ error", "to the first wrong output", "e"),
 }
 _SPEEDS = {"1 letter a second": 1000, "3 a second": 330, "15 a second": 66, "as fast as it goes": 0}
+_PROGRAM = ("engine.js", "views.js", "words.js", "explorer.js")  # each calls those before it
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
 
@@ -91,7 +92,7 @@ def _controls(machine: Machine, shown: Scene) -> Markup:
     ]
     pad = [
         tag("button", letter if letter.strip() else f"“{letter}”", type="button", data_letter=str(a), title="append")
-        for a, letter in enumerate(machine.alphabet[:64])
+        for a, letter in enumerate(visible(letter, lines=False) for letter in machine.alphabet[:64])
     ]
     words = [
         tag("button", f"the word that {word['of']} fails on ({len(word['letters']):,} letters)", type="button",
@@ -156,9 +157,10 @@ def _footer() -> Markup:
 
 def _scripts(data: dict[str, Any]) -> Markup:
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    text = text.encode("utf-8", "backslashreplace").decode()  # halves of characters, as JSON escapes them
     return join(
         tag("script", Markup(text), id="data", type="application/json"),
-        tag("script", Markup(_text("engine.js") + _text("views.js") + _text("explorer.js"))),
+        tag("script", Markup("".join(map(_text, _PROGRAM)))),
     )
 
 

@@ -25,7 +25,7 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.symbols import align
+from fsa2lrnn.symbols import align, word_text
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords
@@ -116,7 +116,7 @@ def _check_layers(layers: int) -> None:
 def check_teacher(plan: CascadePlan, target: Target) -> None:
     """Raises `NotExpressible` if the machine that is taught errs where it counts, naming a shortest word."""
     if (word := target.failing_word(plan.cascade.machine)) is not None:
-        told = " ".join(map(str, word)) or "ε"
+        told = word_text(word, target.wanted.alphabet) or "ε"
         raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {told}: give another teacher")
 
 
@@ -133,7 +133,7 @@ class TaughtRun(WholeRun):
     ) -> Found | None:
         """Teach what was not taught yet, and train on as a whole where that is not proved."""
         begun, before = time.monotonic(), self.seconds
-        teaching = Teaching(self.attempt.model, self._plan, self.examples, self.generator)
+        teaching = Teaching(self.attempt.model, self._plan, self.examples, self.generator, report, self.recipe.look)
         taught = [record["layer"] for record in self.trail if record.get("event") == "taught"]
         found = None
         for number in range(len(taught), self.recipe.layers):
@@ -235,10 +235,17 @@ def _depths(cascade: Cascade) -> list[int]:
 
 
 class Teaching:
-    """Teaches the layers of a network, each by itself, what a cascade's components do along words."""
+    """Teaches the layers of a network, each by itself, what a cascade's components do along words.
 
-    def __init__(self, model: LRNN, plan: CascadePlan, examples: FreshWords, generator: torch.Generator) -> None:
+    What is taught is reported every so many batches, and where it is: a record as of a look, with "taught".
+    """
+
+    def __init__(
+        self, model: LRNN, plan: CascadePlan, examples: FreshWords, generator: torch.Generator,
+        report: Callable[[Record], None] | None = None, every: int = 20,
+    ) -> None:  # fmt: skip
         self.model, self.examples, self.generator, self.places = model, examples, generator, plan.places
+        self._report, self._every = report, every
         cascade, order = plan.cascade, align(examples.alphabet, plan.cascade.machine.alphabet)
         self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
         self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
@@ -251,16 +258,16 @@ class Teaching:
         optimiser = torch.optim.Adam([*gate.parameters(), x0], _RATE)
         n_heads, b, tau = layer.n_heads, max(layer.block_sizes), self.model.config.layers[number].temperature  # type: ignore[attr-defined]
 
-        def step() -> tuple[Tensor, bool]:
+        def step() -> tuple[Tensor, Tensor]:
             states, u, _ = self._batch(number)
             own = states[number]  # (B, T+1, H)
             logits = gate(u).unflatten(-1, (n_heads, b, b))  # (B, T, H, b, b)
             columns = logits.gather(-1, own[:, :-1, :, None, None].expand(*logits.shape[:-1], 1)).squeeze(-1)
             loss = cross_entropy((columns / tau).flatten(0, -2), own[:, 1:].flatten()) + cross_entropy(x0, own[0, 0])
-            right = (columns.argmax(-1) == own[:, 1:]).all() and (x0.argmax(-1) == own[0, 0]).all()
-            return loss, bool(right)
+            wrong = [columns.argmax(-1) != own[:, 1:], x0.argmax(-1) != own[0, 0]]
+            return loss, torch.cat([part.flatten() for part in wrong])
 
-        return _until_sure(optimiser, step, f"layer {number}")
+        return self._until_sure(optimiser, step, f"layer {number + 1} of {len(self.places)}")
 
     def readout(self) -> int:
         """Teach the read-out the task's outputs."""
@@ -268,14 +275,39 @@ class Teaching:
         assert isinstance(readout, Gate)
         optimiser = torch.optim.Adam(readout.parameters(), _RATE)
 
-        def step() -> tuple[Tensor, bool]:
+        def step() -> tuple[Tensor, Tensor]:
             states, _, batch = self._batch(0)
             logits = readout(self._shown(states, len(self.places)))
             counts = batch.labels != UNCOUNTED
             loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
-            return loss, bool((logits.argmax(-1) == batch.labels)[counts].all())
+            return loss, (logits.argmax(-1) != batch.labels)[counts]
 
-        return _until_sure(optimiser, step, "the read-out")
+        return self._until_sure(optimiser, step, "the read-out")
+
+    def _until_sure(
+        self, optimiser: torch.optim.Optimizer, step: Callable[[], tuple[Tensor, Tensor]], what: str
+    ) -> int:
+        """Train until so many batches in a row are faultless; how many it took. A step gives a loss, and what is wrong
+        of all that was to be learned."""
+        sure = 0
+        for taken in range(1, _STEPS + 1):
+            loss, wrong = step()
+            optimiser.zero_grad(set_to_none=True)
+            loss.backward()
+            optimiser.step()
+            sure = 0 if wrong.any() else sure + 1
+            if self._report is not None and (sure == _SURE or taken % self._every == 0):
+                error = float(wrong.float().mean())
+                self._report(
+                    {
+                        "step": taken, "start": 0, "block": max(self.model.recurrences[0].block_sizes),
+                        "length": self._length, "loss": loss.item(), "error": error, "faults": error, "teaching": what,
+                        "taught": int(sure == _SURE),
+                    }
+                )  # fmt: skip
+            if sure == _SURE:
+                return taken
+        raise BudgetExceeded(f"{what} could not be taught in {_STEPS:,} batches: give gates more units (gate_hidden)")
 
     def _batch(self, number: int) -> tuple[list[Tensor], Tensor, Batch]:
         """States of the heads of each layer (B, T+1, H), what layer `number` reads (B, T, d), and the words."""
@@ -293,17 +325,3 @@ class Teaching:
             for own, layer in zip(states[:below], self.model.recurrences, strict=False)
         ]
         return torch.cat(shown, -1) if shown else states[0].new_zeros(*states[0].shape[:2], 0).float()
-
-
-def _until_sure(optimiser: torch.optim.Optimizer, step: Callable[[], tuple[Tensor, bool]], what: str) -> int:
-    """Train until so many batches in a row are faultless; how many it took."""
-    sure = 0
-    for taken in range(1, _STEPS + 1):
-        loss, right = step()
-        optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        optimiser.step()
-        sure = sure + 1 if right else 0
-        if sure == _SURE:
-            return taken
-    raise BudgetExceeded(f"{what} could not be taught in {_STEPS:,} batches: give gates more units (gate_hidden)")

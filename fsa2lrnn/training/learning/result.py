@@ -7,8 +7,9 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.symbols import Alphabet, word_text
 from fsa2lrnn.training.evaluate import wilson
 from fsa2lrnn.training.learning.film import Film
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
@@ -90,18 +91,21 @@ class Learned:
 
     def explain(self) -> str:
         """In a sentence or two what is known."""
-        return f"a machine of {self.machine.n_states} states{told(self.verdict, self.scope)}"
+        known = told(self.verdict, self.scope, self.machine.alphabet)
+        return f"a machine of {counted(self.machine.n_states, 'state')}{known}"
 
 
-def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str) -> str:
-    """What is known by a verdict, to go on with after what it is about."""
+def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:
+    """What is known by a verdict over these letters, to go on with after what it is about."""
     match verdict:
         case Proved():
             return f", equal to the target on {scope}"
         case Refuted(word=word):
-            return f", which differs from the target on the word {' '.join(map(str, word)) or 'ε'}"
+            return f", which differs from the target on the word {word_text(word, alphabet) or 'ε'}"
         case Undecided(checked_length=length):
-            return f", equal to the target on words of up to {length} letters; the budget ended there"
+            if length is None:
+                return ", on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
+            return f", equal to the target on words of up to {counted(length, 'letter')}; the budget ended there"
         case Agreement(words=n, right=right):
             low, high = verdict.interval
             return (

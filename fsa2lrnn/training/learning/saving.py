@@ -3,12 +3,14 @@
 `learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
 `model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
 `trail.jsonl`, `film.json`, the heads on the way, `cascade.svg`, what was taught, and `learned.json`, the evidence.
-Every file is whole at any moment.
+Every file is whole at any moment. Where a run that has ended is called again, its results stand until the new ones are
+whole.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -36,6 +38,7 @@ CASCADE = "cascade.svg"
 RESULTS = (
     MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, CASCADE, RESULT,
 )  # fmt: skip
+_BESIDE = ".results"  # where new ones are written first
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
 
@@ -66,9 +69,8 @@ class RunFolder:
         if resume and path.exists():
             _check_same(folder, read(Asked, parse_json(path.read_bytes(), str(path)), str(path)), asked)
         else:
-            (folder / CHECKPOINT).unlink(missing_ok=True)
-        for name in RESULTS:
-            (folder / name).unlink(missing_ok=True)
+            for name in (CHECKPOINT, *RESULTS):
+                (folder / name).unlink(missing_ok=True)
         _write_json(path, asdict(asked))
 
     def restore(self, run: Run) -> None:
@@ -100,7 +102,26 @@ class RunFolder:
 
 
 def write_learned(folder: Path, found: Learned) -> None:
-    """Write what was learned: models, machine, trail, evidence."""
+    """Write what was learned: models, machine, trail, evidence, in place of what an earlier call wrote.
+
+    Raises `OSError` where it can't be written; earlier results are then as they were.
+    """
+    written = folder / _BESIDE
+    shutil.rmtree(written, ignore_errors=True)  # of a call that was killed
+    written.mkdir()
+    try:
+        _write_results(written, found)
+        (folder / RESULT).unlink(missing_ok=True)  # the evidence of one model never stands beside another
+        for name in RESULTS:
+            if (written / name).exists():
+                (written / name).replace(folder / name)
+            else:
+                (folder / name).unlink(missing_ok=True)
+    finally:
+        shutil.rmtree(written, ignore_errors=True)
+
+
+def _write_results(folder: Path, found: Learned) -> None:
     save(found.model, folder / MODEL)
     if found.network is not None:
         save(found.network, folder / NETWORK)
@@ -108,9 +129,7 @@ def write_learned(folder: Path, found: Learned) -> None:
         write_atomically(folder / name, text.encode())
     lines = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in found.trail)
     write_atomically(folder / "trail.jsonl", lines.encode())
-    if found.film is None:
-        (folder / FILM).unlink(missing_ok=True)
-    else:
+    if found.film is not None:
         text = json.dumps(found.film.to_json(), ensure_ascii=False, separators=(",", ":"))
         write_atomically(folder / FILM, f"{text}\n".encode())
     if found.cascade is not None:

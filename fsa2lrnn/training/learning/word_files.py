@@ -24,7 +24,7 @@ from torch import Tensor
 
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.reading import decode, parse_json, shown
 
 _SHOWN = 5  # faults
@@ -81,7 +81,7 @@ class Data:
                     continue
                 label, before = seen.setdefault(node, (labels[k], line))
                 if label != labels[k]:
-                    word = " ".join(str(self.alphabet[a]) for a in tokens[:k]) or "ε"
+                    word = symbols.word_text([self.alphabet[a] for a in tokens[:k]], self.alphabet) or "ε"
                     found.append(
                         f"line {line} gives {self.outputs[labels[k]]!r} after {shown(word)}, line {before} "
                         f"{self.outputs[label]!r}"
@@ -151,7 +151,7 @@ def _json_lines(text: str, faults: list[str]) -> list[_Entry]:
         if not each.strip():
             continue
         try:
-            entries.append(_entry(line, parse_json(each, f"line {line}")))
+            entries.append(_entry(line, parse_json(each, f"line {line}", is_line=True)))
         except UnsupportedFormat as fault:
             text_of = str(fault)
             faults.append(text_of if text_of.startswith(f"line {line}") else f"line {line}: {text_of}")
@@ -179,7 +179,8 @@ def _dense(line: int, word: tuple[Hashable, ...], outputs: list[Hashable]) -> _E
     if len(outputs) == len(word) + 1:
         return _Entry(line, word, tuple(outputs))
     raise UnsupportedFormat(
-        f"{len(outputs)} outputs for {len(word)} letters: give one a letter, or first that of the empty word too"
+        f"{counted(len(outputs), 'output')} for {counted(len(word), 'letter')}: give one a letter, or first that of "
+        "the empty word too"
     )
 
 

@@ -17,6 +17,16 @@ def test_progress_names_the_length_reached_and_the_errors(tmp_path, capsys):
     assert captured.out.startswith("refuted: they differ on")
 
 
+def test_teaching_a_cascade_says_how_far_it_is(tmp_path, capsys):
+    """It was silent until the network was proved."""
+    assert main("task:sum_mod(4)", tmp_path, resume=True, as_json=True, method="cascade", block=2)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.endswith("taught")]
+    assert [line.partition(", batch ")[0] for line in lines] == [
+        "teaching layer 1 of 2", "teaching layer 2 of 2", "teaching the read-out",
+    ]  # fmt: skip
+    assert all("words of 40 letters, error 0.000, taught" in line for line in lines)
+
+
 def test_each_trained_network_gets_its_evidence(tmp_path):
     results, machine = [], MooreMachine.from_source("task:sum_mod(3)")
     wrong = compile_machine(machine, normalisation="onehot")

@@ -1,5 +1,6 @@
 """What holds for every verb: help, JSON, exit codes, one line for whatever is wrong, places tried before the work."""
 
+import json
 import os
 import subprocess
 import sys
@@ -67,6 +68,21 @@ def test_every_verb_has_a_file_of_its_name_help_and_json():
 def test_every_call_below_covers_its_verb():
     assert set(SOURCES) | {"demo", "gates"} == set(COMMANDS)  # which take no source
     assert {place[0] for place in PLACES} | {"run", "verify", "falsify", "tasks"} == set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("compile", "task:sum_mod(7)", "--form", "cascade", "--max-block", "3"),
+        ("learn", "task:sum_mod(7)", "--method", "cascade", "--max-block", "3", "-o", "out"),
+    ],
+)
+def test_a_no_is_an_object_too_where_json_is_asked_for(call, arguments):
+    """It was a line on standard error alone."""
+    code, out, err = call(*arguments, "--json")
+    found = json.loads(out)
+    assert (code, found["answer"]) == (1, "no")
+    assert err.replace("\n", " ").strip() == f"no: {found['evidence']}".strip()
 
 
 def test_the_version_and_the_help(call):

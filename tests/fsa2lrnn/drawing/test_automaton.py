@@ -49,6 +49,15 @@ def test_text_is_escaped_and_every_letter_is_told():
         assert f"state {NASTY}, output no" in titles
 
 
+@pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\n", "\ud800"])
+def test_letters_that_show_nothing_are_escaped_in_a_file_that_can_be_read(letter):
+    machine = MooreMachine([[1, 1], [0, 0]], (letter, "x"), alphabet=(letter, "a"))
+    found = ET.fromstring(machine.to_svg().encode())
+    shown = letter.encode("unicode_escape").decode()
+    assert shown in [part.text for part in found.iter() if "halo" in (part.get("class") or "")]
+    assert machine.to_png().startswith(b"\x89PNG")
+
+
 def test_what_the_reader_has_to_know_is_said():
     assert notes(drawn(MooreMachine.from_source("regex:abcd"))) == [
         "Letters that are not drawn lead to the sink 2, which none leaves."

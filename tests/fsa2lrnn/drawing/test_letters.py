@@ -15,6 +15,11 @@ def test_runs_exceptions_and_what_is_cut():
     assert short_list([1, 2], ["-", "tick tock", "two"]) == "not -"
 
 
+def test_where_letters_may_lead_nowhere_they_are_not_told_by_the_others():
+    assert short_list([0, 1, 3], ["0", "1", "2?", "2?"], names_others=False) == "0, 1, 2?"
+    assert short_list([0, 1, 2], ["0", "1", "2"], names_others=False) == "0, 1, 2"
+
+
 def test_wide_characters_are_wide():
     assert width("文字") > width("ab")
     assert width("") < width("a")

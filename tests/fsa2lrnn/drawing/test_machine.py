@@ -15,4 +15,5 @@ def test_acceptors_and_arrows():
     assert machine.accepting == [False, True]
     assert machine.alphabet == ["x, 1", "b"]
     assert machine.arrows == {(0, 1): [0, 1], (1, 1): [0], (1, 0): [1]}
+    assert Machine.of([[1, -1], [-1, -1]], [0, 1], 0, "ab").arrows == {(0, 1): [0]}
     assert Machine.of([[0]], ["True enough"], 0, "a").accepting is None

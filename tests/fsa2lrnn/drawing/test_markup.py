@@ -1,3 +1,7 @@
+import xml.etree.ElementTree as ET
+
+import pytest
+
 from fsa2lrnn.drawing.markup import Markup, join, line, picture, tag, text
 
 
@@ -7,6 +11,15 @@ def test_text_and_attributes_are_escaped_and_markup_is_not():
     assert tag("p", inner, '"x"', title='"<') == '<p title="&quot;&lt;"><b>1 &lt; 2 &amp; 3</b>"x"</p>'
     assert join("<", Markup("<"), None, [inner, ("&",)]) == "&lt;<<b>1 &lt; 2 &amp; 3</b>&amp;"
     assert isinstance(join("a"), Markup)
+
+
+@pytest.mark.parametrize("letter", ["\0", "\x1b", "\x85", "\r", "\ud800", "\ufffe", "\u202e", "&", "<", '"', "é", "😀"])
+def test_whatever_a_letter_is_the_drawing_is_xml(letter):
+    """A control character made a file that no reader took."""
+    drawn = picture(10, 20, letter, text(1, 2, letter))
+    found = ET.fromstring(drawn.encode())
+    shown = letter if letter in '&<"é😀' else letter.encode("unicode_escape").decode()
+    assert (found.get("aria-label"), found[0].text, found[1].text) == (shown, shown, shown)
 
 
 def test_numbers_and_names():

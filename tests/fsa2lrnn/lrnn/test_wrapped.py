@@ -9,6 +9,7 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.judge import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, falsify
+from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.wrapped import wrap
 
@@ -104,6 +105,13 @@ def test_who_asks_for_its_states_is_told_who_does_not(ask):
     """`extract` ended in an AttributeError, and a proof in a word about LRNN's name."""
     with pytest.raises(UnsupportedFormat, match=r"Wrapped.* no LRNN.* by falsify and extract_learned; .*from_tables"):
         ask(wrap(Sum(), zoo.sum_mod(3).alphabet, (0, 1, 2)))
+
+
+def test_a_file_holds_no_module_of_a_users(tmp_path):
+    """It ended in an AttributeError."""
+    with pytest.raises(UnsupportedFormat, match=r"Wrapped is no LRNN, .*: write a module of your own with torch\.save"):
+        save(wrapped(), tmp_path / "m.safetensors")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_module_is_refused():

@@ -5,7 +5,7 @@ import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.report import Facts, Machine, verdict
-from fsa2lrnn.report.facts import letters, repairs_of
+from fsa2lrnn.report.facts import repairs_of
 
 
 def test_facts_come_back_from_json(facts):
@@ -54,7 +54,6 @@ def test_verdicts_are_sentences(facts):
     assert verdict(seen) == "Wrong at 1 % of 10 letters."
     some = replace(learned, scope="outputs of 2 of 5 states do not count: ?")
     assert verdict(some) == f"{verdict(learned)[:-1]}; outputs of 2 of 5 states do not count: ?."
-    assert letters(1_000) == "1,000 letters"
 
 
 def test_long_labels_give_way_to_numbers():

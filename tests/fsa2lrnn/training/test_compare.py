@@ -113,3 +113,11 @@ def test_the_limits_are_passed_on(monkeypatch):
     monkeypatch.setattr(comparison, "evaluate", lambda *given: seen.append(given[2:]) or [])
     compare(SOURCE, {}, lengths=(7,), n_words=5, letters=9, seed=4)
     assert seen == [(4, (7,), 5, 9)]
+
+
+@pytest.mark.parametrize("length", [2_000_001, 99_999_999_999_999, 10**30])
+def test_words_that_no_time_would_do_for_are_refused_before_anything_is_made(monkeypatch, length):
+    """Of a length at least one word was read, however long: this did not end."""
+    monkeypatch.setattr(comparison, "compile_machine", None)
+    with pytest.raises(UnsupportedFormat, match=r"longer than the 2,000,000 letters|too many to be meant"):
+        compare(SOURCE, {}, lengths=(4, length), letters=2_000_000)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import LiquidS4Config, VanillaConfig
@@ -35,6 +36,16 @@ def test_a_constructed_model_is_always_right():
     made = words(machine, make_sampler("task", machine, ARITHMETIC), model.outputs)
     found = evaluate(model, made, 0, lengths=(1, 40, 1300), n_words=300, letters=20_000)
     assert found == [Accuracy(1, 300, 300, 300), Accuracy(39, 300, 300, 300), Accuracy(1299, 15, 15, 15)]
+
+
+def test_no_word_is_longer_than_the_letters_that_a_length_may_take():
+    machine = zoo.sum_mod(2)
+    model = compile_machine(machine)
+    made = uniform(machine, model.outputs)
+    assert evaluate(model, made, 0, (30,), n_words=9, letters=30) == [Accuracy(30, 1, 1, 1)]
+    wrong = r"length 31: one such word is longer than the 30 letters .*: give shorter lengths, or more letters"
+    with pytest.raises(UnsupportedFormat, match=wrong):
+        evaluate(model, made, 0, (5, 31), n_words=9, letters=30)
 
 
 def test_positions_that_do_not_count_are_not_looked_at():

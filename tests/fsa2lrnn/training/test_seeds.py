@@ -136,6 +136,11 @@ def test_a_plan_that_judges_nothing(wrong):
         Plan(**wrong)
 
 
+def test_a_plan_with_words_that_are_too_long():
+    with pytest.raises(UnsupportedFormat, match="length 10,000,000,000: one such word is longer than the 20,000,000"):
+        Plan(lengths=(40, 10**10))
+
+
 def test_divergence_is_a_result(tmp_path):
     (result,) = run_seeds(replace(TINY, learning_rate=1e30), (0,), tmp_path, PLAN)
     assert result["end"] == "diverged"

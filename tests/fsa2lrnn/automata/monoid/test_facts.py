@@ -2,9 +2,8 @@
 
 import pytest
 
-from fsa2lrnn.automata import zoo
+from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.monoid import Action, Fact, Witness
-from fsa2lrnn.automata.monoid.facts import spell
 
 
 def test_a_fact_is_no_truth_value():
@@ -31,10 +30,24 @@ def test_a_fact_with_a_witness():
     assert Fact(True, "by hand").to_json()["witness"] is None
 
 
+def action_over(*alphabet):
+    return Action.of(MooreMachine([[i, 1 - i] for i in range(2)][: len(alphabet)], (0, 1), alphabet=alphabet))
+
+
 def test_long_words_are_shortened():
-    assert spell(tuple("ab" * 20)) == repr("ab" * 20)
-    assert spell(tuple("a" * 60 + "b")) == f"'{'a' * 20}…b' (61 letters)"
-    assert spell((10,) * 41).endswith(" … 10' (41 letters)")
+    action = action_over("a", "b")
+    assert (action.spell(("a", "b")), action.spell(())) == ("'ab'", "the empty word")
+    assert action.spell(tuple("ab" * 20)) == repr("ab" * 20)
+    assert action.spell(tuple("a" * 60 + "b")) == f"'{'a' * 20}…b' (61 letters)"
+    assert action_over(10, "x").spell((10,) * 41).endswith(" … 10' (41 letters)")
+
+
+def test_letters_with_spaces_are_told_apart():
+    """'a b' was one letter or two."""
+    action = action_over("a b", "a")
+    assert action.spell(("a b", "a")) == '["a b", "a"]'
+    assert action.spell(("a b",) * 41).endswith(' … ["a b"] (41 letters)')
+    assert action_over("a", "ab").spell(("a", "ab")) == "'a ab'"
 
 
 def test_letters_that_act_alike_are_kept_once():

@@ -58,6 +58,14 @@ def test_a_failing_word_has_one_shape_in_json(call):
         ((SUM2, "--against", "task:sum_mod(2)", "--plot", "no/c.svg"), "no such folder, make it first: 'no'"),
         ((SUM2, "--against", "task:sum_mod(3)"), "the alphabets differ (only the first has [], only the second ['2'])"),
         ((SUM2, "--against", "sum_mod(2)"), "did you mean task:sum_mod(2)?"),
+        (
+            (SUM2, "--against", "task:sum_mod(2)", "--lengths", "10,99999999999999", "--letters", "9999"),
+            "99999999999999 words or letters are too many to be meant: at most 1,000,000,000,000 are",
+        ),
+        (
+            (SUM2, "--against", "task:sum_mod(2)", "--lengths", "10,3000000"),
+            "length 3,000,000: one such word is longer than the 2,000,000 letters that a length may take: give shorter",
+        ),
         ((SUM2, "--against", "task:sum_mod(2)", "--lengths", "4;5"), "--lengths '4;5': give whole numbers"),
     ],
 )

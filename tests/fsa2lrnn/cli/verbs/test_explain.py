@@ -5,6 +5,8 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from fsa2lrnn import MooreMachine
+
 
 def test_one_family_and_a_drawing(call, tmp_path):
     code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
@@ -19,6 +21,19 @@ def test_one_family_and_a_drawing(call, tmp_path):
     assert ET.fromstring((tmp_path / "again.svg").read_text()).tag.endswith("svg")
     assert "signed lane" in (tmp_path / "again.svg").read_text()
     assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["lti.json"]
+
+
+def test_letters_with_spaces_are_told_apart(call, tmp_path):
+    """'go up down' was of one letter, of two or of three."""
+    machine = MooreMachine([[1, 2, 2], [0, 0, 2]], [False, True, False], alphabet=("go up", "down"))
+    (tmp_path / "lift.json").write_text(machine.to_json())
+    code, out, _ = call("explain", "lift.json", "--family", "diagonal[0,1]", "--json")
+    found = json.loads(out)
+    assert code == 0
+    says = [fact["witness"]["says"] for fact in found["monoid"]["facts"].values() if fact["witness"]]
+    assert any('["go up", "down"]' in text for text in says)
+    assert not any("go up down" in text or "'go up" in text for text in says)
+    assert '["go up"' in found["families"]["diagonal[0,1]"]["evidence"]
 
 
 @pytest.mark.parametrize(

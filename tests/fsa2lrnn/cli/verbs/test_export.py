@@ -1,8 +1,11 @@
 """`export`: what is refused before anything is written. What it writes: tests/fsa2lrnn/cli/test_exported.py."""
 
+import json
 from pathlib import Path
 
 import pytest
+
+from fsa2lrnn.released.recheck import recheck
 
 
 @pytest.mark.parametrize(
@@ -18,4 +21,18 @@ def test_refused(call, arguments, code, message):
     found, out, err = call("export", *arguments, "-o", "out")
     assert (found, out) == (code, "")
     assert message in err
+    assert not Path("out").exists()
+
+
+def test_a_no_in_json_has_its_certificate_where_it_is_proved(call):
+    """It printed nothing."""
+    code, out, err = call("export", "task:parity", "--to", "qwen3-next", "-o", "out", "--json")
+    found = json.loads(out)
+    assert (code, found["answer"], found["model"]) == (1, "no", {"layer": "qwen3-next", "saved": None})
+    assert found["evidence"].startswith("qwen3-next can't hold this machine: After")
+    assert recheck(found["certificate"]).startswith("impossible")
+    assert err.startswith("no: qwen3-next can't hold")
+    code, out, _ = call("export", "task:mod_arith(3)", "--to", "olmo-hybrid", "-o", "out", "--json")
+    found = json.loads(out)
+    assert (code, found["answer"], "certificate" in found) == (1, "unknown", False)
     assert not Path("out").exists()

@@ -37,7 +37,7 @@ def test_runs_and_what_they_came_to(call, tmp_path):
     assert "task:parity, tiny, few, seed 0: steps at step 4" in err
     code, out, err = call("sweep", "s.json", *rest, "-o", "out")
     assert code == 0
-    assert "1 runs, 1 of them finished before" in err
+    assert "1 run, 1 of them finished before" in err
     assert "results and summary: out" in out
     assert call("sweep", "s.json", "--set", FEW, "--engine", "serial", "--retries", "0", "-o", "bad")[0] == 1
 

@@ -138,6 +138,14 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     assert page.inner_text("#said").startswith("After 2 of 2 letters")
 
 
+def test_letters_that_show_nothing_are_escaped():
+    machine = MooreMachine([[1, 1], [0, 0]], ("\x1b", "x"), alphabet=("\x1b", "\ud800"))
+    page = build("page", machine, {"a": Shown(compile_machine(machine))})
+    assert page.encode()
+    assert "\x1b" not in page
+    assert page.count(">\\x1b</button>") == page.count(">\\ud800</button>") == 1
+
+
 def test_more_models_than_fit_are_refused():
     machine = zoo.parity()
     with pytest.raises(UnsupportedFormat, match="5 models: a page shows 4 side by side"):

@@ -55,17 +55,19 @@ def test_a_cascade_of_two_is_taught_and_proved():
 @pytest.mark.slow
 def test_what_was_taught_in_part_is_trained_on_as_a_whole(monkeypatch):
     monkeypatch.setattr(cascades, "_SURE", 0)
-    monkeypatch.setattr(cascades, "_until_sure", lambda optimiser, step, _: [_once(optimiser, step) for _ in range(25)])
+    monkeypatch.setattr(cascades.Teaching, "_until_sure", _a_few)
     found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2), recipe=cascades.Recipe(rate=0.01, steps=3_000))
     assert found.steps > 0
     assert found.is_proved
 
 
-def _once(optimiser, step):
-    loss, _ = step()
-    optimiser.zero_grad(set_to_none=True)
-    loss.backward()
-    optimiser.step()
+def _a_few(_teaching, optimiser, step, _what):
+    for _ in range(25):
+        loss, _ = step()
+        optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        optimiser.step()
+    return 25
 
 
 def test_as_few_layers_heads_and_states_as_the_components_need():
@@ -93,7 +95,7 @@ def test_as_few_layers_heads_and_states_as_the_components_need():
 
 def test_a_teacher_may_be_another_machine_if_it_is_right():
     finer = MooreMachine([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]], [0, 1, 0, 1, 0, "?"], 0, "01")
-    with pytest.raises(NotExpressible, match="is wrong after 1 1 1 1 1: give another teacher"):
+    with pytest.raises(NotExpressible, match="is wrong after 11111: give another teacher"):
         learn("task:sum_mod(2)", method="cascade", teacher=finer, block=3)
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
         learn("task:sum_mod(2)", method="cascade", teacher=zoo.sum_mod(6))
@@ -127,7 +129,7 @@ def test_a_run_goes_on_after_the_layer_that_was_taught_last(tmp_path):
 
 def test_what_can_not_be_taught_is_said(monkeypatch):
     monkeypatch.setattr(cascades, "_STEPS", 3)
-    with pytest.raises(BudgetExceeded, match="layer 0 could not be taught in 3 batches: give gates more units"):
+    with pytest.raises(BudgetExceeded, match="layer 1 of 2 could not be taught in 3 batches: give gates more units"):
         distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
 
 

@@ -19,3 +19,7 @@ def test_agreement_never_says_proved():
 def test_what_is_not_known_is_said():
     assert "no words were held out" in learned(None).explain()
     assert "words of up to 7 letters; the budget ended there" in learned(Undecided(7, Scope(2), 10)).explain()
+    steps = learned(Undecided(None, Scope(2), 10)).explain()
+    assert steps.endswith(
+        "on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
+    )

@@ -3,6 +3,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,12 +13,23 @@ from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.files import alone
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
+from fsa2lrnn.training.learning import saving
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import read_film
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.run import Run
-from fsa2lrnn.training.learning.saving import CHECKPOINT, FILM, FORM, Asked, RunFolder, write_learned
+from fsa2lrnn.training.learning.saving import (
+    CHECKPOINT,
+    FILM,
+    FORM,
+    RESULT,
+    RESULTS,
+    Asked,
+    RunFolder,
+    read_finished,
+    write_learned,
+)
 
 
 def run_of(recipe):
@@ -57,6 +69,55 @@ def test_the_folder_holds_what_was_learned(tmp_path):
     assert read_film(tmp_path / "run" / FILM) == found.film
     write_learned(tmp_path / "run", replace(found, film=None))
     assert not (tmp_path / "run" / FILM).exists()
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name in RESULTS}
+
+
+def test_results_stand_until_the_new_ones_are_whole(tmp_path, monkeypatch):
+    """Called again, it lost them before it had others."""
+    learn("task:parity", folder=tmp_path, steps=500)
+    before = contents(tmp_path)
+    assert len(before) == 7
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "go", full)
+        with pytest.raises(OSError, match="full"):
+            learn("task:parity", folder=tmp_path, steps=500)
+    assert contents(tmp_path) == before
+    with monkeypatch.context() as patch:
+        patch.setattr(saving, "summary", full)
+        with pytest.raises(OSError, match="full"):
+            learn("task:parity", folder=tmp_path, steps=600)
+    assert contents(tmp_path) == before
+    again = learn("task:parity", folder=tmp_path, steps=600)
+    assert again.is_proved
+    assert {name: text for name, text in contents(tmp_path).items() if name != RESULT} == {
+        name: text for name, text in before.items() if name != RESULT
+    }
+    RunFolder(tmp_path, asked(), resume=False)
+    assert contents(tmp_path) == {}
+    assert {path.name for path in tmp_path.iterdir()} == {"learn.json", ".lock"}
+
+
+def full(*_):
+    raise OSError("the disk is full")
+
+
+def test_the_evidence_of_one_model_never_stands_beside_another(tmp_path, monkeypatch):
+    found = learn("task:parity", folder=tmp_path, steps=500)
+    (tmp_path / ".results").mkdir()
+    (tmp_path / ".results" / "cascade.svg").write_text("of a call that was killed")
+    write_learned(tmp_path, found)
+    assert not (tmp_path / "cascade.svg").exists()
+    replace_file = Path.replace
+    monkeypatch.setattr(Path, "replace", lambda a, b: full() if b == tmp_path / "trail.jsonl" else replace_file(a, b))
+    with pytest.raises(OSError, match="full"):
+        write_learned(tmp_path, found)
+    assert not (tmp_path / RESULT).exists()
+    assert {path.name for path in tmp_path.iterdir()} & {RESULT, ".results"} == set()
+    with pytest.raises(UnsupportedFormat, match=r"lacks learned\.json, so no run .* has ended there"):
+        read_finished(tmp_path)
 
 
 def test_another_run_is_not_mixed_in(tmp_path):

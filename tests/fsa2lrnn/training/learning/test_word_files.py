@@ -39,8 +39,8 @@ def test_csv(tmp_path):
         ("", "holds no word of one letter or more"),
         ('{"word": "", "output": 1}\n', "holds no word of one letter or more"),
         ('{"word": "a", "output": 1}\n{"word": "b", "output": 1}\n', "holds the output 1 and no other"),
-        ('{"word": "a", "output": 1}\n{"word": "ab", "outputs": [1]}\n', "line 2: 1 outputs for 2 letters: give one"),
-        ('{"word": "a", "output": 1}\n{"word"\n', "line 2: line 1, column 8: Expecting ':' delimiter"),
+        ('{"word": "a", "output": 1}\n{"word": "ab", "outputs": [1]}\n', "line 2: 1 output for 2 letters: give one"),
+        ('{"word": "a", "output": 1}\n{"word"\n', "words.jsonl: line 2, column 8: Expecting ':' delimiter"),
         ('{"word": "a"}\n[3]\n', "line 1: .* is neither .*; line 2: "),
         ('{"word": 3, "output": 1}\n', "line 1: word = 3 is neither a list of letters nor text"),
         ('{"word": [1], "output": 1}\n{"word": [true], "output": 0}\n', "line 2: letter True is equal to 1, which"),
@@ -56,7 +56,7 @@ def test_what_can_not_be_read_is_named_by_its_line(tmp_path, text, message):
     [
         ("a,b\nx,y\n", "line 1: the columns are a, b, not word,output or word,outputs"),
         ("word,output\nab,1,2\n", "line 2: 3 columns, not 2"),
-        ("word,outputs\nab,1\n", "line 2: 1 outputs for 2 letters"),
+        ("word,outputs\nab,1\n", "line 2: 1 output for 2 letters"),
     ],
 )
 def test_bad_csv(tmp_path, text, message):
@@ -90,7 +90,7 @@ def test_letters_may_hold_any_character(tmp_path):
 
 def test_contradictions_are_named_by_both_lines(tmp_path):
     data = read_words(written(tmp_path, '{"word": "ab", "outputs": [0, 1]}\n["a", 0]\n["ab", 0]\n'))
-    with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'a b', line 1 1; mend them, or say that labels"):
+    with pytest.raises(UnsupportedFormat, match=r"line 3 gives 0 after 'ab', line 1 1; mend them, or say that labels"):
         data.check_consistent()
     from_pairs([("ab", 1), ("a", 0), ("ab", 1)]).check_consistent()
 
