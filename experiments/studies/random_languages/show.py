@@ -180,14 +180,15 @@ def figure(document: Document, path: Path) -> None:
             runs = [run for run in document["runs"] if run["arm"] == arm]
             for axis, kind in zip(sizes, KINDS, strict=True):
                 of = [run for run in runs if rows[run["machine"]]["kind"] == kind and is_learned(run, words)]
-                points = [(rows[run["machine"]]["states"], run["steps"]) for run in of]
+                beside = (i - len(arms) / 2) * _APART  # so that no arm hides another
+                points = [(rows[run["machine"]]["states"] + beside, run["steps"]) for run in of]
                 x, y = zip(*points, strict=True) if points else ((), ())
                 handles[document["titles"][arm]] = axis.scatter(x, y, s=12, color=f"C{i}")
             lengths = sorted(run["fails_at"] or _NEVER for run in runs if "fails_at" in run)
             shares = [1 - j / len(lengths) for j in range(len(lengths))]
-            lasting.step(lengths, shares, where="pre", color=f"C{i}")
+            lasting.step([1, *lengths], [1, *shares], where="pre", color=f"C{i}")
         for axis, kind in zip(sizes, KINDS, strict=True):
-            axis.set(title=kind, xlabel="states", yscale="log", ylim=(10, 2_000), xlim=(3, 17))
+            axis.set(title=kind, xlabel="states", yscale="log", ylim=(10, 2_000), xlim=(3, 17), xticks=range(4, 17, 4))
         sizes[0].set_ylabel("steps of the runs that learned")
         lasting.set(title="runs without a failing word", xscale="log", xlabel="letters", ylim=(0, 1.02))
         drawn.legend(handles.values(), handles.keys(), loc="outside right center", fontsize="small")
@@ -196,4 +197,5 @@ def figure(document: Document, path: Path) -> None:
     write_atomically(path, buffer.getvalue())
 
 
-_NEVER = 1_000  # letters, where no failing word was found: beyond the axis of those that were
+_APART = 0.07
+_NEVER = 5_000  # letters, where no failing word was found: beyond the axis of those that were
