@@ -84,6 +84,7 @@ def protocol(document: Document) -> str:
     n_cells = asked["machines"] * asked["seeds"] * len(asked["arms"])
     ended = {run["machine"] for run in document["runs"]}
     kinds = [row["kind"] for row in document["machines"] if row["number"] in ended]
+    beyond = _beyond(document)
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in KINDS)
     return (
         f"\n{len(document['runs']):,} of {n_cells:,} cells have been run, on {len(ended)} of {asked['machines']} "
@@ -91,7 +92,9 @@ def protocol(document: Document) -> str:
         f'every letter. "Right at 500": as many words of 500 letters. "No failing word": none was found by a search of '
         f"{document['protocol']['search_seconds']:g} s. Seconds are the median of a processor's. In the second table, "
         "beside what was learned, the mean share of words of 40 and of 500 letters that are right at their last "
-        "letter, of the runs that did not diverge or run out of time.\n"
+        "letter, of the runs that did not diverge or run out of time. "
+        f"{len(beyond)} runs learned what theory says their layer can't represent; a word on which they fail was found "
+        f"for {sum(run['fails_at'] is not None for run in beyond)} of them.\n"
     )
 
 
@@ -135,11 +138,9 @@ def missed(document: Document) -> list[str]:
 
 def exceptions(document: Document) -> list[str]:
     """The runs that learned at 40 letters what theory says the layer can't represent, each with how long it lasts."""
-    said, words = _theory(document), document["protocol"]["words"]
+    words = document["protocol"]["words"]
     rows, lines = {row["number"]: row for row in document["machines"]}, list[str]()
-    for run in document["runs"]:
-        if said[run["machine"], run["arm"]] != "no" or not is_learned(run, words):
-            continue
+    for run in _beyond(document):
         row = rows[run["machine"]]
         fails = f"a word of {run['fails_at']:,} letters fails" if run["fails_at"] else "no failing word was found"
         if row["definite_order"] is not None:
@@ -150,6 +151,13 @@ def exceptions(document: Document) -> list[str]:
             f"are right; {fails}."
         )
     return lines
+
+
+def _beyond(document: Document) -> list[Run]:
+    """The runs that learned what theory says no to, machine by machine."""
+    said, words = _theory(document), document["protocol"]["words"]
+    runs = [run for run in document["runs"] if said[run["machine"], run["arm"]] == "no" and is_learned(run, words)]
+    return sorted(runs, key=lambda run: run["machine"])
 
 
 def is_learned(run: Run, words: int) -> bool:
