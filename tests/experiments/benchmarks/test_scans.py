@@ -19,6 +19,7 @@ def test_a_shape_is_measured():
     assert row["pscan_over_sequential"] > 0
 
 
+@pytest.mark.slow
 def test_the_baseline_that_is_quadratic_is_left_out_where_words_are_long(monkeypatch):
     monkeypatch.setattr(bench_scans, "_LONGEST_QUADRATIC", 2)
     assert "authors' Sequential" not in bench_scans.measure(1, 3, 1, 2)["milliseconds"]

@@ -82,4 +82,4 @@ def test_lanes_do_more_with_several_vectors_a_state():
 def test_the_budget_says_so():
     assert alike_to_lanes(zoo.sum_mod(2), budget=3) is None
     said = alike_to_lanes(zoo.ab_star()).explain()
-    assert 'in one state after "a b" and after "a a a b", where the machine puts out True and False' in said
+    assert 'in one state after "ab" and after "aaab", where the machine puts out True and False' in said

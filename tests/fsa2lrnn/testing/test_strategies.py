@@ -194,6 +194,7 @@ def test_a_wreath_product_of_four_minimal_states_with_a_congruence_is_found():
     assert find(wreath_products(), has_one, settings=quiet).n_states <= 5
 
 
+@pytest.mark.slow
 def test_wreath_products_reach_groups_and_aperiodic_machines():
     assert find(wreath_products(), lambda m: permutes(m) and m.minimise().n_states == 4, settings=quiet).n_states == 4
     assert find(wreath_products(), lambda m: is_aperiodic(m) and m.minimise().n_states == 3, settings=quiet)

@@ -16,6 +16,7 @@ def test_theory_has_an_answer_for_each_arm():
     assert said["onehot"]["answer"] == "yes"
 
 
+@pytest.mark.slow
 def test_a_cell_of_automata_ends_in_a_proof():
     cell = run_cell(drawn(2), "onehot", 0)
     assert (cell["proved"], cell["fails_at"], cell["last_40"], cell["whole_500"]) == (True, None, 1_000, 1_000)
@@ -32,6 +33,7 @@ def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
 settings = cells.settings
 
 
+@pytest.mark.slow
 def test_steps_are_those_to_the_first_look_without_an_error(monkeypatch):
     def short(arm, source, seed):
         return replace(settings(arm, source, seed), steps=150, evaluate_every=25)
