@@ -83,6 +83,7 @@ def test_no_cascade_but_a_reason_and_a_bound():
     assert (facts["found"], facts["components"], facts["candidates"]) == (False, None, [])
 
 
+@pytest.mark.slow
 def test_a_limit_that_nothing_meets():
     rows, facts = answered(zoo.sum_mod(7), Wanted(3))
     assert "group of order 7" in rows["none"]

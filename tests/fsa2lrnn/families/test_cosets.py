@@ -17,6 +17,7 @@ def assert_moved(points, permutations):
         assert np.array_equal(points.vectors[row][:, moves], points.vectors)
 
 
+@pytest.mark.slow
 @given(permutation_machines(max_states=6))
 def test_vectors_move_as_states_do(machine):
     points = fewest_points(machine.delta, False)
