@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.training.data import make_sampler, words
+from fsa2lrnn.training.data import Words, make_sampler, words
 
 LOOKS, WORDS, TRIALS = 40, 128, 5
 
@@ -52,10 +52,19 @@ def level(task: str, length: int) -> Level:
 
 
 def output_shares(task: str, length: int) -> dict[Any, float]:
-    """How often each output is the last of a word: the machine's states are a Markov chain."""
+    """How often each output is the last of a word, as the released code draws them for a task."""
     machine = MooreMachine.from_source(task)
-    drawn = words(machine, make_sampler("task", machine, task))
-    n, period, fitted = machine.n_states, len(drawn.scored), drawn.fit(length)
+    return shares_of(words(machine, make_sampler("task", machine, task)), length)
+
+
+def shares_of(drawn: Words, length: int) -> dict[Any, float]:
+    """How often each output is the last of a word of about `length` letters: the machine's states are a Markov chain.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> shares_of(words(zoo.length_mod(2), make_sampler("uniform", zoo.length_mod(2))), 40)
+    {0: 1.0, 1: 0.0}
+    """
+    n, period, fitted = len(drawn.labels[0]), len(drawn.scored), drawn.fit(length)
     next_state = drawn.next_state.numpy().reshape(period, drawn.n_draws, n)
     steps = np.zeros((period, n, n))  # from column to row
     for phase in range(period):

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Hashable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-
-import numpy as np
 
 from experiments.studies.learn_and_prove import learn_within
 from experiments.studies.random_languages.arms import ARMS, settings
@@ -18,6 +14,7 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families.named import NO
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.train import Diverged, train
@@ -43,15 +40,7 @@ def constant_answer(machine: MooreMachine, length: int) -> float:
     >>> constant_answer(zoo.parity(), 40), constant_answer(zoo.length_mod(2), 40)
     (0.5, 1.0)
     """
-    n, k = machine.n_states, len(machine.alphabet)
-    step = np.zeros((n, n))
-    for targets in machine.delta:
-        step[np.arange(n), targets] += 1 / k
-    states = np.linalg.matrix_power(step, length)[machine.start]
-    shares = Counter[Hashable]()
-    for output, share in zip(machine.outputs, states.tolist(), strict=True):
-        shares[output] += share
-    return max(shares.values())
+    return max(shares_of(words(machine, make_sampler("uniform", machine)), length).values())
 
 
 def run_cell(found: Drawn, arm: str, seed: int) -> dict[str, Any]:
