@@ -201,7 +201,7 @@ def gpu() -> str:
     taken = [
         [
             row["precision"],
-            "yes" if row["compile"] else "no",
+            *("yes" if row[name] else "no" for name in ("compile", "cuda_graph")),
             f"{row['milliseconds']:.2f}" if "milliseconds" in row else row["error"],
         ]
         for row in found["steps"]
@@ -210,8 +210,14 @@ def gpu() -> str:
     in_turn, stacked = seeds["in_turn_milliseconds"], seeds["stacked_milliseconds"]
     note = f"A step of {seeds['seeds']} seeds: {in_turn:.2f} ms one after another, {stacked:.2f} ms stacked"
     copy = f"{found['device']}, whose copy moves {found['copy_bytes_per_second'] / 1e9:,.0f} GB/s"
-    table = markdown(["precision", "torch.compile", "ms a training step"], taken)
-    return markdown(heads, rows) + "\n" + table + facts(document, note, copy)
+    tables = [
+        markdown(heads, rows),
+        markdown(["precision", "torch.compile", "CUDA graph", "ms a training step"], taken),
+    ]
+    if found["layers"]:
+        by_layer = [[row["layer"], f"{row['milliseconds']:.2f}", f"{row['replayed']:.2f}"] for row in found["layers"]]
+        tables.append(markdown(["layer of Table 2, on Sum(5)", "launched, ms a step", "by a CUDA graph"], by_layer))
+    return "\n".join(tables) + facts(document, note, copy)
 
 
 def runs() -> str:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from experiments import results_io, script
 from experiments.benchmarks.scans import inputs
+from experiments.studies.table2 import columns
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.training.settings import PRECISIONS, Settings, preset
 from fsa2lrnn.training.stacked import StackedLosses, update
@@ -58,13 +59,15 @@ def main() -> None:
 
 
 def measure(device: str, shapes: list[Shape], settings: Settings, copied: int, turns: int) -> dict[str, Any]:
-    """All that `main` writes: the card's copy, each scan at each shape and dtype, training steps, several seeds."""
+    """All that `main` writes: the card's copy, each scan at each shape and dtype, training steps, also of the layers of
+    Table 2, several seeds."""
     copy = copy_bandwidth(device, copied, turns)
     return {
         "device": torch.cuda.get_device_name(device) if device == "cuda" else device,
         "copy_bytes_per_second": copy,
         "scans": [measure_scan(kind, *case, device, copy, turns) for kind in KINDS for case in product(shapes, DTYPES)],
         "steps": [measure_step(each, turns) for each in variants(settings)],
+        "layers": [measure_layer(name, device, turns) for name in columns.COLUMNS if device != "cpu"],
         "seeds": measure_seeds(settings, SEEDS, turns),
     }
 
@@ -122,17 +125,19 @@ def _scan(kind: str, shape: Shape, dtype: torch.dtype, device: str) -> tuple[Cal
 
 
 def variants(settings: Settings) -> list[Settings]:
-    """The same run with and without mixed precision and compilation; on a CPU there is no mixed precision."""
+    """The same run with and without mixed precision and compilation, and by a CUDA graph; on a CPU there is neither the
+    first nor the last."""
     precisions = PRECISIONS if settings.device != "cpu" else PRECISIONS[:1]
-    return [
+    found = [
         replace(settings, precision=precision, compile=is_compiled)
         for precision, is_compiled in product(precisions, (False, True))
     ]
+    return found if settings.device == "cpu" else [*found, replace(settings, cuda_graph=True)]
 
 
 def measure_step(settings: Settings, turns: int) -> dict[str, Any]:
     """Milliseconds of a training step, optimiser and new words included; or why torch could not compile it."""
-    row: dict[str, Any] = {"precision": settings.precision, "compile": settings.compile}
+    row: dict[str, Any] = {name: getattr(settings, name) for name in ("precision", "compile", "cuda_graph")}
     with tempfile.TemporaryDirectory() as folder:
         run = Run(settings, Path(folder), resume=False)
         try:
@@ -142,6 +147,14 @@ def measure_step(settings: Settings, turns: int) -> dict[str, Any]:
                 raise
             row["error"] = str(error).partition("\n")[0]
     return row
+
+
+def measure_layer(name: str, device: str, turns: int) -> dict[str, Any]:
+    """Milliseconds of a training step of a column of Table 2 on Sum(5), launched one by one and by a CUDA graph."""
+    rate = columns.rates_of(name)[:1]
+    replayed = columns.sweep(columns.TASKS[0], name, rate, (0,), device).trials[0].settings
+    launched, by_graph = (measure_step(each, turns) for each in (replace(replayed, cuda_graph=False), replayed))
+    return {"layer": name, "milliseconds": launched["milliseconds"], "replayed": by_graph["milliseconds"]}
 
 
 def measure_seeds(settings: Settings, seeds: tuple[int, ...], turns: int) -> dict[str, Any]:
@@ -177,15 +190,19 @@ def tables(document: dict[str, Any]) -> list[Table]:
             f"{row[way][what]:.3f}" for way in ("forward", "backward") for what in ("milliseconds", "share_of_copy")
         ]
         scans.add_row(row["kind"], row["dtype"], f"{row['batch']:,}", f"{row['length']:,}", *times)
-    steps = Table("precision", "torch.compile", "ms a step", title="Training steps")
+    steps = Table("precision", "torch.compile", "CUDA graph", "ms a step", title="Training steps")
     for row in document["steps"]:
         outcome = f"{row['milliseconds']:.2f}" if "milliseconds" in row else row["error"]
-        steps.add_row(row["precision"], "yes" if row["compile"] else "no", outcome)
+        helps = ("yes" if row[name] else "no" for name in ("compile", "cuda_graph"))
+        steps.add_row(row["precision"], *helps, outcome)
+    layers = Table("layer", "launched, ms", "replayed, ms", title="A step of the layers of Table 2")
+    for row in document["layers"]:
+        layers.add_row(row["layer"], *(f"{row[name]:.2f}" for name in ("milliseconds", "replayed")))
     seeds = Table("seeds", "in turn, ms", "stacked, ms", title="A step of every seed")
     found = document["seeds"]
     times = [f"{found[name]:.2f}" for name in ("in_turn_milliseconds", "stacked_milliseconds")]
     seeds.add_row(str(found["seeds"]), *times)
-    return [scans, steps, seeds]
+    return [scans, steps, layers, seeds]
 
 
 if __name__ == "__main__":

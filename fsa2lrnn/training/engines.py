@@ -1,4 +1,4 @@
-"""Where the runs of a sweep take place: one after the other here, side by side in processes, or on Ray."""
+"""Where the runs of a sweep take place: one after the other here, at once on a GPU, in processes, or on Ray."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
 from fsa2lrnn.training.seeds import Plan, run_in_a_process, run_seed
+from fsa2lrnn.training.seeds import stacked as run_stacked
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
 
@@ -63,6 +64,33 @@ def serial(stop: Stop) -> Iterator[Run]:
             yield job, answer
 
     yield run
+
+
+@contextmanager
+def stacked(stop: Stop) -> Iterator[Run]:
+    """Runs at once here, on a GPU (`fsa2lrnn.training.stacked`): those that differ in their seed, or all with CUDA
+    graphs; the others after them. No group is begun after `stop`."""
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        groups: dict[Any, list[Job]] = {}
+        for job in jobs:
+            kind = None if job.settings.cuda_graph else job.settings.with_seed(0)
+            groups.setdefault((kind, job.plan), []).append(job)
+        for group in groups.values():
+            answers = [Answer(_INTERRUPTED)] * len(group) if stop.asked else _attempt_stacked(group)
+            stop.asked |= any(each.result is not None and each.result["end"] == "interrupted" for each in answers)
+            yield from zip(group, answers, strict=True)
+
+    yield run
+
+
+def _attempt_stacked(jobs: list[Job]) -> list[Answer]:
+    """`attempt` of all at once."""
+    try:
+        results = run_stacked([(job.settings, job.folder) for job in jobs], jobs[0].plan, lambda _: None)
+    except Exception:  # as in `attempt`
+        return [Answer(None, traceback.format_exc())] * len(jobs)
+    return [Answer(result) for result in results]
 
 
 @contextmanager

@@ -35,7 +35,7 @@ _TEXTS = (
     "task", "sampler", "layer", "normalisation", "connection", "init", "optimiser", "schedule", "dtype", "device",
     "precision",
 )  # fmt: skip
-_FLAGS = ("token_shift", "compile")
+_FLAGS = ("token_shift", "compile", "cuda_graph")
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,8 @@ class Settings:
         dtype: of the weights.
         precision: "full", or on a GPU "mixed": matrix products in bfloat16, states as ever in the weights' type.
         compile: run the network through `torch.compile`.
+        cuda_graph: record a step as a CUDA graph and replay it (`fsa2lrnn.training.replay`): for small networks, of
+            whose steps launches are what costs.
         threads: of torch and numba on a CPU; the same number makes the same weights.
 
     A length counts as the largest up to it that has an output at its end (39 and 499 for ModArith).
@@ -106,6 +108,7 @@ class Settings:
     device: str = "cpu"
     precision: str = "full"
     compile: bool = False
+    cuda_graph: bool = False
     threads: int = 1
 
     def __post_init__(self) -> None:
@@ -132,6 +135,12 @@ class Settings:
         faults += self._faults_of_layer()
         if self.device.partition(":")[0] not in ("cpu", "cuda"):
             faults.append(f"device = {self._shown('device')} is none of cpu, cuda, cuda:N")
+        if self.cuda_graph and self.device == "cpu":
+            faults.append("cuda_graph = True with device = 'cpu': graphs are a GPU's, take cuda_graph = False")
+        if self.cuda_graph and self.schedule != "constant":
+            faults.append(
+                f"cuda_graph = True with schedule = {self.schedule!r}: a graph holds its learning rate, take 'constant'"
+            )
         if self.noise and self.init == "random":
             faults.append(f"noise = {self.noise!r} is put on compiled weights: it goes with init = 'compiled'")
         if self.precision == "mixed" and (self.device == "cpu" or self.dtype != "float32"):
@@ -224,7 +233,10 @@ class Settings:
 
     def to_json(self) -> str:
         """A JSON text that `from_json` reads back."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False) + "\n"
+        values = asdict(self)
+        if not self.cuda_graph:  # the text's digest names folders of sweeps, some of which are older than this setting
+            del values["cuda_graph"]
+        return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Settings:

@@ -1,8 +1,10 @@
-"""Runs that differ in their seed, trained at once as one batched model: on a GPU, where launches are what a step costs.
+"""Runs trained at once in one process: on a GPU, where launches are what a step costs.
 
-The weights of all runs are stacked along a new axis and the network is mapped over it (`torch.func.vmap`), so that each
-operation is launched once for all. What is a run's own stays so: its words, gradient norm, optimiser, tests, records
-and folder are those of `fsa2lrnn.training.train`, and a run that has ended leaves the others as they are.
+Runs that differ in their seed become one batched model: the weights of all are stacked along a new axis and the network
+is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Any runs with CUDA graphs
+(`fsa2lrnn.training.replay`) replay them side by side instead. What is a run's own stays so: its words, gradient norm,
+optimiser, tests, records and folder are those of `fsa2lrnn.training.train`, and a run that has ended leaves the others
+as they are.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -51,11 +54,12 @@ def train_stacked(
     error, and the others go on. Runs that stand at an earlier step than others catch up with them first.
 
     Raises:
-        UnsupportedFormat: if the settings differ in more than the seed, or as `train` does.
+        UnsupportedFormat: if the settings differ in more than the seed, not all being replayed, or as `train` does.
         CheckpointError: as `train` does.
     """
     settings = jobs[0][0]
-    if others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]:
+    replays = all(each.cuda_graph for each, _ in jobs)
+    if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
         raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
     check_writers(write_to)
     diverged: dict[int, Diverged] = {}
@@ -65,12 +69,12 @@ def train_stacked(
             held.enter_context(alone(folder, "run"))
         runs = [Run(*job, resume) for job in jobs]
         writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
-        losses = StackedLosses(runs[0].model.config, settings)
+        step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
         reported = time.monotonic()
         while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
             last = min(runs[i].step for i in active)
             active = [i for i in active if runs[i].step == last]
-            errors = update([runs[i] for i in active], losses)
+            errors = step([runs[i] for i in active])
             is_time = time.monotonic() - reported > _REPORT_SECONDS
             for i, error in zip(active, errors, strict=True):
                 try:
@@ -92,6 +96,18 @@ def train_stacked(
             except Diverged as error:
                 diverged[i] = error
     return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
+
+
+def side_by_side(runs: Sequence[Run]) -> list[Diverged | None]:
+    """One step of each run by itself; the error of each that diverged."""
+    errors: list[Diverged | None] = []
+    for run in runs:
+        try:
+            run.update()
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
 
 
 def update(runs: Sequence[Run], losses: StackedLosses) -> list[Diverged | None]:

@@ -1,8 +1,8 @@
 """Many runs at once, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
 
-Runs go to Ray, on this machine or a cluster, to processes of this machine, or one after the other. Called again, a
-sweep goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint. `results.jsonl` has a
-line a run, `summary.json` means over seeds.
+Runs go to Ray, on this machine or a cluster, to processes of this machine, one after the other, or at once to a GPU.
+Called again, a sweep goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint.
+`results.jsonl` has a line a run, `summary.json` means over seeds.
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
@@ -30,8 +30,8 @@ from rich.table import Column, Table
 
 from fsa2lrnn.errors import counted
 from fsa2lrnn.files import alone, write_atomically
-from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, processes, serial
-from fsa2lrnn.training.grid import Sweep, Trial
+from fsa2lrnn.training.engines import Answer, Job, Run, on_ray, processes, serial, stacked
+from fsa2lrnn.training.grid import Trial
 from fsa2lrnn.training.results import Line, parse_result
 from fsa2lrnn.training.train import Stop
 
@@ -41,7 +41,7 @@ _MEASURES = ("last_position", "whole_word")
 
 Record = dict[str, Any]
 Report = Callable[[str], None]
-Engine = Literal["ray", "processes", "serial"]
+Engine = Literal["ray", "processes", "serial", "stacked"]
 
 
 class Swept(NamedTuple):
@@ -83,7 +83,7 @@ class Ledger:
 
 def sweep_in(
     folder: Path,
-    sweep: Sweep,
+    trials: Sequence[Trial],
     engine: Engine = "ray",
     address: str | None = None,
     cpus: int | None = None,
@@ -93,6 +93,7 @@ def sweep_in(
     """Run what a sweep asks for in a folder, and write its results and summary there.
 
     Args:
+        trials: of one sweep (`Sweep.trials`) or of several.
         address, cpus: of Ray, as for `engines.on_ray`; cpus of processes too.
         retries: how often a run that fails is tried again.
         report: told of every run in a line.
@@ -106,24 +107,25 @@ def sweep_in(
     if engine == "ray":
         runs = on_ray(stop, address, cpus)
     else:
-        runs = serial(stop) if engine == "serial" else processes(stop, cpus)
+        here = {"serial": serial, "stacked": stacked}
+        runs = here[engine](stop) if engine in here else processes(stop, cpus)
     with alone(folder, "sweep"), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
-        records = run_sweep(sweep, folder, run, stop, retries, report)
-    cells = summary(sweep, records)
+        records = run_sweep(trials, folder, run, stop, retries, report)
+    cells = summary(trials, records)
     write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
     failed = any(record is not None and record["end"] == "failed" for record in records)
     return Swept(cells, failed, stop.asked)
 
 
 def run_sweep(
-    sweep: Sweep, folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
+    trials: Sequence[Trial], folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
 ) -> list[Record | None]:
     """The records of all trials, in their order, None for those that were cut short: runs what is not finished yet.
 
     A trial that fails is tried again after the others, `retries` times at most.
     """
     ledger = Ledger(folder / RESULTS)
-    jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in sweep.trials}
+    jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in trials}
     todo = [job for job, trial in jobs.items() if not _is_done(ledger.find(trial))]
     report(f"{counted(len(jobs), 'run')}, {len(jobs) - len(todo)} of them finished before")
     failures: dict[Job, list[str]] = {job: [] for job in todo}
@@ -140,7 +142,7 @@ def run_sweep(
         if stop.asked:
             break
         todo = failed
-    return [ledger.find(trial) for trial in sweep.trials]
+    return [ledger.find(trial) for trial in trials]
 
 
 def _is_done(record: Record | None) -> bool:
@@ -167,10 +169,10 @@ def _line(trial: Trial, answer: Answer) -> str:
     return f"{name}{answer.result['end']} at step {answer.result['step']:,}, last output right {', '.join(shares)}"
 
 
-def summary(sweep: Sweep, records: Iterable[Record | None]) -> list[dict[str, Any]]:
+def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
     """A cell a row: how its runs ended, and mean, least and largest accuracy over those with a last checkpoint."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
-    for trial, record in zip(sweep.trials, records, strict=True):
+    for trial, record in zip(trials, records, strict=True):
         cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)
     return [_cell(names, found) for names, found in cells.items()]
 

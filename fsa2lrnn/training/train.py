@@ -33,6 +33,7 @@ from fsa2lrnn.training import run_folder, snapshot, writers
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
+from fsa2lrnn.training.replay import Replay
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
 
 _SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
@@ -156,8 +157,8 @@ class Run:
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
         self.forward = torch.compile(self.model) if settings.compile else self.model
         self.hints, groups = parameter_groups(self.model, settings)
-        betas = (0.9, settings.beta2)
-        self.optimiser = OPTIMISERS[settings.optimiser](groups, settings.learning_rate, betas, fused=True)
+        betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]
+        self.optimiser = kind(groups, settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
         # Apart from each other, so that how often the network is tested does not change what it is trained on.
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
@@ -169,6 +170,7 @@ class Run:
         self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
         self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
+        self._replay = Replay(self._whole_step, self.training) if settings.cuda_graph else None
 
     @property
     def _parts(self) -> tuple[LRNN, torch.optim.Optimizer]:
@@ -190,12 +192,12 @@ class Run:
     def update(self) -> None:
         """One step of training."""
         begun = time.monotonic()
+        if self._replay is not None:
+            self._note(self._replay())
+            self._count(begun)
+            return
         batch = self.draw()
-        with autocast(self.settings):
-            loss = mean_loss(self.forward(batch.tokens), batch.labels)
-        self.optimiser.zero_grad()
-        loss.backward()
-        self.descend(loss.detach(), batch.tokens, begun)
+        self.descend(self._gradient(batch), batch.tokens, begun)
 
     def draw(self) -> Batch:
         """The words of the next step."""
@@ -203,13 +205,39 @@ class Run:
 
     def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
         """The optimiser's part of a step that began at `begun`, along the gradient that the weights have."""
-        norm = clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip or math.inf)
-        self.pending.append(torch.stack([loss, norm]))
-        if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
-            self.look(tokens)
+        self._note(torch.stack([loss, self._clip()]), tokens)
+        self._move()
+        self._count(begun)
+
+    def _whole_step(self) -> Tensor:
+        """One step that is looked at afterwards: its loss and the norm of its gradient, (2,)."""
+        loss = self._gradient(self.draw())
+        found = torch.stack([loss, self._clip()])
+        self._move()
+        return found
+
+    def _gradient(self, batch: Batch) -> Tensor:
+        """Give the weights their gradient: the loss, without a trace of how it came about."""
+        with autocast(self.settings):
+            loss = mean_loss(self.forward(batch.tokens), batch.labels)
+        self.optimiser.zero_grad()
+        loss.backward()
+        return loss.detach()
+
+    def _clip(self) -> Tensor:
+        return clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip or math.inf)
+
+    def _move(self) -> None:
         for hint, group in zip(self.hints, self.optimiser.param_groups, strict=True):
             group["lr"] = self.settings.rate(self.step, hint)
         self.optimiser.step()
+
+    def _note(self, found: Tensor, tokens: Tensor | None = None) -> None:
+        self.pending.append(found)
+        if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
+            self.look(tokens)
+
+    def _count(self, begun: float) -> None:
         self.step += 1
         self.busy, self.busy_steps = self.busy + time.monotonic() - begun, self.busy_steps + 1
         if time.monotonic() - self.saved_at > _SAVE_SECONDS:
@@ -220,6 +248,8 @@ class Run:
 
         Raises `Diverged` at the first that is no finite number.
         """
+        if self._replay is not None:
+            self._replay.wait()
         looks = [_Look(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
         self.pending.clear()
         for look in looks:

@@ -71,16 +71,21 @@ def test_gpu(given):
         "backward": {"milliseconds": 1, "share_of_copy": 0.8},
     }
     scan = {"kind": "dense", "dtype": "bfloat16", "batch": 1, "length": 65_536, **ways}
-    steps = [{"precision": "full", "compile": False, "milliseconds": 2.5}, {"precision": "mixed", "compile": True}]
-    steps[1]["error"] = "no compiler"
+    steps = [
+        {"precision": "full", "compile": False, "cuda_graph": True, "milliseconds": 2.5},
+        {"precision": "mixed", "compile": True, "cuda_graph": False, "error": "no compiler"},
+    ]
+    layers = [{"layer": "s4", "milliseconds": 12.5, "replayed": 0.75}]
     seeds = {"seeds": 5, "in_turn_milliseconds": 10.0, "stacked_milliseconds": 3.0}
     document = {"device": "card", "copy_bytes_per_second": 3e12, "scans": [scan], "steps": steps, "seeds": seeds}
+    document["layers"] = layers
     given("bench_gpu", document)
     text = bench_tables.gpu()
     row = cells(text, 0)
     assert row["forward, ms (of the copy)"] == "0.500 (91%)"
     assert row["backward, ms (of the copy)"] == "1.000 (80%)"
-    assert "| full | no | 2.50 |\n| mixed | yes | no compiler |" in text
+    assert "| full | no | yes | 2.50 |\n| mixed | yes | no | no compiler |" in text
+    assert "| s4 | 12.50 | 0.75 |" in text
     assert "A step of 5 seeds: 10.00 ms one after another, 3.00 ms stacked; card, whose copy moves 3,000 GB/s" in text
 
 

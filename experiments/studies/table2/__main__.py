@@ -5,13 +5,15 @@ seeds come before all others, the paper's columns before the rest, so that the t
 results/training.json holds of the same protocol, and the seeds that it lacks.
 
 Runs that have ended are kept in results/table2_runs.jsonl, so that another folder, or another machine, goes on after
-them. Runs go side by side into processes of this machine, or to Ray. After every cell results/table2.json and
-results/table2.svg are written anew, with what has ended so far; `--collect` writes them and runs nothing.
+them. Runs go side by side into processes of this machine, to Ray, or at once to a GPU (`--engine stacked --device
+cuda`). After every run results/table2.json and results/table2.svg are written anew, with what has ended so far;
+`--collect` writes them and runs nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -22,7 +24,7 @@ from rich.console import Console
 from experiments import results_io, script
 from experiments.studies.table2 import cells, columns, show
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.training.grid import Trial
 from fsa2lrnn.training.sweep import RESULTS, Engine, Ledger, sweep_in
 
 RUNS = "table2_runs.jsonl"  # among the results
@@ -34,11 +36,10 @@ def main(
     column: Annotated[list[str] | None, typer.Option(metavar="NAME", help="these alone; repeatable")] = None,
     task: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="these alone; repeatable")] = None,
     rate: Annotated[list[str] | None, typer.Option(metavar="NAME", help="the first seed alone, with these")] = None,
-    engine: Annotated[Engine, typer.Option(help="side by side in processes or on Ray, or one after the other")] = (
-        "processes"
-    ),
+    engine: Annotated[Engine, typer.Option(help="in processes, on Ray, in turn, or on a GPU")] = "processes",
     address: Annotated[str | None, typer.Option(help="of a Ray cluster")] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine, by default all")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda with --engine stacked")] = "cpu",
     collect: Annotated[bool, typer.Option("--collect", help="run nothing, write what has ended")] = False,
 ) -> None:
     """Run what has not ended yet, write results/table2.json and its figure, print the table."""
@@ -49,9 +50,8 @@ def main(
     console = Console(stderr=True)
     take_over(folder)
     if not collect:
-        for sweep in _sweeps(folder, names, tasks, rate):
-            swept = sweep_in(folder, sweep, engine, address, cpus, report=console.print)
-            write(folder)
+        for trials in _rounds(folder, names, tasks, rate, device):
+            swept = sweep_in(folder, trials, engine, address, cpus, report=partial(_say, console, folder))
             if swept.interrupted:
                 raise typer.Exit(130)
     Console(width=220).print(show.table(write(folder)), markup=False)
@@ -62,27 +62,46 @@ def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
         raise UnsupportedFormat(f"{kind} {unknown[0]!r} is none of {', '.join(known)}")
 
 
-def _sweeps(folder: Path, names: list[str], tasks: list[str], rates: Sequence[str] | None = None) -> Iterator[Sweep]:
-    """What to run, one after the other; the rate of a cell is chosen when its turn comes.
+def _say(console: Console, folder: Path, line: str) -> None:
+    """What a sweep reports of a run, after which the table is written anew."""
+    write(folder)
+    console.print(line)
+
+
+def _rounds(
+    folder: Path, names: list[str], tasks: list[str], rates: Sequence[str] | None = None, device: str = "cpu"
+) -> Iterator[list[Trial]]:
+    """What to run, at once or in this order: first seeds, then the others, when it is known at which rate.
 
     With `rates`, the first seed with these alone.
     """
     found = sorted(product(tasks, names), key=lambda cell: columns.COLUMNS[cell[1]].paper is None)
-    for is_in_paper, rate in product((True, False), rates or columns.RATES):
-        for task, name in found:
-            if (columns.COLUMNS[name].paper is not None) == is_in_paper and rate in columns.rates_of(name):
-                yield from _missing(folder, task, name, rate, (columns.FIRST_SEED,))
-    if rates:
-        return
-    for task, name in found:
-        if (rate := cells.choice(_records(folder), task, name)) is not None:
-            yield from _missing(folder, task, name, rate, range(columns.COLUMNS[name].seeds))
+    first = [
+        (task, name, rate, (columns.FIRST_SEED,))
+        for is_in_paper, rate in product((True, False), rates or columns.RATES)
+        for task, name in found
+        if (columns.COLUMNS[name].paper is not None) == is_in_paper and rate in columns.rates_of(name)
+    ]
+    yield _missing(_records(folder), first, device)
+    if not rates:
+        chosen = [(*cell, cells.choice(_records(folder), *cell)) for cell in found]
+        more = [
+            (task, name, rate, tuple(range(columns.COLUMNS[name].seeds)))
+            for task, name, rate in chosen
+            if rate is not None
+        ]
+        yield _missing(_records(folder), more, device)
 
 
-def _missing(folder: Path, task: str, name: str, rate: str, seeds: Iterable[int]) -> Iterator[Sweep]:
-    records = _records(folder)
-    if left := tuple(seed for seed in seeds if cells.find(records, task, name, rate, seed) is None):
-        yield columns.sweep(task, name, (rate,), left)
+def _missing(
+    records: Sequence[cells.Record], wanted: Iterable[tuple[str, str, str, tuple[int, ...]]], device: str
+) -> list[Trial]:
+    """The trials that have no record yet, of tasks, columns, rates and seeds."""
+    trials: list[Trial] = []
+    for task, name, rate, seeds in wanted:
+        if left := tuple(seed for seed in seeds if cells.find(records, task, name, rate, seed) is None):
+            trials += columns.sweep(task, name, (rate,), left, device).trials
+    return trials
 
 
 def _records(folder: Path) -> list[cells.Record]:

@@ -92,13 +92,14 @@ def rates_of(name: str) -> tuple[str, ...]:
     return RATES if COLUMNS[name].own_rate is not None else ("paper",)
 
 
-def sweep(task: str, name: str, rates: tuple[str, ...], seeds: tuple[int, ...]) -> Sweep:
-    """The runs of one cell with these rates and seeds."""
+def sweep(task: str, name: str, rates: tuple[str, ...], seeds: tuple[int, ...], device: str = "cpu") -> Sweep:
+    """The runs of one cell with these rates and seeds; on a GPU by CUDA graphs."""
+    where: dict[str, Any] = {} if device == "cpu" else {"device": device, "cuda_graph": True}
     own = COLUMNS[name].own_rate
     changes = {"own": {} if own is None else {"learning_rate": own}, "paper": {}}
     return Sweep(
         (task,),
-        {name: COLUMNS[name].network},
+        {name: {**COLUMNS[name].network, **where}},
         {rate: changes[rate] for rate in rates},
         seeds,
         "released",

@@ -27,7 +27,7 @@ def sweep(
     lengths: Annotated[str | None, typer.Option(help="where last checkpoints are judged: 40,500")] = None,
     words: Annotated[int | None, typer.Option(min=1, help="fresh words a length")] = None,
     letters: Annotated[int | None, typer.Option(min=1, help="letters a length at most: fewer words where long")] = None,
-    engine: Annotated[Engine, typer.Option(help="side by side on Ray, or one after the other")] = "ray",
+    engine: Annotated[Engine, typer.Option(help="side by side on Ray, in turn, or at once on a GPU")] = "ray",
     address: Annotated[str | None, typer.Option(help="of a Ray cluster; by default this machine alone")] = None,
     cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine for Ray, by default all")] = None,
     retries: Annotated[int, typer.Option(min=0, help="how often a run that fails is tried again")] = 1,
@@ -57,7 +57,7 @@ def sweep(
     values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
     if settings:
         values["settings"] = {**values.get("settings", {}), **settings}
-    swept = sweeping.sweep_in(out, Sweep.from_dict(values), engine, address, cpus, retries, console.say)
+    swept = sweeping.sweep_in(out, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)
     if as_json:
         console.emit_json({"cells": swept.cells, "folder": str(out)})
     else:

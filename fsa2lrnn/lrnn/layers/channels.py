@@ -147,7 +147,7 @@ class ChannelLayer(Layer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, H, N)."""
-        return self.D.new_zeros(1).expand(batch, self.config.width, self.config.d_state)
+        return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
@@ -178,7 +178,7 @@ class ChannelLayer(Layer):
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
         """The convolution with what is left of the impulse response. There is no state to go on from."""
-        if bool(state.any()):
+        if channels.may_move(state):
             raise UnsupportedFormat(
                 f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
                 "has no state to be carried on; give the whole word, or set l_max = None"

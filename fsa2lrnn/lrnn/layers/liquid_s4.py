@@ -100,7 +100,7 @@ class LiquidS4Layer(S4Layer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, H, N), or (B, 1) where there is no state, 0 before a word and 1 after it."""
-        return super().initial_state(batch) if self.is_causal else self.D.new_zeros(batch, 1)
+        return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
@@ -139,7 +139,7 @@ class LiquidS4Layer(S4Layer):
         )
 
     def _released(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        if bool(state.any()):
+        if channels.may_move(state):
             raise self._has_no_state("can't read a word in pieces")
         if not u.shape[1]:
             return u, state
@@ -176,7 +176,7 @@ class LiquidS4Layer(S4Layer):
     def _products(self, u: Tensor, p: int) -> Tensor:
         """Products of p letters, laid over the word in reverse: (B, T, H) -> (B, T, H)."""
         if self.config.allcombs:
-            factors = [u.index_select(1, places) for places in _subsets(u.shape[1], p).flip(0).to(u.device).unbind(1)]
+            factors = [u.index_select(1, places) for places in _subsets(u.shape[1], p, u.device).unbind(1)]
             return reduce(torch.mul, factors)
         product = u
         for _ in range(p - 1):
@@ -185,9 +185,9 @@ class LiquidS4Layer(S4Layer):
 
 
 @lru_cache
-def _subsets(length: int, p: int) -> Tensor:
-    """Positions of the factors of each of `length` products: the last p-subsets, in lexicographical order, of so few
-    last positions as have that many: (length, p).
+def _subsets(length: int, p: int, device: torch.device) -> Tensor:
+    """Positions of the factors of each of `length` products: the last p-subsets, the last in lexicographical order
+    first, of so few last positions as have that many: (length, p).
 
     Raises `InvalidWord` for a word whose letters do not have that many.
     """
@@ -198,7 +198,8 @@ def _subsets(length: int, p: int) -> Tensor:
             "letters, among all but the first; give a longer word"
         )
     subsets = combinations(range(length - window, length), p)
-    return torch.tensor(list(islice(subsets, math.comb(window, p) - length, None)))
+    found = torch.tensor(list(islice(subsets, math.comb(window, p) - length, None)))
+    return found.flip(0).to(device)
 
 
 def complex_pairs(x: Tensor) -> Tensor:

@@ -86,7 +86,7 @@ class RWKV4Layer(Layer):
     def initial_state(self, batch: int) -> Tensor:
         """No letter read, and zero before the first: (B, 5, C)."""
         state = self.ln1.weight.new_zeros(batch, 5, len(self.ln1.weight))
-        state[:, 2] = NOTHING
+        state[:, 2].fill_(NOTHING)
         return state
 
     def emit(self, state: Tensor) -> Tensor:

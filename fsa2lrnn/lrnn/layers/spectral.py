@@ -73,7 +73,7 @@ class SpectralLayer(Layer):
 
     def initial_state(self, batch: int) -> Tensor:
         """Zero: (B, 2P)."""
-        return self.D.new_zeros(1).expand(batch, 2 * self.states)
+        return channels.no_state(self.D, batch, 2 * self.states)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None

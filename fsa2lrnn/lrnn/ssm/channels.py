@@ -11,6 +11,7 @@ once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -168,11 +169,33 @@ def least(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).tiny ** 0.8
 
 
+def no_state(like: Tensor, *shape: int) -> Tensor:
+    """A state that is known to be 0 (`matters`): one number of the type of `like`, expanded."""
+    zero = like.new_zeros(()) if like.device.type == "cpu" else _zero(like.device, like.dtype)
+    return zero.expand(shape)
+
+
+@lru_cache
+def _zero(device: torch.device, dtype: torch.dtype) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.zeros((), device=device, dtype=dtype)
+
+
 def matters(state: Tensor) -> bool:
-    """Whether a state (B, …) is not known to be 0: known it is of a single number, expanded, as new states are."""
+    """Whether a state (B, …) is not known to be 0: known it is of a single number, expanded, as `no_state` makes it.
+
+    On a GPU that number is known by where it lies: looking at it would make all wait.
+    """
     if state.requires_grad or any(state.stride()):
         return True
+    if state.device.type != "cpu":
+        return state.data_ptr() != _zero(state.device, state.dtype).data_ptr()
     return state.numel() > 0 and state.as_strided((), ()).item() != 0
+
+
+def may_move(state: Tensor) -> bool:
+    """Whether any number of a state is not 0."""
+    return matters(state) and bool(state.any())
 
 
 def power(transition: Transition, exponent: int) -> Tensor:

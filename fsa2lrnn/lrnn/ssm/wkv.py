@@ -2,7 +2,8 @@
 
 Numerator and denominator are states of a diagonal linear recurrence with the input-independent rates e^w. They are kept
 as p e^o and q e^o, o being the largest exponent so far, so that no exponential overflows (`reference`). `fused` is
-compiled for the CPU; its gradient runs backwards, its adjoint states with an exponent of their own.
+compiled for the CPU; its gradient runs backwards, its adjoint states with an exponent of their own. `weighted` writes
+all weights of a piece of a word out, as attention does: on a GPU, where each operation is a launch.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.nn.functional import pad
 
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.exponentials import Exponentials
@@ -25,6 +27,7 @@ from fsa2lrnn.lrnn.scans import check_method
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞
 _WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for seconds of compilation
+_PIECE = 64  # letters whose weights are written out at once
 _SHARES = 4  # of the batch, whose gradients of w and u are added up independently of the number of threads
 _COST = 100  # multiplications that the work on a number is worth, about
 
@@ -45,7 +48,7 @@ def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str =
     check_method(method, {**METHODS, "letters": None})
     if method in ("auto", "letters"):
         is_worth_it = k.numel() >= _WORTH_COMPILING and takes(w, u, k, v, state)
-        method = "fused" if is_worth_it else "sequential"
+        method = "fused" if is_worth_it else "sequential" if k.device.type == "cpu" else "weighted"
     return METHODS[method](w, u, k, v, state)
 
 
@@ -79,7 +82,37 @@ def fused(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Te
     return _Wkv.apply(w, u, k, v, state)  # type: ignore[no-any-return]
 
 
-METHODS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {"sequential": reference, "fused": fused}
+def weighted(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    """`wkv` as softmax-weighted sums, piece by piece: what a state holds counts as one letter more."""
+    averages = []
+    for keys, values in zip(k.split(_PIECE, 1), v.split(_PIECE, 1), strict=True):
+        y, state = _weighted(w, u, keys, values, state)
+        averages.append(y)
+    return torch.cat(averages, dim=1) if averages else v, state
+
+
+def _weighted(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    p, q, o = state.unsqueeze(1).unbind(2)  # (B, 1, C)
+    length, t = k.shape[1], torch.arange(k.shape[1], device=k.device)
+    late = (t[:, None] - 1 - t).unsqueeze(-1)  # letters between the later and the earlier one
+    is_later = pad(late < -1, (0, 0, 1, 0))  # (T, 1 + T, 1), what a state holds being before all
+    whole = torch.where(q == 0, 1, q)  # of no letters; o is then `NOTHING`
+    before = (o + whole.log() + t.unsqueeze(-1) * w).unsqueeze(2)  # (B, T, 1, C)
+    weights = torch.cat([before, k.unsqueeze(1) + torch.where(late < 0, u, late * w)], dim=2)
+    weights = weights.masked_fill(is_later, -torch.inf).softmax(2)
+    y = (weights * torch.cat([p / whole, v], dim=1).unsqueeze(1)).masked_fill(is_later, 0).sum(2)
+    exponents = torch.cat([o + length * w, k + (length - 1 - t).unsqueeze(-1) * w], dim=1)
+    n = exponents.amax(1)
+    shares = (exponents - n.unsqueeze(1)).exp()
+    p, q = ((shares * torch.cat([first, rest], dim=1)).sum(1) for first, rest in ((p, v), (q, torch.ones_like(v))))
+    return y, torch.stack([p, q, n], dim=1)
+
+
+METHODS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
+    "sequential": reference,
+    "fused": fused,
+    "weighted": weighted,
+}
 
 
 class _Wkv(Function):

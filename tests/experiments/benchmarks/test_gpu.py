@@ -65,8 +65,9 @@ def test_the_document_has_every_case_and_can_be_read(monkeypatch):
 
 def test_steps_are_measured_with_and_without_each_help():
     on_a_gpu = variants(Settings("task:parity", device="cuda"))
-    assert [(s.precision, s.compile) for s in on_a_gpu] == [
-        ("full", False), ("full", True), ("mixed", False), ("mixed", True),
+    assert [(s.precision, s.compile, s.cuda_graph) for s in on_a_gpu] == [
+        ("full", False, False), ("full", True, False), ("mixed", False, False), ("mixed", True, False),
+        ("full", False, True),
     ]  # fmt: skip
     assert [(s.precision, s.compile) for s in variants(TINY)] == [("full", False), ("full", True)]
 
@@ -78,7 +79,10 @@ def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):
     monkeypatch.setattr(bench_gpu.Run, "update", refuse)
     monkeypatch.setattr(torch, "compile", lambda model: model)
     compiled, plain = (Settings(**{**vars(TINY), "compile": flag}) for flag in (True, False))
-    assert measure_step(compiled, 1) == {"precision": "full", "compile": True, "error": "no compiler"}
+    assert measure_step(compiled, 1) == {
+        "precision": "full", "compile": True, "cuda_graph": False, "error": "no compiler",
+    }  # fmt: skip
+
     with pytest.raises(RuntimeError, match="no compiler"):
         measure_step(plain, 1)
 

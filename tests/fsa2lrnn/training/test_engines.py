@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat, counted
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import engines
-from fsa2lrnn.training.engines import Job, attempt, on_ray, processes, serial
+from fsa2lrnn.training.engines import Job, attempt, on_ray, processes, serial, stacked
 from fsa2lrnn.training.run_folder import SETTINGS
 from fsa2lrnn.training.seeds import Plan
 from fsa2lrnn.training.settings import Settings
@@ -139,7 +139,7 @@ def test_a_cluster_by_address(tmp_path, monkeypatch):
             wait_for(address)
             for seeds, before, runs in ("0", 0, 1), ("0,1,2", 1, 3):
                 done = subprocess.run([*sweep, *few, "--seeds", seeds], check=True, capture_output=True, text=True)
-                assert f"{runs} runs, {before} of them finished before" in done.stderr
+                assert f"{counted(runs, 'run')}, {before} of them finished before" in done.stderr
                 assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == runs
             stranger = {**os.environ, "RAY_AUTH_TOKEN": token[::-1]}
             done = subprocess.run([*sweep, *few], env=stranger, check=False, capture_output=True, text=True)
@@ -182,3 +182,33 @@ def test_processes_are_not_begun_after_a_stop(tmp_path):
     stop.asked = True
     with processes(stop, cpus=1) as run:
         assert [answer.result["end"] for _, answer in run(jobs(tmp_path))] == ["interrupted"] * 3
+
+
+def test_runs_that_differ_in_their_seed_are_stacked_and_all_that_have_graphs(tmp_path, monkeypatch):
+    groups = []
+
+    def stack(runs, plan, _report):
+        groups.append([settings.seed for settings, _ in runs])
+        return [{"end": "steps", "seed": settings.seed, "plan": plan} for settings, _ in runs]
+
+    monkeypatch.setattr(engines, "run_stacked", stack)
+    replayed = replace(TINY, device="cuda", cuda_graph=True)
+    wide = replace(TINY, embedding_dim=8)
+    given = [TINY, wide.with_seed(4), TINY.with_seed(1), replayed.with_seed(5), replace(replayed, heads=1, seed=6)]
+    wanted = [Job(settings, tmp_path / str(i), PLAN) for i, settings in enumerate(given)]
+    with stacked(Stop()) as run:
+        found = dict(run(wanted))
+    assert groups == [[0, 1], [4], [5, 6]]
+    assert all(found[job].result["seed"] == job.settings.seed for job in wanted)
+
+
+def test_a_stack_that_fails_says_so_of_each_and_an_interrupted_one_is_the_last(tmp_path, monkeypatch):
+    other = replace(TINY, embedding_dim=8)
+    with stacked(stop := Stop()) as run:
+        given = [Job(settings, tmp_path / str(i), PLAN) for i, settings in enumerate([TINY, other])]
+        monkeypatch.setattr(engines, "run_stacked", lambda *_: [{"end": "interrupted"}])
+        assert [answer.result["end"] for _, answer in run(given)] == ["interrupted", "interrupted"]
+        assert stop.asked
+    with stacked(Stop()) as run:
+        monkeypatch.setattr(engines, "run_stacked", lambda *_: 1 / 0)
+        assert all("ZeroDivisionError" in answer.traceback for _, answer in run(given))

@@ -43,7 +43,7 @@ def run(values, folder, **options):
     folder.mkdir(exist_ok=True)
     stop = Stop()
     with serial(stop) as engine:
-        return run_sweep(Sweep.from_dict(values), folder, engine, stop, **options)
+        return run_sweep(Sweep.from_dict(values).trials, folder, engine, stop, **options)
 
 
 @pytest.fixture
@@ -61,7 +61,7 @@ def begun(monkeypatch):
 
 def test_a_line_a_run_and_a_summary_of_cells(tmp_path):
     out, said = tmp_path / "out", []
-    swept = sweep_in(out, Sweep.from_dict(VALUES), "serial", report=said.append)
+    swept = sweep_in(out, Sweep.from_dict(VALUES).trials, "serial", report=said.append)
     assert (swept.failed, swept.interrupted) == (False, False)
     lines = records(out)
     assert [(x["network"], x["seed"], x["end"], x["failures"]) for x in lines] == [
@@ -114,7 +114,7 @@ def killed(settings, folder, plan, report):
     return run_seed(settings, folder, plan, tell)
 
 engines.run_seed = killed
-sweep.sweep_in(Path(sys.argv[2]), Sweep.from_dict(json.loads(Path(sys.argv[1]).read_text())), "serial")
+sweep.sweep_in(Path(sys.argv[2]), Sweep.from_dict(json.loads(Path(sys.argv[1]).read_text())).trials, "serial")
 """
 
 
@@ -141,7 +141,7 @@ def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch
 
     monkeypatch.setattr(engines, "run_seed", interrupted)
     out = tmp_path / "out"
-    assert sweep_in(out, Sweep.from_dict(values), "serial").interrupted
+    assert sweep_in(out, Sweep.from_dict(values).trials, "serial").interrupted
     assert len(begun) == 1
     assert not (out / RESULTS).exists()
     assert [cell["ends"] for cell in json.loads((out / SUMMARY).read_text())] == [{"interrupted": 2}] * 2
@@ -149,7 +149,7 @@ def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch
 
 def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
     asked, said = Sweep.from_dict({**VALUES, "tasks": [UNLEARNABLE, "task:parity"], "seeds": [0]}), []
-    assert sweep_in(tmp_path, asked, "serial", retries=2, report=said.append).failed
+    assert sweep_in(tmp_path, asked.trials, "serial", retries=2, report=said.append).failed
     assert len(begun) == 2 * 3 + 2
     by_task = {task: [x for x in records(tmp_path) if x["task"] == task] for task in (UNLEARNABLE, "task:parity")}
     assert [x["end"] for x in by_task["task:parity"]] == ["steps"] * 2
@@ -161,7 +161,7 @@ def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
     assert [cell["ends"] for cell in cells] == [{"failed": 1}] * 2 + [{"steps": 1}] * 2
     assert any("seed 0: failed, fsa2lrnn.errors.UnsupportedFormat: " in line for line in said)
     del begun[:]
-    assert sweep_in(tmp_path, asked, "serial", retries=0).failed
+    assert sweep_in(tmp_path, asked.trials, "serial", retries=0).failed
     assert len(begun) == 2  # those that failed, once more
 
 
@@ -187,7 +187,7 @@ def test_a_run_that_diverges_is_a_result(tmp_path, begun):
     assert [record["end"] for record in found] == ["diverged"] * 2
     assert all("training diverged at step" in record["error"] for record in found)
     assert len(begun) == 2
-    (cell, _) = summary(Sweep.from_dict(values), found)
+    (cell, _) = summary(Sweep.from_dict(values).trials, found)
     assert (cell["seeds"], cell["ends"], cell["lengths"]) == (0, {"diverged": 1}, [])
     assert sweep.table([cell]).row_count == 1
 
@@ -205,4 +205,4 @@ def test_results_that_are_damaged_are_named(tmp_path):
 def test_two_sweeps_do_not_share_a_folder(tmp_path):
     message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
     with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
-        sweep_in(tmp_path, Sweep.from_dict(VALUES), "serial")
+        sweep_in(tmp_path, Sweep.from_dict(VALUES).trials, "serial")

@@ -17,7 +17,7 @@ TINY = {"block": 2, "heads": 2, "embedding_dim": 4, "batch": 4, "steps": 4, "eva
 
 @pytest.fixture
 def tiny(monkeypatch, tmp_path):
-    def sweep(task, name, rates, seeds):
+    def sweep(task, name, rates, seeds, _device):
         changes = {"own": {"learning_rate": 1e-3}, "paper": {}}
         network = {**columns.COLUMNS[name].network, **TINY, "length": 6, "test_length": 9}
         settings = {rate: changes[rate] for rate in rates}

@@ -55,11 +55,11 @@ def test_options_take_the_place_of_entries(call, tmp_path, seen):
     assert call("sweep", "--task", "task:parity", "--task", "task:sum_mod(2)", *more, "-o", "out")[0] == 0
     (first, folder, how), (second, _, other) = seen
     assert (folder, how, other) == ("out", ("ray", None, None, 1), ("ray", None, 2, 3))
-    assert [(t.setting, t.settings.seed, t.settings.block) for t in first.trials] == [("slow", 7, 1), ("fast", 7, 1)]
-    assert first.trials[1].settings.optimiser == "adamw"
-    assert [trial.task for trial in second.trials] == ["task:parity", "task:sum_mod(2)"]
-    assert (second.plan.lengths, second.plan.n_words, second.plan.letters) == ((5,), 9, 99)
-    assert second.trials[0].settings.steps == 1_000
+    assert [(t.setting, t.settings.seed, t.settings.block) for t in first] == [("slow", 7, 1), ("fast", 7, 1)]
+    assert first[1].settings.optimiser == "adamw"
+    assert [trial.task for trial in second] == ["task:parity", "task:sum_mod(2)"]
+    assert (second[0].plan.lengths, second[0].plan.n_words, second[0].plan.letters) == ((5,), 9, 99)
+    assert second[0].settings.steps == 1_000
 
 
 @pytest.mark.parametrize(

@@ -29,16 +29,17 @@ def results(make, given, length, least, with_states):
 @pytest.mark.parametrize("with_states", [False, True])
 @pytest.mark.parametrize("mixes", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 3, 13])
-def test_compiled_agrees_with_the_reference(length, mixes, with_states):
+@pytest.mark.parametrize("make", [response.fused, response.doubled])
+def test_the_fast_ones_agree_with_the_reference(make, length, mixes, with_states):
     given = system(mixes=mixes)
-    found, wanted = (results(make, given, length, 0.0, with_states) for make in (response.fused, response.reference))
+    found, wanted = (results(each, given, length, 0.0, with_states) for each in (make, response.reference))
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-11)
 
 
 def test_small_numbers_of_states_are_zero():
     given = system(mixes=False)
-    for make in (response.fused, response.reference):
+    for make in (response.fused, response.doubled, response.reference):
         _, states = make(*given, 13, 0.5, True)
         assert ((states == 0) | (states.abs() >= 0.5)).all()
         assert (states == 0).any()
