@@ -155,7 +155,7 @@ def compose(
             q = tl.sum(A_k * q[None, :], 1)
         else:
             q = tl.sum(A_k * q[None, :], 1) + tl.load(u + row * b + i, mask=inside, other=0.0).to(STATE)
-        M = tl.sum(A_k[:, :, None] * M[None, :, :], 1)
+        M = tl.sum(M[None, :, :] * A_k[:, :, None], 1)  # the other way round Triton makes it a product of tf32
     place = (n * (n_chunks - 1) + chunk) * H + h
     tl.store(products + place * b * b + i[:, None] * b + i[None, :], M, mask=tile)
     tl.store(offsets + place * b + i, q, mask=inside)
