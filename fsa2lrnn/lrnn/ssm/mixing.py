@@ -99,29 +99,31 @@ class _Gelu(Function):
 
 
 class _Gates(Function):
-    """x ⊙ σ(z), where W g + b is x beside z, or z alone: (N, H) -> (N, H). On the way back all is made again."""
+    """x ⊙ σ(z), where W g + b is x beside z, or z alone: (N, H) -> (N, H). On the way back g is made again, W g is
+    not."""
 
     @staticmethod
     def forward(ctx: Any, y: Tensor, W: Tensor, b: Tensor, gated: int, is_tanh: bool) -> Tensor:
         y, (rows, width) = y.contiguous(), y.shape
-        out = empty((rows, width), y.dtype)
+        out, keeps = empty((rows, width), y.dtype), any(ctx.needs_input_grad)
+        kept = empty((rows if keeps else 0, len(W)), y.dtype)
         parts = _numbered(cuts(rows, thread_count(rows * W.numel())))
-        room = y.new_empty(len(parts), scratch(width))
-        transposed, biases = W.T.contiguous(), _biases(b, width)
-        share(kernels(width).forward, (y, transposed, biases, out, room, gated, is_tanh, width), parts)
-        ctx.save_for_backward(y, W, b)
-        ctx.made, ctx.options = (transposed, biases), (gated, is_tanh, width)
+        room, biases = y.new_empty(len(parts), scratch(width)), _biases(b, width)
+        given = (y, W.T.contiguous(), biases, out, kept, keeps, room, gated, is_tanh, width)
+        share(kernels(width).forward, given, parts)
+        ctx.save_for_backward(y, W, b, kept)
+        ctx.biases, ctx.options = biases, (gated, is_tanh, width)
         return out
 
     @staticmethod
     @once
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
-        y, W, b = ctx.saved_tensors
+        y, W, b, kept = ctx.saved_tensors
         rows, width = y.shape
         parts = _numbered(cuts(rows, _SHARES))
         dy, room = empty((rows, width), y.dtype), y.new_empty(len(parts), scratch(width))
         dW, db = (y.new_zeros(len(parts), *shape) for shape in (W.shape, (2 * width,)))
-        given = (y, W.contiguous(), *ctx.made, dout.contiguous())
+        given = (y, W.contiguous(), kept, ctx.biases, dout.contiguous())
         share(kernels(width).backward, (*given, dy, dW, db, room, *ctx.options), parts)
         return dy, dW.sum(0), db.sum(0)[-len(b) :], None, None
 

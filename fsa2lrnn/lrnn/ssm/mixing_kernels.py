@@ -18,7 +18,7 @@ _APART = 16  # numbers between arrays of scratch: no two of them lie at the same
 
 def scratch(H: int) -> int:
     """How many numbers of scratch a part needs, where rows are H wide."""
-    return _ROWS * 6 * H + 3 * _APART
+    return _ROWS * 4 * H + 2 * _APART
 
 
 class Gates(Activations, Products):
@@ -76,10 +76,11 @@ class Kernels(NamedTuple):
     part.
 
     - gelu(y, g, slope, is_tanh, H, part): writes g and its derivative (N, H).
-    - forward(y, W, bias, out, room, gated, is_tanh, H, part): W transposed (H, G), the biases of x and of z (2H,), room
-      (parts, scratch(H)), x among `BESIDE`, `OWN` and `INPUT`; writes out (N, H).
-    - backward(y, W, transposed, bias, dout, dy, dW, db, room, gated, is_tanh, H, part): W (G, H); writes dy (N, H),
-      adds to dW (shares, G, H) and to db (shares, 2H).
+    - forward(y, W, bias, out, kept, keeps, room, gated, is_tanh, H, part): W transposed (H, G), the biases of x and of z
+      (2H,), room (parts, scratch(H)), x among `BESIDE`, `OWN` and `INPUT`; writes out (N, H), and W g (N, G) if it shall
+      `keep` that.
+    - backward(y, W, kept, bias, dout, dy, dW, db, room, gated, is_tanh, H, part): W (G, H); writes dy (N, H), adds to dW
+      (shares, G, H) and to db (shares, 2H).
     """
 
     gelu: Callable[..., None]
@@ -95,51 +96,50 @@ def kernels(width: int) -> Kernels:
             _gelu(width, (y, i, g, i, slope, i, is_tanh))
 
     @kernel(Gates)
-    def forward(y, W, bias, out, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
+    def forward(y, W, bias, out, kept, keeps, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
         G = 2 * H if gated == BESIDE else H
-        g = part[2] * (_ROWS * 6 * H + 3 * _APART)
+        g = part[2] * (_ROWS * 4 * H + 2 * _APART)
         slope = g + _ROWS * H + _APART
-        z = slope + _ROWS * H + _APART
+        made = kept if keeps else room
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
+            z = n * G if keeps else slope + _ROWS * H + _APART
             for i in range(0, rows * H, width):
                 _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
-            multiply(width, (room, g, H, 1, W, 0, G, 1, room, z, G, rows, H, G))
+            multiply(width, (room, g, H, 1, W, 0, G, 1, made, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
                     i, k = (n + r) * H + h, z + r * G + G - H + h
                     if gated == BESIDE:
-                        _gate(width, (room, z + r * G + h, h, room, k, bias, H + h, out, i))
+                        _gate(width, (made, z + r * G + h, h, made, k, bias, H + h, out, i))
                     elif gated == OWN:
-                        _gate(width, (room, g + r * H + h, h, room, k, bias, H + h, out, i))
+                        _gate(width, (room, g + r * H + h, h, made, k, bias, H + h, out, i))
                     else:
-                        _gate(width, (y, i, h, room, k, bias, H + h, out, i))
+                        _gate(width, (y, i, h, made, k, bias, H + h, out, i))
 
     @kernel(Gates)
-    def backward(y, W, transposed, bias, dout, dy, dW, db, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
+    def backward(y, W, kept, bias, dout, dy, dW, db, room, gated, is_tanh, H, part):  # type: ignore[no-untyped-def]
         G = 2 * H if gated == BESIDE else H
-        g = part[2] * (_ROWS * 6 * H + 3 * _APART)
+        g = part[2] * (_ROWS * 4 * H + 2 * _APART)
         slope = g + _ROWS * H + _APART
-        z = slope + _ROWS * H + _APART
-        found = z + _ROWS * G + _APART  # gradients of x beside those of z
+        found = slope + _ROWS * H + _APART  # gradients of x beside those of z
         of_W, of_b = part[2] * G * H, part[2] * 2 * H
         for n in range(part[0], part[1], _ROWS):
             rows = min(_ROWS, part[1] - n)
             for i in range(0, rows * H, width):
                 _gelu(width, (y, n * H + i, room, g + i, room, slope + i, is_tanh))
-            multiply(width, (room, g, H, 1, transposed, 0, G, 1, room, z, G, rows, H, G))
             for r in range(rows):
                 for h in range(0, H, width):
-                    i, k, j = (n + r) * H + h, z + r * G + G - H + h, found + 2 * r * H + h
+                    i, k, j = (n + r) * H + h, (n + r + 1) * G - H + h, found + 2 * r * H + h
                     d, e = of_b + h, of_b + H + h
                     if gated == BESIDE:
-                        x = z + r * G + h
-                        _back_gate(width, (room, x, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
+                        x = (n + r) * G + h
+                        _back_gate(width, (kept, x, h, kept, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
                     elif gated == OWN:
                         x = g + r * H + h
-                        _back_gate(width, (room, x, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
+                        _back_gate(width, (room, x, h, kept, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
                     else:
-                        _back_gate(width, (y, i, h, room, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
+                        _back_gate(width, (y, i, h, kept, k, bias, H + h, dout, i, room, j, j + H, db, d, e))
             dz = found + 2 * H - G
             multiply(width, (room, dz, 2 * H, 1, W, 0, H, 1, dy, n * H, H, rows, G, H))
             add_product(width, (room, dz, 1, 2 * H, room, g, H, 1, dW, of_W, H, G, rows, H))
