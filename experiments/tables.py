@@ -209,7 +209,7 @@ def gpu() -> str:
     seeds = found["seeds"]
     in_turn, stacked = seeds["in_turn_milliseconds"], seeds["stacked_milliseconds"]
     note = f"A step of {seeds['seeds']} seeds: {in_turn:.2f} ms one after another, {stacked:.2f} ms stacked"
-    copy = f"{found['device']}, whose copy moves {found['copy_bytes_per_second'] / 1e9:,.0f} GB/s"
+    copy = f"{found['device']}, whose copy moves {found['copy_bytes_per_second'] / 1e9:,.0f} GB/s; launches included"
     tables = [
         markdown(heads, rows),
         markdown(["precision", "torch.compile", "CUDA graph", "ms a training step"], taken),

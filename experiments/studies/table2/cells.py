@@ -100,6 +100,7 @@ def _seed(record: Record) -> dict[str, Any]:
         "end": record["end"],
         "step": record.get("step"),
         "learning_rate": record["settings"]["learning_rate"],
+        "device": record["settings"]["device"],
         "best_look": protocol.get("accuracy"),
         "best_step": protocol.get("step"),
         "looks": protocol.get("looks", 0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
@@ -54,6 +55,8 @@ def notes(document: Mapping[str, Any]) -> str:
         "- Rates: a layer's own, and that of the paper's code for the task; that is taken whose last checkpoint with "
         f"seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
     )
+    devices = Counter(seed["device"] for cell in document["cells"] for seed in cell["seeds"])
+    lines.append(f"- Runs in the table by device: {', '.join(f'{name} {n}' for name, n in sorted(devices.items()))}.")
     return "\n".join([*lines, ""])
 
 

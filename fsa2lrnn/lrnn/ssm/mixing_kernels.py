@@ -76,11 +76,11 @@ class Kernels(NamedTuple):
     part.
 
     - gelu(y, g, slope, is_tanh, H, part): writes g and its derivative (N, H).
-    - forward(y, W, bias, out, kept, keeps, room, gated, is_tanh, H, part): W transposed (H, G), the biases of x and of z
-      (2H,), room (parts, scratch(H)), x among `BESIDE`, `OWN` and `INPUT`; writes out (N, H), and W g (N, G) if it shall
-      `keep` that.
-    - backward(y, W, kept, bias, dout, dy, dW, db, room, gated, is_tanh, H, part): W (G, H); writes dy (N, H), adds to dW
-      (shares, G, H) and to db (shares, 2H).
+    - forward(y, W, bias, out, kept, keeps, room, gated, is_tanh, H, part): W transposed (H, G), the biases of x and of
+      z (2H,), room (parts, scratch(H)), x among `BESIDE`, `OWN` and `INPUT`; writes out (N, H), and if it `keeps` them
+      the products W g (N, G).
+    - backward(y, W, kept, bias, dout, dy, dW, db, room, gated, is_tanh, H, part): W (G, H); writes dy (N, H), adds to
+      dW (shares, G, H) and to db (shares, 2H).
     """
 
     gelu: Callable[..., None]

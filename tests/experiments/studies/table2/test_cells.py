@@ -15,7 +15,7 @@ def record(name, rate, seed, at_40=0.5, end="steps", best=0.3):
         "setting": rate,
         "seed": seed,
         "end": end,
-        "settings": {"learning_rate": 1e-3},
+        "settings": {"learning_rate": 1e-3, "device": "cpu"},
     }
     if end == "steps":
         lines = [
@@ -63,7 +63,7 @@ def test_a_cell_shows_the_better_rate_of_those_tried_until_one_is_chosen():
 def test_runs_of_ours_are_taken_over_and_those_that_were_cut_short_are_not_ended():
     kept = record("ours", "paper", 0), record("ours", "paper", 1, end="interrupted")
     seeds = [{name: run[name] for name in run if name not in ("task", "network", "setting")} for run in kept]
-    taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4}, "seeds": seeds}])
+    taken = cells.trained_before([{"task": TASK, "settings": {"learning_rate": 1e-4, "device": "cpu"}, "seeds": seeds}])
     found = cells.cell(taken, TASK, "ours")
     assert [seed["seed"] for seed in found["seeds"]] == [0]
     assert found["seeds"][0]["learning_rate"] == 1e-4
