@@ -86,10 +86,8 @@ def test_gpu(given):
     assert row["backward, ms (of the copy)"] == "1.000 (80%)"
     assert "| full | no | yes | 2.50 |\n| mixed | yes | no | no compiler |" in text
     assert "| s4 | 12.50 | 0.75 |" in text
-    assert (
-        "A step of 5 seeds: 10.00 ms one after another, 3.00 ms stacked; card, whose copy moves 3,000 GB/s; launches included"
-        in text
-    )
+    assert "A step of 5 seeds: 10.00 ms one after another, 3.00 ms stacked; card, whose copy moves" in text
+    assert "3,000 GB/s; launches included" in text
 
 
 def test_runs(given):
