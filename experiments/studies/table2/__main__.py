@@ -6,8 +6,8 @@ results/training.json holds of the same protocol, and the seeds that it lacks.
 
 Runs that have ended are kept in results/table2_runs.jsonl, so that another folder, or another machine, goes on after
 them. Runs go side by side into processes of this machine, to Ray, or at once to a GPU (`--engine stacked --device
-cuda`). After every run results/table2.json and results/table2.svg are written anew, with what has ended so far;
-`--collect` writes them and runs nothing.
+cuda`). After every run results/table2.json is written anew, with what has ended so far, in the end results/table2.svg
+too; `--collect` writes them and runs nothing.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _check(given: Iterable[str], known: Iterable[str], kind: str) -> None:
 
 def _say(console: Console, folder: Path, line: str) -> None:
     """What a sweep reports of a run, after which the table is written anew."""
-    write(folder)
+    write(folder, draws=False)
     console.print(line)
 
 
@@ -118,8 +118,9 @@ def take_over(folder: Path) -> None:
             ledger.write(record)
 
 
-def write(folder: Path) -> dict[str, Any]:
-    """The document of what has ended in a folder, written among the results, and the runs themselves beside it."""
+def write(folder: Path, draws: bool = True) -> dict[str, Any]:
+    """The document of what has ended in a folder, written among the results, and the runs themselves beside it; with
+    the figure if it `draws`."""
     results_io.RESULTS.mkdir(exist_ok=True)
     kept = Ledger(results_io.RESULTS / RUNS)
     for record in Ledger(folder / RESULTS).records:
@@ -127,7 +128,8 @@ def write(folder: Path) -> dict[str, Any]:
             kept.write(record)
     document = cells.document(_records(folder))
     results_io.write("table2", document, COMMAND)
-    show.figure(document, results_io.RESULTS / "table2.svg")
+    if draws:
+        show.figure(document, results_io.RESULTS / "table2.svg")
     return document
 
 
