@@ -64,7 +64,9 @@ def test_where_layers_fail_at_the_length_trained_on_that_all_succeed_is_not_repr
 def test_who_lags_behind(table):
     table(cell("s4", 0.3), cell("rwkv4", 0.2))
     assert measured.behind().kind == "unfinished"
-    table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.3))
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3))
+    assert measured.behind().kind == "unfinished"
+    table(cell("s4", 0.3), cell("rwkv4", 0.2, **WHOLE), cell("vanilla", 0.3, **WHOLE))
     assert measured.behind().kind == "reproduced"
     table(cell("s4", 0.3), cell("rwkv4", 0.2), cell("vanilla", 0.4))
     assert measured.behind().kind == "not reproduced"
