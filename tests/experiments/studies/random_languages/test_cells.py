@@ -22,6 +22,7 @@ def test_a_cell_of_automata_ends_in_a_proof():
     assert (cell["proved"], cell["fails_at"], cell["last_40"], cell["whole_500"]) == (True, None, 1_000, 1_000)
 
 
+@pytest.mark.slow
 def test_a_cell_of_a_trained_layer_is_judged(monkeypatch):
     monkeypatch.setattr(cells, "settings", lambda arm, source, seed: replace(settings(arm, source, seed), steps=2))
     cell = run_cell(drawn(2), "diagonal", 0)
