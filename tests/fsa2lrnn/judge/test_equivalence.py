@@ -221,7 +221,8 @@ def test_the_empty_word_counts_unless_told_otherwise():
 
 @pytest.mark.parametrize("large", [2.0**10, 2.0**26])
 def test_what_the_empty_words_output_rounds_is_seen(large):
-    """Its logit is a sum of large numbers that cancel in one order and not in another; no word comes back there."""
+    """Its logit is a sum of numbers that cancel. Beyond the integers of float32 the order of the sum, and so the CPU,
+    decides whether they cancel: the model is right or wrong there, but no verdict covers every shape of call."""
     machine = MooreMachine([[1, 2, 1]], ["start", "odd", "even"])
     n, A = 300, compile_machine(machine, normalisation="none").layers[0].tables(torch.ones(1, 1))[0]
     signs = torch.ones(n).cumsum(0) % 2 * 2 - 1
@@ -232,8 +233,11 @@ def test_what_the_empty_words_output_rounds_is_seen(large):
     verdict, but_that = prove_equivalent(model, machine), prove_equivalent(model, machine, empty_word=False)
     assert isinstance(but_that, Proved)
     assert but_that.covers.shapes == "every"
-    assert isinstance(verdict, Proved)
-    assert verdict.covers.shapes == ("every" if large < 2**20 else "letters")
+    if isinstance(verdict, Refuted):
+        assert (large, verdict.word) == (2.0**26, ())
+    else:
+        assert isinstance(verdict, Proved)
+        assert verdict.covers.shapes == ("every" if large < 2**20 else "letters")
 
 
 def test_an_output_that_the_model_has_not_got_refutes_it():
