@@ -188,14 +188,15 @@ def training() -> str:
 
 
 def table2() -> str:
-    """The paper's columns of Table 2 beside their chance levels."""
-    return show.table(results_io.read("table2")["results"], paper_only=True) + "\n"
+    """Return the rows of Table 2 that the paper prints, with chance levels and remarks."""
+    document, training = (results_io.read(name)["results"] for name in ("table2", "training"))
+    return f"{show.table(document, paper_only=True)}\n{' '.join(show.remarks(document, training))}\n"
 
 
 def table2_whole() -> str:
-    """All columns, and how each was run."""
-    document = results_io.read("table2")["results"]
-    return f"{show.table(document)}\n{show.notes(document)}"
+    """Return all rows of Table 2, and how each column was run."""
+    document, training = (results_io.read(name)["results"] for name in ("table2", "training"))
+    return f"{show.table(document)}\n{show.notes(document, training)}"
 
 
 def _unfinished(tasks: list[dict[str, Any]]) -> str:
@@ -227,8 +228,8 @@ SECTIONS = {
     "trained_released": Section(trained_released, ("trained_released",)),
     "training": Section(training, ("training",)),
     "runs": Section(tables.runs, ("training",)),
-    "table2": Section(table2, ("table2",)),
-    "table2_whole": Section(table2_whole, ("table2",)),
+    "table2": Section(table2, ("table2", "training")),
+    "table2_whole": Section(table2_whole, ("table2", "training")),
     "layers": Section(tables.layers, ("bench_layers",)),
     "paper_speed": Section(tables.paper_speed, ("paper_speed",)),
     "sweep": Section(tables.sweep, ("sweep_families",)),

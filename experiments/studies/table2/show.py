@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.compare import matplotlib
 
 UNFINISHED = "unfinished"
+NEAR = 0.05  # how far a best evaluation may lie from the printed number that it reproduces
 
 
 def table(document: Mapping[str, Any], paper_only: bool = False) -> str:
-    """A row a task and column, or one of those that the paper prints: its number, the best look, chance, and the last
-    checkpoint at each length."""
+    """Return a table in Markdown: for each task and column, or each that the paper prints, the paper's number, the best
+    evaluation, the chance level, and the last checkpoint at each length."""
     rows = []
     for cell in document["cells"]:
         if paper_only and cell["paper"] is None:
@@ -36,28 +37,58 @@ def table(document: Mapping[str, Any], paper_only: bool = False) -> str:
                 _seeds(cell, column),
             ]
         )
-    heads = ["task", "layer", "paper", "best of 40 looks", "a constant answer, same protocol"]
+    heads = ["task", "layer", "paper", "best of 40 evaluations", "a constant answer, same protocol"]
     heads += [f"last checkpoint at {length}" for length in document["lengths"]]
     return markdown([*heads, "rate", "seeds"], rows)
 
 
-def notes(document: Mapping[str, Any]) -> str:
-    """How the columns were run, and which rates were tried and chosen."""
+def remarks(document: Mapping[str, Any], training: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return sentences on the rows that the paper prints: which numbers are not reproduced, and which runs replace
+    runs of results/training.json that were cut short."""
+    printed = [cell for cell in document["cells"] if cell["paper"] is not None and "best_look" in cell]
+    far = [cell for cell in printed if abs(cell["best_look"] - cell["paper"]) > NEAR]
+    reproduced = f"{len(printed) - len(far)} of {len(printed)} printed numbers are reproduced to within {NEAR}."
+    missed = [
+        f"{_place(document, cell)} is not reproduced: the paper prints {cell['paper']:.2f}, the best evaluation here "
+        f"is {_number(cell['best_look'])}."
+        for cell in far
+    ]
+    return [reproduced, *missed, *_reruns(document, training)]
+
+
+def _reruns(document: Mapping[str, Any], training: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    ours = {cell["task"]: cell for cell in document["cells"] if cell["column"] == "ours"}
+    for task in training:
+        for first in task["seeds"]:
+            rerun = next((seed for seed in ours[task["task"]]["seeds"] if seed["seed"] == first["seed"]), None)
+            if first["end"] == "interrupted" and rerun is not None:
+                yield (
+                    f"Seed {first['seed']} of {_place(document, ours[task['task']])} is a rerun on {rerun['device']}: "
+                    f"the first run, on {task['settings']['device']}, was cut short at step {first['step']:,} with a "
+                    f"best evaluation of {_number(first['paper_protocol']['accuracy'])}."
+                )
+
+
+def notes(document: Mapping[str, Any], training: Sequence[Mapping[str, Any]]) -> str:
+    """Return a list in Markdown: how the columns were run, which rates were tried and chosen, and `remarks`."""
     lines = [f"- {column['title']}: {column['note']}." for column in document["columns"].values()]
     rates = []
     for cell in document["cells"]:
         tried = cell["at_40_by_rate"]
         if len(tried) > 1:
             found = ", ".join(f"{rate} {share:.3f}" for rate, share in tried.items())
-            title = document["columns"][cell["column"]]["title"]
-            rates.append(f"{title} on {cell['task'].removeprefix('task:')}: {found}, so {cell['rate']}")
+            rates.append(f"{_place(document, cell)}: {found}, so {cell['rate']}")
     lines.append(
         "- Rates: a layer's own, and that of the paper's code for the task; that is taken whose last checkpoint with "
         f"seed 0 is right more often at 40 letters. {'; '.join(rates) or 'No cell has had both tried'}."
     )
     devices = Counter(seed["device"] for cell in document["cells"] for seed in cell["seeds"])
     lines.append(f"- Runs in the table by device: {', '.join(f'{name} {n}' for name, n in sorted(devices.items()))}.")
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, *(f"- {remark}" for remark in remarks(document, training)), ""])
+
+
+def _place(document: Mapping[str, Any], cell: Mapping[str, Any]) -> str:
+    return f"{document['columns'][cell['column']]['title']} on {cell['task'].removeprefix('task:')}"
 
 
 def _number(value: float | None) -> str:
