@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 unexport PYTHONDONTWRITEBYTECODE
 
 # `verify` is a folder too.
-.PHONY: help demo test test-all verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
+.PHONY: help demo test test-all test-cpus verify soundness fuzz wheel-test lint docs coverage bench table2 tables clean
 
 help:            ## what there is
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
@@ -32,6 +32,17 @@ test: $(READY)   ## style and tests, a few minutes on two cores
 	$(BIN)/ruff check --quiet .
 	$(BIN)/ruff format --check --quiet .
 	$(BIN)/pytest -q -n auto -m "not slow"
+
+# PyTorch asks oneDNN which kernels there are: without its limit, ATen offers kernels that it then refuses.
+with = env $(1) $(BIN)/pytest -q -n auto -m "not slow" && env $(1) $(BIN)/pytest -q -n auto -m slow tests/test_pages.py
+
+test-cpus: $(READY) ## the tests and the long pages of the documentation, as six kinds of CPU compute them: an hour or two
+	$(call with,MKL_CBWR=COMPATIBLE)
+	$(call with,MKL_ENABLE_INSTRUCTIONS=SSE4_2)
+	$(call with,NUMBA_CPU_NAME=generic)
+	$(call with,ATEN_CPU_CAPABILITY=avx2 ONEDNN_MAX_CPU_ISA=AVX2)
+	$(call with,ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41)
+	$(call with,MKL_CBWR=COMPATIBLE NUMBA_CPU_NAME=generic ATEN_CPU_CAPABILITY=default ONEDNN_MAX_CPU_ISA=SSE41)
 
 verify: $(READY) ## the propositions, the paper's and ours: thousands of cases each
 	$(BIN)/python -m verify --deep
