@@ -118,7 +118,8 @@ def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.
         n_waiting -= 1
         splitter, a = waiting[n_waiting] // n_letters, waiting[n_waiting] % n_letters
         size = end[splitter] - first[splitter]
-        members[:size] = states[first[splitter] : end[splitter]]
+        for i in range(size):  # numba takes longer to compile an assignment of slices than all the rest
+            members[i] = states[first[splitter] + i]
         n_touched = 0
         for i in range(size):
             for j in range(first_pred[a, members[i]], first_pred[a, members[i] + 1]):

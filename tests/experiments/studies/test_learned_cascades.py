@@ -13,7 +13,7 @@ def test_what_is_distilled_is_proved_and_what_does_not_fit_says_why(monkeypatch)
     assert proved["taught"] > 40
     failed = run_one("distilled", "mod_arith(5)", 0, 10)
     assert failed["end"] == "failed"
-    assert "do not fit into 3 layers of blocks (4, 4)" in failed["why"]
+    assert "a component's group of order 5 on 5 states needs a block of more than max_block = 4 states" in failed["why"]
 
 
 def test_a_run_from_scratch_says_how_far_it_came():

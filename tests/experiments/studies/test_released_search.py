@@ -84,6 +84,9 @@ def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
 @pytest.mark.slow
 @pytest.mark.parametrize(("source", "found"), [("flip_flop", True), ("parity", False)])
 def test_a_row_is_found_again(source, found):
-    row = search.search(source, "qwen3-next")
+    row, kept = search.search(source, "qwen3-next"), ROWS[source, "qwen3-next"]
     assert (row["found"], row["refused"]) == (found, not found)
-    assert row == ROWS[source, "qwen3-next"]
+    assert row.keys() == kept.keys()
+    # How far a search comes that finds nothing depends on the order in which the CPU adds.
+    free = set() if found else {"short", "long"}
+    assert all(row[name] < 1 if name in free else row[name] == kept[name] for name in row)

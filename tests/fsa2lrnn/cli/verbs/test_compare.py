@@ -12,7 +12,7 @@ KEPT = Path(__file__).parents[4] / "experiments" / "models"
 EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
 
 
-def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path):
+def test_compare_shows_the_failing_word_and_what_the_heads_carry(call):
     few = ("--lengths", "10,40", "--words", "50")
     code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")
     facts = json.loads(out)
@@ -25,7 +25,10 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
     assert found["given"] == model.transduce(found["word"])
     assert found["length"] == len(found["word"]) <= 60
     assert facts["judged"][name]["alignment"]["carrying"]
-    code, out, _ = call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--plot", "c.svg")
+
+
+def test_text_and_plot_show_the_same(call, wrong, tmp_path):
+    code, out, _ = call("compare", *wrong, "--lengths", "10", "--words", "20", "--plot", "c.svg")
     assert code == 0
     assert "failing word" in out
     assert "carry the state" in out
@@ -33,18 +36,24 @@ def test_compare_shows_the_failing_word_and_what_the_heads_carry(call, tmp_path)
     assert (tmp_path / "c.svg").read_text().count("<svg") == 1
 
 
-def test_a_failing_word_has_one_shape_in_json(call):
+@pytest.fixture
+def wrong(call):
+    """Return a model of another language than parity's, and the option that compares it with parity."""
+    assert call("compile", "regex:(0|1)*1(0|1)*", "-o", "wrong.safetensors")[0] == 0
+    return "wrong.safetensors", "--against", "task:parity"
+
+
+def test_a_failing_word_has_one_shape_in_json(call, wrong):
     """In `compare`, `falsify` and `verify`; the facts of a page have it too (tests of `report.facts`)."""
-    few, short = ("--lengths", "10", "--words", "20"), ("--seconds", "5", "--length", "60")
-    compared = json.loads(call("compare", EVEN5, "--against", "task:even_pair(5)", *few, "--json")[1])
-    found = compared["judged"]["even5/seed-4"]
-    found = [found, json.loads(call("falsify", EVEN5, "task:even_pair(5)", *short, "--json")[1])]
-    found.append(json.loads(call("verify", "task:sum_mod(2)", "regex:(0|1)*1(0|1)*", "--no-empty-word", "--json")[1]))
+    compared = json.loads(call("compare", *wrong, "--lengths", "10", "--words", "20", "--json")[1])
+    model, _, source = wrong
+    found = [compared["judged"]["wrong"]]
+    found += [json.loads(call(verb, model, source, "--json")[1]) for verb in ("falsify", "verify")]
     for verdict in found:
         assert verdict["verdict"] == "refuted"
         assert set(verdict) - {"alignment"} == set(found[2])
         assert set(verdict["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
-        assert verdict["failure"]["length"] == len(verdict["failure"]["word"])
+        assert verdict["failure"]["length"] == len(verdict["failure"]["word"]) == 2
 
 
 @pytest.mark.parametrize(
