@@ -6,14 +6,16 @@ import pytest
 import torch
 from torch import nn
 
-from fsa2lrnn import MooreMachine, certify, falsify, prove_equivalent
+from fsa2lrnn import MooreMachine, certify, check, falsify, prove_equivalent
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.judge.check import CertificateRefused
 from fsa2lrnn.lrnn import LRNN, FalseDeclaration, Gate, Layer, LayerConfig, LRNNConfig, check_layers, load, save, scan
 from fsa2lrnn.lrnn.layer_checks import TOLERANCES, check_layer, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLayerConfig, Shape, register
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Run
+from fsa2lrnn.verdicts import Proved
 
 TRUE = MooreMachine([[0], [0]], [True], alphabet=("a", "b"))
 
@@ -542,6 +544,39 @@ class OtherMaps(Sure):
 def test_maps_are_compared_with_tables():
     with pytest.raises(FalseDeclaration, match="`maps` are not those of `tables`; the difference is 1"):
         check_layers(sure("onehot", OtherMaps))
+
+
+TESTED = "what the layer toys:Sure declares was tested on random inputs, not proved"
+
+
+def test_a_proof_says_that_declarations_were_tested():
+    verdict = prove_equivalent(sure("onehot"), TRUE)
+    assert isinstance(verdict, Proved)
+    assert verdict.covers.tested_layers == ("toys:Sure",)
+    assert str(verdict.covers).endswith(TESTED)
+    assert verdict.to_json()["tested_layers"] == ["toys:Sure"]
+
+
+def test_a_certificate_says_so_and_cannot_leave_it_out():
+    model = sure()
+    certificate = certify(model, TRUE, work=1e5)
+    assert certificate.horizon is None or certificate.horizon > 0
+    assert certificate.tested_layers == ("toys:Sure",)
+    assert type(certificate).from_json(certificate.to_json()).tested_layers == ("toys:Sure",)
+    assert TESTED in certificate._repr_html_()
+    accepted = check(certificate, model)
+    assert accepted.tested_layers == ("toys:Sure",)
+    assert ("assumed", TESTED) in accepted.in_words()
+    with pytest.raises(CertificateRefused, match=r"names the user-defined layers \[\], the model has \['toys:Sure'\]"):
+        check(replace(certificate, tested_layers=()), model)
+
+
+def test_tables_alone_rest_on_no_layer():
+    tables = switched(sure())
+    certificate = certify(tables, TRUE, work=1e5)
+    assert certificate.tested_layers == check(certificate, tables).tested_layers == ()
+    assert "tested_layers" not in certificate.to_json()
+    assert check(certify(sure(), TRUE, work=1e5), tables).tested_layers == ()
 
 
 class Unnamed(Toy):
