@@ -70,8 +70,9 @@ of the call: where "sequential" alone is named, ask for it by name.
 
 - All of it holds on the CPU, for a model made of the modules that the judges model (`judge.modules` refuses others),
   with products that keep all bits of their factors and numbers below the smallest normal one that are not taken for
-  zero (`lrnn.arithmetic` refuses settings that don't), and for layers of a user's own as far as what they declare is
-  true.
+  zero (`lrnn.arithmetic` refuses settings that don't).
+- A verdict on a model with user-defined layers holds as far as what they declare is true. That is tested on random
+  inputs, not proved, and the verdict says so (`tested_layers`).
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
 - `Undecided` holds for the batches that were explored.
 

@@ -93,12 +93,15 @@ class Coverage:
         shapes: "every" shape of call, words in batches and in pieces as one likes; or "letters": words read one at a
             time, a letter a call.
         threads: how many, None for any number.
+        tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
+            inputs, not proved.
     """
 
     arithmetic: str
     scans: tuple[str, ...]
     shapes: str
     threads: int | None
+    tested_layers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """In words.
@@ -107,12 +110,22 @@ class Coverage:
         in float32, by the scans sequential, fused; every shape of call, batch and number of threads
         >>> print(Coverage("float32", ("sequential",), "letters", 2))
         in float32, by the scans sequential; words read letter by letter, one at a time (batch 1), with 2 threads
+        >>> print(Coverage("float32", ("fused",), "letters", 1, ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
+        in float32, by the scans fused; words read letter by letter, one at a time (batch 1), with 1 thread; what the
+        layer mine:Layer declares was tested on random inputs, not proved
         """
         how = "every shape of call, batch and number of threads"
         if self.shapes == LETTERS:
             threads = f", with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
             how = f"words read letter by letter, one at a time (batch 1){threads}"
-        return f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}"
+        runs = f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}"
+        return "; ".join([runs, *tested(self.tested_layers)])
+
+
+def tested(layers: tuple[str, ...]) -> list[str]:
+    """Return what a verdict says of user-defined layers: one sentence, or none without such layers."""
+    named = f"layer{'s' * (len(layers) > 1)} {', '.join(layers)} declare{'s' * (len(layers) == 1)}"
+    return [f"what the {named} was tested on random inputs, not proved"] if layers else []
 
 
 @dataclass(frozen=True)
@@ -261,7 +274,7 @@ class Proved(Verdict):
         """As every verdict, what it covers part by part."""
         value = super().to_json()
         del value["covers"]
-        return {**value, **vars(self.covers), "scans": list(self.scans)}
+        return {**value, **{name: _plain(part) for name, part in vars(self.covers).items()}}
 
 
 @dataclass(frozen=True)
@@ -343,15 +356,19 @@ class Accepted(Verdict):
     Args:
         horizon: N, or None for words of every length.
         scope: which outputs count.
+        tested_layers: as those of `Coverage`.
     """
 
     horizon: int | None
     scope: Scope
+    tested_layers: tuple[str, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
         """Up to which length."""
         length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
-        return [("right", f"on every word of every {length}, wherever the output counts"), ("scope", str(self.scope))]
+        right = f"on every word of every {length}, wherever the output counts"
+        assumed = [("assumed", text) for text in tested(self.tested_layers)]
+        return [("right", right), ("scope", str(self.scope)), *assumed]
 
 
 def _plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
         return (
             f"[green bold]proved[/]: equal on every word of every length\n"
             f"  {counted(verdict.pairs, 'joint state')} and {counted(verdict.transitions, 'transition')} explored, no "
-            f"other can be reached\n  covered: {verdict.covers}{where}"
+            f"other can be reached\n  covered: {markup(str(verdict.covers))}{where}"
         )
     if isinstance(verdict, Refuted):
         word = markup(words.shown(verdict.word, alphabet)) or "the empty word"

@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.declared import check_causal
+from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LayerState
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import scan_tokens
@@ -31,10 +31,9 @@ class Runner:
         check_causal(model)
         self.model = model
         self.n_letters = len(model.alphabet)
-        try:
-            self._tables: SwitchedAffine | None = switched(model)
-        except UnsupportedFormat:  # several layers, a token shift or an index layer
-            self._tables = None
+        self._tables: SwitchedAffine | None = switched(model) if model.is_switched else None
+        if self._tables is None:
+            check_layers(model)
         layers = model.initial_state()
         self._is_shifted = [layer.u is not None for layer in layers]
         self._start = tuple(part.detach() for layer in layers for part in layer if part is not None)

@@ -23,7 +23,7 @@ from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.judge.packing import Unpacking, pack
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
-from fsa2lrnn.verdicts import Scope
+from fsa2lrnn.verdicts import Scope, tested
 
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
@@ -126,6 +126,7 @@ class Certificate:
         tube: of the method "sets".
         ignore: the outputs of the machine that do not count; "lacked", those that the model does not have, in files
             from before certificates named them.
+        tested_layers: the model's user-defined layers (`Coverage.tested_layers`). Files name them if there are any.
     """
 
     horizon: int | None
@@ -138,6 +139,7 @@ class Certificate:
     machine: MooreMachine
     tube: Tube | None = None
     ignore: Literal["lacked"] | tuple[Hashable, ...] = ()
+    tested_layers: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -178,6 +180,7 @@ class Certificate:
             ("computes in", f"{self.dtype}, by the scans {', '.join(self.scans)}"),
             ("scope", str(self.scope or "outputs that the model lacks do not count")),
             ("of the model", self.sha256[:16]),
+            *(("assumed", text) for text in tested(self.tested_layers)),
         ]
         return card("Certificate, to be checked", rows, OPEN)
 
@@ -188,6 +191,8 @@ class Certificate:
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back. Raises `UnsupportedFormat` for symbols that JSON can't hold."""
         value = _plain(self)
+        if not self.tested_layers:  # as in files from before there was this field
+            del value["tested_layers"]
         if self.method == "enumeration":
             value = {name: part for name, part in value.items() if name not in _OF_SETS}
         ignore = self.ignore if isinstance(self.ignore, str) else [symbols.to_json(output) for output in self.ignore]

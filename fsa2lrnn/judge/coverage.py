@@ -11,6 +11,7 @@ from __future__ import annotations
 import torch
 
 from fsa2lrnn.judge.certificate import Certificate
+from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.recurrence import Recurrence
@@ -26,17 +27,17 @@ def of_integers(_: Recurrence) -> Coverage:
 
 def of_exact(model: LRNN) -> Coverage:
     """A model of which rounding changes nothing that was reached (`judge.exactness`)."""
-    return Coverage(_name(model.dtype), model.methods, EVERY, None)
+    return Coverage(_name(model.dtype), model.methods, EVERY, None, user_layers(model))
 
 
 def of_exact_steps(model: LRNN) -> Coverage:
     """A model whose steps do not round and whose margins bear what the read-out rounds (`judge.stepping`)."""
-    return Coverage(_name(model.dtype), STEPPING, EVERY, None)
+    return Coverage(_name(model.dtype), STEPPING, EVERY, None, user_layers(model))
 
 
 def of_letters(model: LRNN) -> Coverage:
     """A model that was stepped a letter at a time, one word alone, with as many threads as now."""
-    return Coverage(_name(model.dtype), ("sequential",), LETTERS, torch.get_num_threads())
+    return Coverage(_name(model.dtype), ("sequential",), LETTERS, torch.get_num_threads(), user_layers(model))
 
 
 def of_certificate(certificate: Certificate) -> Coverage:
@@ -45,7 +46,8 @@ def of_certificate(certificate: Certificate) -> Coverage:
     An enumeration of a model that rounds is done again by whoever checks it, with as many threads as they have.
     """
     rounds = certificate.method == "enumeration" and certificate.scans == ("sequential",)
-    return Coverage(certificate.dtype, certificate.scans, LETTERS if rounds else EVERY, None)
+    shapes = LETTERS if rounds else EVERY
+    return Coverage(certificate.dtype, certificate.scans, shapes, None, certificate.tested_layers)
 
 
 def _name(dtype: torch.dtype) -> str:

@@ -18,6 +18,7 @@ from fsa2lrnn.lrnn.affine import EPS, SwitchedAffine
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic, reductions
 from fsa2lrnn.lrnn.declared import FOREIGN, INSTEAD, unproved
 from fsa2lrnn.lrnn.gate import Gate, TableGate
+from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, BlockLayer, Layer, LayerConfig, name_of
 from fsa2lrnn.lrnn.layers.base import Columns
 from fsa2lrnn.lrnn.layers.block import AffineLayer
@@ -36,9 +37,13 @@ def admit(kind: type[LRNN]) -> None:
 
 
 def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
-    """The layers of a user's own that are believed in what they declare, by name: none in most models, and of tables.
+    """Check that a model is made of modules that the verifiers model, and test what user-defined layers declare.
+
+    Returns:
+        the names of the user-defined layers, whose declarations passed a test on random inputs.
 
     Raises:
+        FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
         UnsupportedFormat: naming each module that is none of those modelled, or not set as they are, each hook,
             parametrization and attribute that takes a method's place, and each setting of torch under which products
             are less exact than their dtype; with the remedies.
@@ -54,7 +59,8 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
         raise UnsupportedFormat(f"nothing is said of this model: {'; '.join(faults[:_MOST])}{more}")
-    return tuple(dict.fromkeys(name_of(layer) for layer in model.config.layers if LAYERS[name_of(layer)] not in OURS))
+    check_layers(model)
+    return user_layers(model)
 
 
 def _faults(model: LRNN) -> Iterator[str]:

@@ -4,6 +4,7 @@ from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layer_checks import FalseDeclaration, check_layers
 from fsa2lrnn.lrnn.layers import (
     BlockLayerConfig,
     HardLanesConfig,
@@ -23,6 +24,8 @@ from fsa2lrnn.lrnn.wrapped import wrap
 
 __all__ = [
     "LRNN",
+    "FalseDeclaration",
+    "check_layers",
     "BlockLayerConfig",
     "Gate",
     "HardLanesConfig",

@@ -10,6 +10,7 @@ import torch
 
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import Form, Shapes, check_shapes, open_tensors, state_shapes, write_tensors
 from fsa2lrnn.reading import parse_json
@@ -37,7 +38,9 @@ def load(path: str | Path) -> LRNN:
 
     Nothing is made of the configuration's sizes before they are found to be those of the file's tensors.
 
-    Raises `CheckpointError` for a file that is missing, damaged, foreign, incomplete or newer than this version.
+    Raises:
+        CheckpointError: for a file that is missing, damaged, foreign, incomplete or newer than this version.
+        FalseDeclaration: for a user-defined layer that computes other than it declares (`check_layers`).
     """
     path = Path(path)
     with open_tensors(path, FORM) as file:
@@ -55,6 +58,7 @@ def load(path: str | Path) -> LRNN:
     except RuntimeError as error:  # a table whose entries are none
         fault = " ".join(str(error).split())
         raise CheckpointError(f"{path} holds weights that no model has ({fault}): save the model again") from error
+    check_layers(model)
     return model
 
 

@@ -82,7 +82,12 @@ class LRNN(FromElsewhere, nn.Module):
         """Whether it is one layer over letters whose states are all that is read out, so that it has tables
         (`switched.switched`)."""
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
-        return is_one and not adds(self.config.connection, is_last=True)
+        return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
+
+    @property
+    def has_plain_ends(self) -> bool:
+        """Whether embedding and read-out are a table and a gate, not other modules that a layer brings along."""
+        return isinstance(self.embedding, nn.Embedding) and isinstance(self.readout, Gate)
 
     @property
     def recurrences(self) -> tuple[Layer, ...]:

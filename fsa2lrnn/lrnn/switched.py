@@ -11,6 +11,7 @@ from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
 from fsa2lrnn.lrnn.connection import adds
 from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layer_checks import check_layers, same
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.network import Network
@@ -20,14 +21,16 @@ _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they 
 
 
 def switched(model: Network) -> SwitchedAffine:
-    """The tables of a model of one layer over letters, in its dtype.
+    """Return the tables of a model of one layer over letters, in its dtype.
 
     They are bit for bit those that `model(tokens)` scans where it reads 2|Σ| letters or more at once; for fewer letters
     it makes A and v by products of other shapes, and for the scans "sequential", "pscan" and "chunked" by another way
     of normalising columns, which may round otherwise: by how much, `table_error` bounds. `LRNN.from_affine` makes a
-    model without that difference.
+    model without that difference. The tables of a user-defined layer are compared with its `forward` first, on random
+    inputs and states (`check_layers`).
 
     Raises:
+        FalseDeclaration: for tables that differ from what a user-defined layer computes.
         UnsupportedFormat: for several layers, a token shift or an index layer, whose transitions depend on more than
             the letter or have no tables of numbers, and for a residual stream, of which the read-out reads more than
             the state.
@@ -37,6 +40,7 @@ def switched(model: Network) -> SwitchedAffine:
             f"the model has {_what_it_has(model)}: only one layer with tables, without token shift, whose states alone "
             "are read out, is a switched affine system"
         )
+    check_layers(model)
     layer = model.recurrences[0]
     with torch.no_grad():
         A, v = layer.tables(model.first_inputs())
@@ -55,7 +59,9 @@ def _what_it_has(model: Network) -> str:
     is_affine = model.recurrences[0].has_tables or len(model.layers) > 1
     kind = f"{len(model.layers)} layers" if is_affine else f"a layer of kind {name_of(model.config.layers[0])}"
     stream = " and a residual stream up to the read-out" if adds(model.config.connection, is_last=True) else ""
-    return kind + (" and a token shift" if model.config.token_shift else "") + stream
+    has_ends = model.has_plain_ends or not model.recurrences[0].has_tables
+    ends = "" if has_ends else " and an embedding or a read-out that is not a table or a gate"
+    return kind + (" and a token shift" if model.config.token_shift else "") + stream + ends
 
 
 def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
@@ -89,7 +95,7 @@ def as_tables(model: LRNN) -> LRNN:
     with torch.no_grad():
         words = [torch.randint(len(model.alphabet), shape, generator=drawn) for shape in _SHAPES]
         differing = [
-            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not _same(model(tokens), kept(tokens))
+            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not same(model(tokens), kept(tokens))
         ]
     if differing:
         raise CheckpointError(
@@ -97,10 +103,6 @@ def as_tables(model: LRNN) -> LRNN:
             "weights"
         )
     return kept
-
-
-def _same(a: Tensor, b: Tensor) -> bool:
-    return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())
 
 
 __all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched", "table_error"]

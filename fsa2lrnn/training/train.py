@@ -28,6 +28,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder, snapshot, writers
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
@@ -82,6 +83,7 @@ def train(
 
     Raises:
         Diverged: naming the step, and the norms that grew; the last checkpoint stays.
+        FalseDeclaration: for a user-defined layer that computes other than it declares, before the first step.
         UnsupportedFormat: if the settings don't fit the machine or the folder, or another run is at work there.
         MissingPackage: if what `write_to` names is not installed.
         CheckpointError: if the folder's checkpoint can't be read.
@@ -155,6 +157,7 @@ class Run:
             torch.manual_seed(settings.seed)
             model = first_model(settings, self.words)
         self.model = model.to(settings.device, getattr(torch, settings.dtype))
+        check_layers(self.model)
         self.forward = torch.compile(self.model) if settings.compile else self.model
         self.hints, groups = parameter_groups(self.model, settings)
         betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]

@@ -15,6 +15,7 @@ VERDICTS = [
     Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
     Undecided(3, Scope(5), 10),
     Accepted(None, Scope(5)),
+    Accepted(7, Scope(5), ("mine:Layer",)),
 ]
 
 

@@ -20,6 +20,7 @@ from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.check.slack import slack_of
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
+from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
@@ -58,6 +59,7 @@ def certify(
         a certificate that `fsa2lrnn.judge.check.check` accepts; its horizon is 0 where nothing can be shown.
 
     Raises:
+        FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
         InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if numbers
             are none or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding is
             not, for modules that are not modelled (`judge.modules`), and for options that make no sense.
@@ -67,7 +69,7 @@ def certify(
     >>> certify(compile_machine(zoo.parity()), zoo.parity()).horizon > 10_000
     True
     """
-    check_modelled(model)
+    layers = check_modelled(model)
     tables, effort = _tables(model), Work(work, seconds)
     if isinstance(tables, LRNN):
         certificate = _enumerated(tables, machine, goal_for(tables, machine, ignore), effort)
@@ -91,6 +93,7 @@ def certify(
         machine=minimise(machine),
         tube=walk.tube,
         ignore=goal.ignored,
+        tested_layers=layers,
     )
 
 
@@ -118,6 +121,7 @@ def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal, effort: Work) ->
         sha256=digest(model),
         machine=minimise(machine),
         ignore=goal.ignored,
+        tested_layers=user_layers(model),
     )
 
 

@@ -31,6 +31,7 @@ from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
 
 MOST_READ = 1 << 20
@@ -64,16 +65,23 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     >>> print(check(certify(model, parity), model).scope)
     every output counts but that of the empty word
     """
-    check_modelled(model)
+    layers = check_modelled(model)
     if certificate.method == "sets":
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
         with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
-            return Accepted(certificate.horizon, _check_sets(certificate, tables, model, ignore).scope)
-    if isinstance(model, SwitchedAffine):
-        raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
-    _check_model(certificate, digest(model), model.dtype)
-    return Accepted(certificate.horizon, _check_enumeration(certificate, model, ignore).scope)
+            scope = _check_sets(certificate, tables, model, ignore).scope
+    else:
+        if isinstance(model, SwitchedAffine):
+            raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
+        _check_model(certificate, digest(model), model.dtype)
+        scope = _check_enumeration(certificate, model, ignore).scope
+    if isinstance(model, LRNN) and certificate.tested_layers != layers:  # a proof about tables rests on no layer
+        raise CertificateRefused(
+            f"it names the user-defined layers {shown(list(certificate.tested_layers))}, the model has "
+            f"{shown(list(layers))}: certify the model again"
+        )
+    return Accepted(certificate.horizon, scope, layers)
 
 
 def digest(model: LRNN) -> str:

@@ -43,7 +43,8 @@ LAYERS: dict[str, type[Layer]] = {
 }
 """The layers of this library by name."""
 OURS = frozenset(LAYERS.values())
-"""What judges model; a layer of a user's own is believed in what it declares."""
+"""The layers that the verifiers model. What other layers declare is tested on random inputs (`layer_checks`)."""
+_REQUIRED = ("forward", "initial_state", "emit")
 
 
 def layer_named(name: str) -> type[Layer]:
@@ -74,12 +75,17 @@ def layer_in_file(name: object) -> type[Layer]:
 
 
 def register(name: str, layer: type[Layer]) -> None:
-    """Let models name a layer, in their files too. Raises `UnsupportedFormat` for a class that is no layer."""
+    """Let models name a layer, in their files too.
+
+    Raises `UnsupportedFormat` for a class that is not a layer, or lacks a method that every layer has.
+    """
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
         raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
     if not issubclass(config, LayerConfig):
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
+    if missing := [method for method in _REQUIRED if getattr(layer, method) is getattr(Layer, method)]:
+        raise UnsupportedFormat(f"{name} lacks {', '.join(missing)}: define it, as fsa2lrnn.lrnn.Layer describes it")
     for other, known in LAYERS.items():
         if known.Config is config and other != name:
             raise UnsupportedFormat(

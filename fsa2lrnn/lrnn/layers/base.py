@@ -3,6 +3,7 @@
 A layer is one file: a frozen configuration (`LayerConfig`) and a module (`Layer`). It reads inputs u_1 … u_T, carries
 one tensor from step to step and gives out one row of `width` numbers a step. All else has a default that claims
 nothing: a layer that declares no tables is not certified, one that does not say that it is exact is not said to be.
+What is declared is compared with what `forward` computes (`fsa2lrnn.lrnn.layer_checks`).
 """
 
 from __future__ import annotations
@@ -116,14 +117,14 @@ class Layer(nn.Module):
 
     `forward(u, state, method="auto")` reads u (B, T, d) from a state (B, …), a single tensor, and returns the outputs
     (B, T, width) and the state after them, which is `state` itself for T = 0. Reading a word in pieces, the state
-    carried on, computes the same as reading it whole.
+    carried on, computes the same as reading it whole. It changes nothing in place and is deterministic.
     """
 
     Config: ClassVar[type[LayerConfig]]
     holds_maps: ClassVar[bool] = False  # one-hot maps by letter can be written into it: `set_map`
     takes_index: ClassVar[bool] = False  # forward(…, index): the rows of u (N, d) are all inputs, index (B, T) which
     methods: ClassVar[tuple[str, ...]] = ("sequential",)  # of the scan, on any machine, beside "auto"
-    unproved: ClassVar[str | None] = None  # why judges say nothing of it; None: they go by what it declares
+    unproved: ClassVar[str | None] = None  # why verifiers refuse it; None: they go by what it declares, once tested
 
     @classmethod
     def build(cls, width_in: int, config: Any, columns: Columns) -> Self:

@@ -101,6 +101,9 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
         "from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig\nnone = 3\n"
         "class Mine(BlockLayer):\n    Config = type('MineConfig', (BlockLayerConfig,), {})\n"
         "class Same(BlockLayer): pass\n"
+        "from fsa2lrnn.lrnn import Layer, LayerConfig\n"
+        "class Mute(Layer):\n    Config = type('MuteConfig', (LayerConfig,), {})\n"
+        "    def forward(self, u, state, method='auto'): return u, state\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setattr("fsa2lrnn.lrnn.layers.LAYERS", dict(LAYERS))
@@ -108,6 +111,7 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
     for name, message in [
         ("mine:none", "mine:none is no layer: derive it from fsa2lrnn.lrnn.Layer"),
         ("mine:Same", "mine:Same.Config is BlockLayerConfig, which block has: derive one of its own"),
+        ("mine:Mute", "mine:Mute lacks initial_state, emit: define it"),
         ("mine:Nobody", "layer 'mine:Nobody' can't be had"),
         ("nowhere:Mine", "layer 'nowhere:Mine' can't be had"),
         (":Mine", "layer ':Mine' can't be had"),

@@ -1,0 +1,395 @@
+"""Compare what a user-defined layer declares with what it computes, on random inputs.
+
+A declaration that fails here is false. One that passes was tested, not proved, and verdicts that rest on it say so
+(`Coverage.tested_layers`). The tests of this library hold its own layers to the same rules, so that models of them are
+not tested again each time they are used.
+
+Inputs and states come from a generator of this module's own: torch's global random numbers and the model's tensors are
+left as they were. Words are short, and those are left out that would take more than `_ENTRIES` numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import one_hot
+
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
+from fsa2lrnn.lrnn.gate import Gate
+from fsa2lrnn.lrnn.layers import LAYERS, OURS
+from fsa2lrnn.lrnn.layers.base import Layer
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.rounding import Format, Rounded
+
+TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+"""The largest difference that is taken for rounding, relative to the largest number up to that step or to 1."""
+_CASES = ((3, False), (2, True), (1, False), (1, True), (0, True), (21, True))
+"""The lengths of the words that are read, and whether from states other than x₀. A word of 3 shows most faults."""
+_WORDS = 3  # words of a batch; each is read alone too
+_ENTRIES = 1 << 22  # numbers that a call may materialise; a single step may need more
+_LETTERS = 1024  # letters that a call reads at most
+_ALONE = 8  # rows that are read one by one for comparison
+_SHORT = 3  # inputs that every layer reads; it may refuse longer words by an error of this library
+
+
+class FalseDeclaration(UnsupportedFormat):
+    """A user-defined layer computes other than it declares, or other than the rules for layers say."""
+
+
+def user_layers(model: LRNN) -> tuple[str, ...]:
+    """Return the names of a model's user-defined layers, each once; of a layer that is not registered, its class's."""
+    own = [layer for layer in model.recurrences if type(layer) not in OURS]
+    return tuple(dict.fromkeys(map(_name, own)))
+
+
+def check_layers(model: object) -> None:
+    """Test the user-defined layers of a model on random inputs; a module other than an `LRNN` has no layers to test.
+
+    They are called in the mode that they are in: dropout counts as random until `model.eval()` is called.
+
+    Raises:
+        FalseDeclaration: naming the layer, the rule that it breaks, the inputs' number and the difference.
+
+    >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
+    >>> check_layers(LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 3, 3),))))
+    """
+    if isinstance(model, LRNN):
+        for place, layer in enumerate(model.recurrences):
+            if type(layer) not in OURS:
+                check_layer(model, place)
+
+
+def check_layer(model: LRNN, place: int) -> None:
+    """Test one layer of a model, whoever defined it, with the embedding or the read-out that stands next to it.
+
+    Raises `FalseDeclaration` as `check_layers` does.
+    """
+    test = _LayerTest(model, place)
+    with _undisturbed(test):
+        test.run()
+
+
+def same(a: Tensor, b: Tensor) -> bool:
+    """Return whether two tensors hold the same numbers, NaN where the other has NaN."""
+    return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())
+
+
+def _name(layer: Layer) -> str:
+    return next((name for name, kind in LAYERS.items() if kind is type(layer)), type(layer).__name__)
+
+
+@contextmanager
+def _undisturbed(test: _LayerTest) -> Iterator[None]:
+    """Restore torch's random numbers and the model's tensors; refuse a layer that changes the latter as it reads."""
+    model = test.model
+    tensors = dict([*model.named_parameters(), *model.named_buffers()])
+    before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
+    changed: list[str] = []
+    with torch.random.fork_rng(devices=[model.device] if model.device.type == "cuda" else []), torch.no_grad():
+        try:
+            yield
+        finally:
+            changed = [name for name, tensor in tensors.items() if not same(tensor, before[name])]
+            for name in changed:
+                tensors[name].copy_(before[name])
+    if changed:
+        raise test.fault(f"reading changes {', '.join(changed[:4])}: let the state be all that a layer remembers")
+
+
+@contextmanager
+def _if_offered() -> Iterator[None]:
+    """Leave out what a layer refuses by an error of this library, as scans do in dtypes that they are not made for."""
+    try:
+        yield
+    except FalseDeclaration:
+        raise
+    except Fsa2LrnnError:
+        pass
+
+
+class _Reading(NamedTuple):
+    """Outputs (B, T, width) and, where it is compared, the state after them (B, …)."""
+
+    y: Tensor
+    after: Tensor | None
+
+
+class _LayerTest:
+    """The tests of the layer `model.layers[place]`."""
+
+    def __init__(self, model: LRNN, place: int) -> None:
+        kind, shift = model.config.layers[place], 2 if model.config.token_shift else 1
+        self.model, self.place, self.layer, self.dtype = model, place, model.recurrences[place], model.dtype
+        self.title = f"{_name(self.layer)} (layers.{place}, {str(self.dtype).removeprefix('torch.')})"
+        self.generator = torch.Generator().manual_seed(place)
+        self.tolerance = TOLERANCES.get(self.dtype, max(TOLERANCES.values()))
+        self.width = None if kind.reads_letters else kind.width  # a layer of indices gives out numbers of states
+        self.width_in = shift * model.config.stream_widths[place]
+        self.entries = max(1, kind.entries)  # of one step
+
+    def run(self) -> None:
+        """Run all tests. Raises `FalseDeclaration` at the first that fails."""
+        self._check_start()
+        if self.layer.has_tables:
+            self.entries = max(self.entries, self._tables(self._normal(1, self.width_in))[0].numel())
+        for length, is_carried in _CASES if self.width is not None else ():
+            if length <= max(1, _ENTRIES // self.entries // _WORDS):
+                rows = self._normal(max(1, _WORDS * length), self.width_in)
+                index = torch.arange(_WORDS * length, device=rows.device).view(_WORDS, length)
+                self._check_words(rows, index, self._states(_WORDS, rows if is_carried else None))
+        if self.place == 0:
+            self._check_letters(self._letters())
+        elif self.layer.has_tables:
+            self._check_tables(self._normal(3, self.width_in))
+        if self.place + 1 == len(self.model.layers) and self.width is not None:
+            self._check_readout()
+
+    def fault(self, text: str) -> FalseDeclaration:
+        """Return the error for a rule that is broken."""
+        return FalseDeclaration(f"layer {self.title} breaks a rule of docs/own-layer.md: {text}")
+
+    # Inputs and states
+
+    def _normal(self, *shape: int) -> Tensor:
+        drawn = torch.randn(shape, generator=self.generator, dtype=torch.float64)
+        return drawn.to(self.model.device, self.dtype)
+
+    def _numbers(self, below: int, *shape: int) -> Tensor:
+        return torch.randint(below, shape, generator=self.generator).to(self.model.device)
+
+    def _letters(self) -> Tensor:
+        """What the first layer reads for each letter, under token shift for each with another: (|Σ|, d)."""
+        model, n = self.model, len(self.model.alphabet)
+        tokens = self._numbers(n, 3, 7)
+        rows = self._run("embedding", model.embedding, torch.arange(n, device=model.device)[:, None])[:, 0]
+        there = self._run("embedding", model.embedding, tokens)
+        self._compare(there, rows[tokens], "`embedding` of a letter depends on where it stands: look letters up")
+        rows = model.norms[0](rows) if model.config.layer_norm is True else rows
+        if self.layer.takes_index and self.width is not None:
+            rule = "takes_index is declared, but the weight of `embedding` is not what it gives: return nn.Embedding"
+            self._compare(model.first_inputs(), rows, rule)
+        return torch.cat([rows, rows.roll(1, 0)], dim=-1) if model.config.token_shift else rows
+
+    def _states(self, batch: int, rows: Tensor | None) -> Tensor:
+        """x₀ without rows, else other states: any numbers where tables are declared, as those hold in every state, or
+        where reading two of the rows (N, d) leads."""
+        start = self._call("initial_state", batch).contiguous()
+        if rows is None or not self.layer.is_causal:
+            return start
+        if self.layer.has_tables:
+            return self._normal(*start.shape)
+        return self._read(rows[self._numbers(len(rows), batch, 2)], start)[1]
+
+    # Calls, and the form of what they return
+
+    def _run(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function. Raises `FalseDeclaration` where it fails or changes what it is given."""
+        given = [part.clone() if isinstance(part, Tensor) else part for part in arguments]
+        try:
+            found = function(*given)
+        except Fsa2LrnnError:
+            raise
+        except Exception as error:
+            shapes = shortened(str([tuple(part.shape) if isinstance(part, Tensor) else part for part in given]))
+            why = shortened(f"{type(error).__name__}: {error}")
+            raise self.fault(f"`{name}` fails for the arguments {shapes}, tensors by their shapes ({why})") from error
+        for part, before in zip(given, arguments, strict=True):
+            if isinstance(part, Tensor) and not same(part, before):
+                raise self.fault(f"`{name}` changes its arguments in place: return new tensors")
+        return found
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        return self._run(name, self.layer if name == "forward" else getattr(self.layer, name), *arguments)
+
+    def _form(self, what: str, found: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Raises `FalseDeclaration` unless a tensor of this shape and dtype was found."""
+        if not isinstance(found, Tensor):
+            raise self.fault(f"{what} is a {type(found).__name__}: return a tensor of shape {shape}")
+        if tuple(found.shape) != shape or found.dtype != dtype:
+            raise self.fault(f"{what} is {found.dtype} of shape {tuple(found.shape)}: return {dtype} of shape {shape}")
+        return found
+
+    def _pair(self, name: str, found: Any) -> tuple[Any, Any]:
+        if not isinstance(found, tuple) or len(found) != 2:
+            raise self.fault(f"`{name}` returns a {type(found).__name__}: return a tuple of two tensors")
+        return found
+
+    def _outputs(self, what: str, y: Any, lead: tuple[int, ...], state: Tensor) -> Tensor:
+        if self.width is None:
+            return self._form(what, y, lead, state.dtype)
+        return self._form(what, y, (*lead, self.width), self.dtype)
+
+    def _read(self, u: Tensor, state: Tensor, method: str = "auto", *index: Tensor) -> tuple[Tensor, Tensor]:
+        """Read inputs (B, T, d), or rows (N, d) by their numbers (B, T)."""
+        y, after = self._pair("forward", self._call("forward", u, state, method, *index))
+        lead = tuple((*index, u)[0].shape[:2])
+        self._form("the state that `forward` returns", after, tuple(state.shape), state.dtype)
+        return self._outputs("the first of what `forward` returns", y, lead, state), after
+
+    def _steps(self, u: Tensor, state: Tensor) -> _Reading:
+        """Read inputs (B, T, d) one by one."""
+        outputs, x = list[Tensor](), state
+        for u_k in u.unbind(1):
+            y, x = self._pair("step", self._call("step", u_k, x))
+            self._form("the state that `step` returns", x, tuple(state.shape), state.dtype)
+            outputs.append(self._outputs("the first of what `step` returns", y, (len(u),), state))
+        return _Reading(torch.stack(outputs, 1), x)
+
+    def _tables(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        shape = tuple(self._call("initial_state", 1).shape[1:])
+        if len(shape) != 2 or shape[0] * shape[1] != self.width:
+            raise self.fault(f"tables are declared: give states the shape (B, H, b), H·b = {self.width}, not {shape}")
+        A, v = self._pair("tables", self._call("tables", rows))
+        self._form("the first of what `tables` returns", A, (len(rows), *shape, shape[1]), self.dtype)
+        return A, self._form("the second of what `tables` returns", v, (len(rows), *shape), self.dtype)
+
+    def _by_tables(self, rows: Tensor, index: Tensor, x: Tensor) -> _Reading:
+        """The recurrence that the tables of rows (N, d) say, read by their numbers (B, T)."""
+        (A, v), outputs = self._tables(rows), list[Tensor]()
+        for i in index.unbind(1):
+            x = torch.einsum("nhij,nhj->nhi", A[i], x) + v[i]
+            outputs.append(x.flatten(1))
+        return _Reading(torch.stack(outputs, 1), x)
+
+    # Tests
+
+    def _check_start(self) -> None:
+        """x₀ and what is given out there."""
+        alone = self._call("initial_state", 1)
+        if not isinstance(alone, Tensor) or not alone.ndim or len(alone) != 1:
+            raise self.fault("`initial_state` of 1 word returns no tensor of shape (1, …)")
+        dtype = self.dtype if alone.is_floating_point() else alone.dtype
+        together = self._call("initial_state", 3)
+        self._form("`initial_state` of 3 words", together, (3, *alone.shape[1:]), dtype)
+        if not same(together, alone.expand_as(together)):
+            raise self.fault("`initial_state` differs between words or with their number: give all words the same")
+        state = self._normal(*together.shape) if self.layer.has_tables else together.contiguous()
+        y = self._outputs("what `emit` returns", self._call("emit", state), (3,), state)
+        alone = torch.cat([self._call("emit", row) for row in state.split(1)])
+        self._compare(alone, y, "`emit` gives a state other outputs in a batch than alone, or is random")
+        if self.layer.has_tables:
+            self._compare(y, state.flatten(1), "tables are declared: let `emit` return the state, flattened")
+
+    def _check_words(self, rows: Tensor, index: Tensor, state: Tensor, tolerance: float | None = None) -> None:
+        """All ways to read words (B, T) of these rows (N, d) give the same outputs and the same state after them."""
+        if not self._takes(rows[index], state):
+            return
+        y, after = self._read(rows[index], state)
+        where = f" ({len(index)} words of {index.shape[1]} inputs)"
+        for rule, found in self._readings(rows, index, state):
+            self._compare(found.y, y[:, : found.y.shape[1]], rule + where, tolerance, is_sequence=True)
+            if found.after is not None:
+                self._compare(found.after, after, f"{rule}{where}, in the state", tolerance)
+
+    def _takes(self, u: Tensor, state: Tensor) -> bool:
+        if u.shape[1] <= _SHORT:
+            return True
+        with _if_offered():
+            self._read(u, state)
+            return True
+        return False
+
+    def _readings(self, rows: Tensor, index: Tensor, state: Tensor) -> Iterator[tuple[str, _Reading]]:
+        """Other ways to read the same words, each with the rule that is broken where it differs.
+
+        Many words, which are all letters of an alphabet, are compared with tables, steps and rows by index alone.
+        """
+        layer, u, (batch, length) = self.layer, rows[index], index.shape
+        is_few, cut = batch <= _ALONE, length // 2
+        if is_few:
+            yield "`forward` is random: it gives other outputs for the same inputs", _Reading(*self._read(u, state))
+            parts = [self._read(one, x) for one, x in zip(u.split(1), state.split(1), strict=True)]
+            found = _Reading(torch.cat([y for y, _ in parts]), torch.cat([x for _, x in parts]))
+            yield "`forward` gives a word other outputs in a batch than alone", found
+        if layer.is_causal and is_few:
+            changed = torch.cat([u[:, :cut], rows.flip(0)[index][:, cut:]], dim=1)
+            rule = "`forward` is not causal, outputs depend on later inputs: declare is_causal = False if it must be so"
+            yield rule, _Reading(self._read(changed, state)[0][:, :cut], None)
+        if layer.has_tables and length:
+            rule = "`forward` does not compute x_k = A(u_k) x_{k-1} + v(u_k) with what `tables` returns: correct either"
+            yield rule, self._by_tables(rows, index, state)
+        if layer.is_causal and is_few:
+            first, between = self._read(u[:, :cut], state)
+            second, after = self._read(u[:, cut:], between)
+            rule = "`forward` reads a word in two pieces, the state carried on, otherwise than whole"
+            yield rule, _Reading(torch.cat([first, second], dim=1), after)
+        if layer.is_causal and length:
+            yield "`step` computes other than `forward`", self._steps(u, state)
+        for method in ("auto", *layer.methods) if is_few else ("auto",):
+            rule = f"`forward` computes otherwise by method {method!r}"
+            with _if_offered():
+                yield rule, _Reading(*self._read(u, state, method))
+                if layer.takes_index:
+                    yield f"{rule}, rows given by index", _Reading(*self._read(rows, state, method, index))
+        for arguments in ((u, state), (rows, state, "auto", index))[: 1 + layer.takes_index] if is_few else ():
+            y = self._call("outputs", *arguments)
+            yield "`outputs` are other than those of `forward`", _Reading(y, None)
+
+    def _check_letters(self, letters: Tensor) -> None:
+        """All letters one by one, and words of some of them, which nothing rounds if the layer declares that."""
+        size = max(1, min(_LETTERS, _ENTRIES // self.entries))
+        for rows in letters.split(size):
+            if self.layer.has_tables:
+                self._check_tables(rows)
+            self._check_words(rows, torch.arange(len(rows), device=rows.device)[:, None], self._states(len(rows), rows))
+        rows, length = letters[:size], max(1, min(_CASES[-1][0], size // _WORDS))
+        is_exact = self._call("starts_exact") and self._call("is_exact", rows, Format.of(self.dtype).integers)
+        index = self._numbers(len(rows), _WORDS, length)
+        self._check_words(rows, index, self._states(_WORDS, None), 0.0 if is_exact else None)
+
+    def _check_tables(self, rows: Tensor) -> None:
+        """What is declared of the tables of these rows (N, d) besides what `forward` makes of them."""
+        layer, parts, few = self.layer, self._tables(rows), rows[:_ALONE]
+        is_lookup = self._call("is_lookup", rows)
+        alone = [torch.cat(of_rows) for of_rows in zip(*map(self._tables, few.split(1)), strict=True)]
+        rule = "`tables` of a row depend on the other rows"
+        rule += ", though is_lookup is declared" if is_lookup else ""
+        for found, part in zip(alone, parts, strict=True):
+            self._compare(found, part[:_ALONE], rule, 0.0 if is_lookup else None)
+        with _if_offered():
+            for part, bound in zip(parts, self._call("rounded_tables", Rounded.exact(rows)), strict=True):
+                apart = (part.cpu().double() - bound.mid).abs()
+                if not (apart <= bound.off)[part.cpu().isfinite()].all():
+                    raise self.fault("`tables` lie outside of `rounded_tables`: bound all that rounding may do")
+        if layer.has_maps:
+            columns = one_hot(self._call("maps", rows), parts[0].shape[-1]).transpose(-1, -2)
+            self._compare(columns, parts[0], "`maps` are not those of `tables`", 0.0)
+            self._compare(torch.zeros_like(parts[1]), parts[1], "maps are declared, but v is not 0", 0.0)
+
+    def _check_readout(self) -> None:
+        """Logits of a row depend on it alone, and are those of a gate's weights."""
+        readout, x = self.model.readout, self._normal(3, 7, self.model.config.stream_widths[-1])
+        logits, shape = self._run("readout", readout, x), (3, 7, len(self.model.outputs))
+        self._form("what `readout` returns", logits, shape, self.dtype)
+        alone = self._run("readout", readout, x.flatten(0, 1)[:, None])
+        self._compare(alone.view_as(logits), logits, "`readout` of a row depends on where it stands")
+        if isinstance(readout, Gate):
+            W1, b1, W2, b2 = readout.weights
+            found = (x @ W1.T + b1).relu() @ W2.T + b2
+            self._compare(found, logits, "`readout` is a Gate, but does not compute W2 relu(W1 x + b1) + b2")
+
+    def _compare(
+        self, found: Tensor, expected: Tensor, rule: str, tolerance: float | None = None, is_sequence: bool = False
+    ) -> None:
+        """Raises `FalseDeclaration` naming the rule where numbers differ by more than rounding may explain.
+
+        Of outputs in sequence (B, T, …) it is measured by the largest up to that step, else by the largest of all.
+        """
+        if not expected.numel():
+            return
+        found, expected = found.double(), expected.double()
+        size = expected.abs().nan_to_num(nan=1e300)
+        if is_sequence:
+            of_step = size.transpose(0, 1).flatten(1).amax(1).cummax(0).values
+            size = of_step.view(-1, *[1] * (expected.ndim - 2))
+        else:
+            size = size.max()
+        allowed = (self.tolerance if tolerance is None else tolerance) * size.clamp(min=1)
+        apart = (found - expected).abs()
+        if (is_off := expected.isfinite() & ~(apart <= allowed)).any():
+            worst = float(apart[is_off].nan_to_num(nan=torch.inf).max())
+            raise self.fault(f"{rule}; the difference is {worst:.3g}, more than rounding explains")
