@@ -134,7 +134,7 @@ def all_tables(n_states: int, n_letters: int) -> Iterator[np.ndarray]:
 
 def on_grid(family: str, n_letters: int, grid: Grid) -> Layers:
     """Every layer of the family over a grid: dense ones of its dimension, or lanes; one A where the family asks it."""
-    kinds, d = 1 if FORCED[family].same_length else n_letters, grid.dimension
+    kinds, d = 1 if FORCED[family].letters == "input-independent" else n_letters, grid.dimension
     A = _tuples(grid.A, kinds * d * d).reshape(-1, kinds, d, d)
     v, x0 = _tuples(grid.v, n_letters * d).reshape(-1, n_letters, d), _tuples(grid.x0, d)
     i, j, k = (part.ravel() for part in np.indices((len(A), len(v), len(x0))))

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
@@ -24,32 +23,26 @@ from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families.blocks import BlockImpossibility, BlockWitness, RealBlockWitness, blocks_of_size
-from fsa2lrnn.families.closure import Obstruction, obstruction
+from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pivot_columns
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import FactorImpossibility, HeadsWitness, HouseholderWitness, householder
-from fsa2lrnn.families.identities import DENSE_LIQUID, FORCED, Family
+from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
+from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import Rejected, recheck
-from fsa2lrnn.families.verdicts import Impossibility, Term, Unknown, Witness
+from fsa2lrnn.families.verdicts import Certified, Impossibility, Term, Unknown, Witness
 
-Verdict = (
-    Witness
-    | LiquidWitness
-    | HouseholderWitness
-    | HeadsWitness
-    | BlockWitness
-    | RealBlockWitness
-    | Impossibility
-    | BlockImpossibility
-    | FactorImpossibility
-    | Unknown
-)
+Verdict = Certified | BlockWitness | Unknown
 """What `represent` answers: weights, a certificate that there are none, or neither."""
 
 FAMILIES: dict[str, str] = {
-    **{name: family.description for name, family in FORCED.items()},
+    "lti": "input-independent, dense A: S4 and any linear time-invariant layer",
+    "lti-diagonalisable": "input-independent, diagonalisable A: S4D, S5, LRU",
+    "diagonal[0,1]": "input-dependent diagonal A with entries in [0, 1]: Mamba, RWKV",
+    "diagonal[-1,1]": "input-dependent diagonal A with entries in [-1, 1]",
+    "diagonal-complex": "input-dependent diagonal A with complex entries",
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
     "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
@@ -62,20 +55,24 @@ _FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 _PAIRS_TRIED = 32  # merged pairs among which the certificate with the fewest terms is chosen
 
 
-def represent(machine: MooreMachine, family: str, short_words: bool = True) -> Verdict:
-    """Whether a layer of the family can represent the machine, exactly.
+def represent(machine: MooreMachine, family: str | Family | HouseholderProducts, short_words: bool = True) -> Verdict:
+    """Decide whether a layer of the family can represent the machine, exactly.
 
     Args:
         machine: any machine; its minimal machine is what gets represented, one vector a state.
-        family: a name in `FAMILIES`. The input-independent and diagonal ones are decided by T3; Liquid-S4, Householder
-            products have sufficient conditions, and `Unknown` where these do not hold. Blocks of bounded size are
-            decided as far as the bounds of `minimal_block` meet.
+        family: a name in `FAMILIES`, or a family of your own. T3 decides the input-independent and diagonal families.
+            For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown` where these do not
+            hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
         short_words: whether to look for a four-word certificate beside an impossibility.
 
     Raises:
         UnsupportedFormat: for an unknown family.
         BudgetExceeded: for a witness with roots of unity of an order beyond `lanes.MAX_ORDER`.
     """
+    if isinstance(family, Family):
+        return _decide(minimise(machine), family, short_words)
+    if isinstance(family, HouseholderProducts):
+        return _products(minimise(machine), family, short_words)
     if block := _BLOCK.fullmatch(family):
         return blocks_of_size(minimise(machine), int(block[1]))
     if factors := _FACTORS.fullmatch(family):
@@ -86,8 +83,9 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
         return householder(minimal)
     if family == "liquid-s4":
         liquid = dense_liquid(minimal)
-        refuted = _refute(minimal, DENSE_LIQUID, short_words=False) if isinstance(liquid, Unknown) else None
-        return refuted if isinstance(refuted, Impossibility) else liquid
+        form = Family("commuting-differences")
+        refuted = _refute(minimal, form, short_words=False) if isinstance(liquid, Unknown) else None
+        return replace(refuted, family=family) if isinstance(refuted, Impossibility) else liquid
     if family == "liquid-s4-diagonal":
         diagonal = _decide(minimal, FORCED["diagonal-complex"], short_words)
         if isinstance(diagonal, Witness) and not isinstance(diagonal.form, Affine):
@@ -96,7 +94,7 @@ def represent(machine: MooreMachine, family: str, short_words: bool = True) -> V
     return _decide(minimal, FORCED[family], short_words)
 
 
-def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Witness | Impossibility:
+def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
     """T3: a combination that merges two states, or coordinates that tell all apart."""
     found = _refute(minimal, form, short_words)
     if isinstance(found, Impossibility):
@@ -104,7 +102,34 @@ def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Witness |
     sizes = (len(found.basis), minimal.n_states - 1)
     if form.name == "lti":
         return Witness(minimal, form.name, integer_affine(found.functions, minimal.delta, minimal.start), sizes)
-    return Witness(minimal, form.name, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+    if form.letters in ("input-independent", "commuting") and form.eigenvalues:
+        return Witness(minimal, form.name, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+    if form.letters == "paracontracting":
+        return replace(_products(minimal, HouseholderProducts(beta=(0, 1)), short_words), family=form.name)
+    diagonal = _decide(minimal, Family("commuting", form.eigenvalues or "complex"), short_words=False)
+    if isinstance(diagonal, Witness):
+        return replace(diagonal, family=form.name)
+    return Unknown(minimal, form.name, "no equation refutes it, and only diagonal layers were tried")
+
+
+def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: bool) -> Verdict:
+    """Heads of one dimension, equations between words, factors with β ≤ 1, and T36."""
+    diagonal = _decide(minimal, FORCED["diagonal[-1,1]" if family.has_reflections else "diagonal[0,1]"], short_words)
+    if isinstance(diagonal, Witness):
+        return replace(diagonal, family=family.name)
+    found = _refute(minimal, family.form or Family("paracontracting"), short_words)
+    if isinstance(found, Impossibility) and family.form:
+        return replace(found, family=family.name)
+    keys = projections(minimal, found.functions, family.name) if isinstance(found, Obstruction) else None
+    is_enough = keys is not None and keys.n_factors <= (family.factors or keys.n_factors)
+    if family.has_reflections or not is_enough:
+        bounds = householder(minimal, family.factors)
+        if isinstance(bounds, FactorImpossibility) or (family.has_reflections and isinstance(bounds, Certified)):
+            return replace(bounds, family=family.name)
+    if keys is not None and is_enough:
+        return keys
+    reason = f"the construction takes {keys.n_factors} factors" if keys else "no construction was found"
+    return Unknown(minimal, family.name, f"{reason}, and no proof excludes {family.factors or 'any number'}")
 
 
 def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:
@@ -134,23 +159,17 @@ def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, in
     """Two merged states and the combination of W's basis that equals e_p − e_q, the shortest among some pairs."""
     pairs = [(p, q) for p in range(len(numbers)) for q in range(p + 1, len(numbers)) if numbers[p] == numbers[q]]
     pairs = pairs[:_PAIRS_TRIED]  # states are numbered breadth first, so these are near the start
-    pivots = _pivot_columns(found.basis)
+    pivots = pivot_columns(found.basis)
     square = fmpq_mat(fmpz_mat(found.basis[:, pivots].T.tolist()))
     wanted = [[int(column == p) - int(column == q) for p, q in pairs] for column in pivots]
-    solution = square.solve(fmpq_mat(fmpz_mat(wanted)))
-    columns = [[solution[i, j] for i in range(len(pivots))] for j in range(len(pairs))]
-    best = min(range(len(pairs)), key=lambda j: sum(value != 0 for value in columns[j]))
+    columns = fractions_of(square.solve(fmpq_mat(fmpz_mat(wanted)))).T
+    best = min(range(len(pairs)), key=lambda j: np.count_nonzero(columns[j]))
     terms = tuple(
-        Term(Fraction(int(value.p), int(value.q)), origin.source, origin.target, origin.words, origin.then)
+        Term(value, origin.source, origin.target, origin.words, origin.then)
         for value, origin in zip(columns[best], found.origins, strict=True)
-        if value != 0
+        if value
     )
     return pairs[best], terms
-
-
-def _pivot_columns(basis: np.ndarray) -> list[int]:
-    reduced, _, rank = fmpz_mat(basis.tolist()).rref()
-    return [next(j for j in range(basis.shape[1]) if reduced[i, j] != 0) for i in range(rank)]
 
 
 __all__ = [
@@ -158,7 +177,9 @@ __all__ = [
     "BlockImpossibility",
     "BlockWitness",
     "FactorImpossibility",
+    "Family",
     "HeadsWitness",
+    "HouseholderProducts",
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",

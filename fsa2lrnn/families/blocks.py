@@ -12,20 +12,18 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.minimal_block import MinimalBlock, StateBlock, minimal_block
-from fsa2lrnn.families.recheck import Rejected, recheck
-from fsa2lrnn.families.verdicts import Unknown, certificate_header
+from fsa2lrnn.families.recheck import Rejected
+from fsa2lrnn.families.verdicts import Answer, Certified, Unknown, certificate_header
 from fsa2lrnn.recurrence import Recurrence
 
 BUDGET = 20.0  # seconds for each field
 
 
 @dataclass(frozen=True)
-class BlockWitness:
+class BlockWitness(Answer):
     """The compiled recurrence of one layer, its one-hot blocks no larger than the family allows."""
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     recurrence: Recurrence
 
     @property
@@ -56,18 +54,14 @@ class BlockWitness:
 
 
 @dataclass(frozen=True)
-class RealBlockWitness(AffineWitness):
+class RealBlockWitness(Certified, AffineWitness):
     """Blocks whose entries are not one-hot: functions of the state that letters move affinely, exact.
 
     Args:
-        machine: the minimal machine.
-        family: "block(b)".
         blocks: none larger than b; with numbers of a real number field where rational ones take more.
     """
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     blocks: tuple[StateBlock, ...]
 
     @property
@@ -92,39 +86,26 @@ class RealBlockWitness(AffineWitness):
             x[:, h, :k] = functions.T
         return AffineTables(A, v, x, sizes)
 
-    def check(self) -> str:
-        """Replay δ exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
-        return recheck(self.to_json())
-
     def explain(self) -> str:
         """The sizes, in a sentence."""
         numbers = "integers" if self.is_exact else "real numbers, which floats round"
         return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         header = certificate_header(self.machine, self.family, "representable")
         return {**header, "field": "R", "blocks": [block.to_json() for block in self.blocks]}
 
 
 @dataclass(frozen=True)
-class BlockImpossibility:
+class BlockImpossibility(Certified):
     """No layer of blocks of this size, with any real entries, represents the machine.
 
     Args:
-        machine: the minimal machine.
-        family: "block(b)".
         bound: what is known of the least size.
     """
 
     answer: ClassVar[str] = "no"
-    machine: MooreMachine
-    family: str
     bound: MinimalBlock
-
-    def check(self) -> str:
-        """Re-verify the lower bound by `recheck`. Raises `recheck.Rejected` if it does not hold."""
-        return recheck(self.to_json())
 
     def explain(self) -> str:
         """How large real blocks must be."""
@@ -137,10 +118,7 @@ class BlockImpossibility:
         return self.bound.impossible
 
 
-BlockVerdict = BlockWitness | RealBlockWitness | BlockImpossibility | Unknown
-
-
-def blocks_of_size(machine: MooreMachine, size: int) -> BlockVerdict:
+def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | Certified | Unknown:
     """Whether one layer of real blocks of at most `size` represents a minimal machine, one vector a state.
 
     One-hot blocks are preferred, then integers, then real numbers.

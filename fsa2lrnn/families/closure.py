@@ -9,9 +9,10 @@ annihilator: the functions f of the state with f·w = 0 for every w in W.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
-from flint import fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families.identities import Family, Identity, RunLengthWord, identities
@@ -56,7 +57,7 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
     forced = list(identities(family, delta))
     for prime in _PRIMES:
         basis, origins = _spin(forced, delta, prime)
-        functions = _annihilator(basis, delta.shape[1])
+        functions = left_kernel(basis.T) if len(basis) else np.eye(delta.shape[1], dtype=int).astype(object)
         if _is_closed(functions, basis, forced, delta):
             return Obstruction(basis, origins, functions)
     raise NotExact(f"the obstruction space came out too small modulo each of the primes {_PRIMES}")
@@ -133,14 +134,6 @@ class Echelon:
         return found
 
 
-def _annihilator(basis: np.ndarray, n: int) -> np.ndarray:
-    if not len(basis):
-        return np.eye(n, dtype=int).astype(object)
-    kernel, nullity = fmpz_mat(basis.tolist()).nullspace()
-    rows = [[int(kernel[q, i]) for q in range(n)] for i in range(nullity)]
-    return primitive(np.array(rows, dtype=object).reshape(nullity, n))
-
-
 def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
     """Whether W is all there: every function is constant on what is forced to be zero, and f ∘ δ_a is one of them."""
     for identity in forced:
@@ -157,3 +150,23 @@ def primitive(rows: np.ndarray) -> np.ndarray:
     """Integer rows, each divided by the greatest common divisor of its entries."""
     divisors = np.gcd.reduce(rows, axis=1, keepdims=True) if rows.size else rows
     return rows // np.where(divisors == 0, 1, divisors) if rows.size else rows
+
+
+def left_kernel(matrix: np.ndarray) -> np.ndarray:
+    """Integer rows c with c · matrix = 0."""
+    k = len(matrix)
+    kernel, nullity = fmpz_mat(matrix.T.tolist()).nullspace()
+    rows = [[int(kernel[i, j]) for i in range(k)] for j in range(nullity)]
+    return primitive(np.array(rows, dtype=object).reshape(nullity, k))
+
+
+def pivot_columns(rows: np.ndarray) -> list[int]:
+    """The first column that is not zero, of each row of the reduced integer matrix."""
+    reduced, _, rank = fmpz_mat(rows.tolist()).rref()
+    return [next(j for j in range(rows.shape[1]) if reduced[i, j] != 0) for i in range(rank)]
+
+
+def fractions_of(matrix: fmpq_mat) -> np.ndarray:
+    """The entries as fractions of Python."""
+    rows = [[Fraction(int(x.p), int(x.q)) for x in row] for row in matrix.tolist()]
+    return np.array(rows, dtype=object).reshape(matrix.nrows(), matrix.ncols())

@@ -36,7 +36,7 @@ class Points:
     @property
     def factors(self) -> np.ndarray:
         """How many exchanges of two points each letter needs, d less its cycles: int64 (m,)."""
-        return np.array([len(row) - _cycles(row) for row in self.moves], np.int64)
+        return np.array([len(transpositions(row)) for row in self.moves], np.int64)
 
     @property
     def tells_all_apart(self) -> bool:
@@ -103,12 +103,19 @@ def _beside(several: list[Points]) -> Points:
     return Points(np.concatenate(moves, 1), np.concatenate([points.vectors for points in several], 1))
 
 
-def _cycles(row: np.ndarray) -> int:
-    seen, count = np.zeros(len(row), bool), 0
-    for start in range(len(row)):
-        count += not seen[start]
-        at = start
-        while not seen[at]:
-            seen[at] = True
-            at = int(row[at])
-    return count
+def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
+    """n − #cycles transpositions whose product, the first applied first, is the permutation.
+
+    >>> transpositions(np.array([1, 2, 0, 3]))
+    [(0, 1), (0, 2)]
+    """
+    found: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    for q in range(len(permutation)):
+        cycle: list[int] = []
+        while q not in seen:
+            seen.add(q)
+            cycle.append(q)
+            q = int(permutation[q])
+        found += [(cycle[0], other) for other in cycle[1:]]
+    return found

@@ -33,9 +33,9 @@ def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWo
     _, kept = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in kept)
     reached = _shortest_words(delta, start)
-    if family.same_length:
+    if family.letters == "input-independent":
         return _of_equal_length(delta, start, letters, reached)
-    return _rearranged(delta, start, letters, reached)
+    return _rearranged(delta, start, letters, reached) if family.letters == "commuting" else None
 
 
 def _of_equal_length(

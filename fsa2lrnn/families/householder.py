@@ -7,43 +7,41 @@ All entries are integers, so the products are exact in every floating-point form
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.families.cosets import fewest_points
+from fsa2lrnn.families.cosets import fewest_points, transpositions
 from fsa2lrnn.families.minimal_block.heads import HeadTables, head_tables
 from fsa2lrnn.families.minimal_block.householder import FactorBounds, factor_bounds
 from fsa2lrnn.families.minimal_block.products import keys as sink_keys
 from fsa2lrnn.families.minimal_block.products import sink_of
-from fsa2lrnn.families.recheck import recheck
-from fsa2lrnn.families.verdicts import Unknown, certificate_header
+from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
 
 BUDGET = 20.0  # seconds
 
 
 @dataclass(frozen=True)
-class HouseholderWitness:
-    """The keys of each letter's factors, all with β = 1, first applied first, and what is written after them.
+class HouseholderWitness(Certified):
+    """The keys of each letter's factors I − β k kᵀ, first applied first, and what is written after them.
 
     Args:
-        machine: the minimal machine.
-        family: "householder".
         keys: for each letter a list of integer vectors of length d.
         shifts: for each letter an integer vector: zero, or x_q for a reset to q.
         sink: a state at zero, which no letter leaves, where the others are at unit vectors.
         at: x_q for each state, integers; none for the unit vectors, x_q = e_q and d = n.
+        rates: β for each key; none where all are 1.
     """
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     keys: tuple[tuple[tuple[int, ...], ...], ...]
     shifts: tuple[tuple[int, ...], ...]
     sink: int | None = None
     at: tuple[tuple[int, ...], ...] = ()
+    rates: tuple[tuple[Fraction, ...], ...] = ()
 
     @property
     def dimension(self) -> int:
@@ -61,38 +59,30 @@ class HouseholderWitness:
         """n_h, the most factors that a letter needs."""
         return max(len(keys) for keys in self.keys)
 
-    def check(self) -> str:
-        """Multiply the factors out exactly with `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
-        return recheck(self.to_json())
-
     def explain(self) -> str:
         """The cost, in a sentence."""
         return f"{self.n_factors} Householder factors a letter at most, in {self.dimension} dimensions."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         return {
             **certificate_header(self.machine, self.family, "representable"),
             "keys": [[list(key) for key in keys] for keys in self.keys],
             "shifts": [list(shift) for shift in self.shifts],
             **({} if self.sink is None else {"sink": self.sink}),
             **({"vectors": [list(vector) for vector in self.at]} if self.at else {}),
+            **({"rates": [[str(rate) for rate in rates] for rates in self.rates]} if self.rates else {}),
         }
 
 
 @dataclass(frozen=True)
-class HeadsWitness:
+class HeadsWitness(Certified):
     """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
 
     Args:
-        machine: the minimal machine.
-        family: "householder(m)".
         bounds: with the functions of the heads.
     """
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     bounds: FactorBounds
 
     @property
@@ -104,38 +94,25 @@ class HeadsWitness:
         """The heads in floats: keys of reflections and of projections."""
         return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
 
-    def check(self) -> str:
-        """Replay δ and count ranks exactly by `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
-        return recheck(self.to_json())
-
     def explain(self) -> str:
         """The cost, in a sentence."""
         sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
         return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         return {**self.bounds.to_json(), "family": self.family}
 
 
 @dataclass(frozen=True)
-class FactorImpossibility:
+class FactorImpossibility(Certified):
     """So few factors do not represent the machine, or no number of them does.
 
     Args:
-        machine: the minimal machine.
-        family: "householder" or "householder(m)".
         bounds: what is known of the least number.
     """
 
     answer: ClassVar[str] = "no"
-    machine: MooreMachine
-    family: str
     bounds: FactorBounds
-
-    def check(self) -> str:
-        """Re-verify the lower bound by `recheck`. Raises `recheck.Rejected` if it does not hold."""
-        return recheck(self.to_json())
 
     def explain(self) -> str:
         """Why, in a sentence."""
@@ -149,10 +126,7 @@ class FactorImpossibility:
         return self.bounds.impossible
 
 
-HouseholderVerdict = HouseholderWitness | HeadsWitness | FactorImpossibility | Unknown
-
-
-def householder(machine: MooreMachine, most: int | None = None) -> HouseholderVerdict:
+def householder(machine: MooreMachine, most: int | None = None) -> Certified | Unknown:
     """Factors for a minimal machine: any number, or at most so many a letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
@@ -179,61 +153,40 @@ def householder(machine: MooreMachine, most: int | None = None) -> HouseholderVe
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
     """States at unit vectors, or one of them, a sink, at zero."""
     n = machine.n_states
-    keys: list[tuple[tuple[int, ...], ...]] = []
-    shifts: list[tuple[int, ...]] = []
     if n > 1 and (sink := sink_of(machine.delta)) is not None:
         found = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
         return HouseholderWitness(machine, "householder", found, ((0,) * n,) * len(machine.delta), sink)
     for letter, row in zip(machine.alphabet, machine.delta, strict=True):
-        if len(np.unique(row)) == n:
-            keys.append(tuple(_difference(n, x, y) for x, y in transpositions(row)))
-            shifts.append((0,) * n)
-        elif len(np.unique(row)) == 1:
-            keys.append(tuple(_unit(n, q) for q in range(n)))
-            shifts.append(_unit(n, int(row[0])))
-        else:
+        if len(np.unique(row)) not in (1, n):
             return Unknown(machine, "householder", f"letter {letter!r} is neither a permutation nor a reset")
-    return HouseholderWitness(machine, "householder", tuple(keys), tuple(shifts))
+    moves = [row for row in machine.delta if not _is_reset(row)]
+    return replace(_exchanges(machine, np.array(moves), tuple(_unit(n, q) for q in range(n))), at=())
 
 
 def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
     """States at vectors on the points of `cosets`, for letters that are permutations and resets."""
-    n = machine.n_states
-    is_reset = [n > 1 and len(np.unique(row)) == 1 for row in machine.delta]
-    permuting = [row for row, reset in zip(machine.delta, is_reset, strict=True) if not reset]
-    points = fewest_points(np.array(permuting).reshape(-1, n), any(is_reset))
-    if points is None:
-        return None
-    d, moves = points.moves.shape[1], iter(points.moves)
-    at = tuple(tuple(vector) for vector in points.vectors.tolist())
+    permuting = [row for row in machine.delta if not _is_reset(row)]
+    points = fewest_points(np.array(permuting).reshape(-1, machine.n_states), len(permuting) < len(machine.delta))
+    return points and _exchanges(machine, points.moves, tuple(map(tuple, points.vectors.tolist())))
+
+
+def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ...], ...]) -> HouseholderWitness:
+    """The exchanges of points that each permuting letter makes; resets erase all points and write a vector of `at`."""
+    d, rest = len(at[0]), iter(moves)
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []
-    for row, reset in zip(machine.delta, is_reset, strict=True):
-        if reset:
+    for row in machine.delta:
+        if _is_reset(row):
             keys.append(tuple(_unit(d, i) for i in range(d)))
             shifts.append(at[int(row[0])])
         else:
-            keys.append(tuple(_difference(d, x, y) for x, y in transpositions(next(moves))))
+            keys.append(tuple(_difference(d, x, y) for x, y in transpositions(next(rest))))
             shifts.append((0,) * d)
     return HouseholderWitness(machine, "householder", tuple(keys), tuple(shifts), at=at)
 
 
-def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
-    """n − #cycles transpositions whose product, the first applied first, is the permutation.
-
-    >>> transpositions(np.array([1, 2, 0, 3]))
-    [(0, 1), (0, 2)]
-    """
-    found: list[tuple[int, int]] = []
-    seen: set[int] = set()
-    for q in range(len(permutation)):
-        cycle: list[int] = []
-        while q not in seen:
-            seen.add(q)
-            cycle.append(q)
-            q = int(permutation[q])
-        found += [(cycle[0], other) for other in cycle[1:]]
-    return found
+def _is_reset(row: np.ndarray) -> bool:
+    return len(row) > 1 and len(np.unique(row)) == 1
 
 
 def _unit(n: int, q: int) -> tuple[int, ...]:

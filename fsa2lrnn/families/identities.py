@@ -6,51 +6,66 @@ only, and there they satisfy the identities below, whatever the layer. T3: these
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
-Power = Literal["square", "cube", "cycle"]
+from fsa2lrnn.errors import UnsupportedFormat
+
 RunLengthWord = tuple[tuple[int, int], ...]  # (letter number, repetitions)
+MAX_WORDS = 1_000  # whose powers are compared for paracontracting matrices
+
+LETTERS = ("input-independent", "commuting", "commuting-differences", "paracontracting", "any")
+# The k with A^k = A, and the orders of the eigenvalues but 0; with complex ones both depend on a letter's cycles.
+EIGENVALUES = {"[0,1]": (2, [1]), "[-1,1]": (3, [1, 2]), "complex": (None, None), None: (None, None)}
 
 
 @dataclass(frozen=True)
 class Family:
-    """A family of linear recurrent layers, by the form of A.
+    """All layers x -> A_a x + v_a whose matrices have the stated properties, of any width and with any v_a.
 
     Args:
-        name: as `families.represent` takes it.
-        description: the form of A, and published layers that have it.
-        same_length: words of equal length have equal linear parts (A does not depend on the input); otherwise
-            rearrangements of a word do (the A commute).
-        differences_commute: the A_a − A_b commute, being diagonal (Liquid-S4 with dense A), and nothing else is known.
-        power: A_a² = A_a, A_a³ = A_a, or A_a^{L+1} = A_a with L the lcm of a's cycle lengths; None if nothing is known.
+        letters: how the matrices of different letters relate: "input-independent" (all A_a are equal), "commuting",
+            "commuting-differences" (the A_a - A_b commute), "paracontracting" (in one Euclidean norm, each A_a makes
+            every vector that it does not fix shorter), or "any".
+        eigenvalues: each A_a is diagonalisable with eigenvalues in this range: "[0,1]", "[-1,1]" or "complex". None if
+            the A_a need not be diagonalisable.
+
+    Raises:
+        UnsupportedFormat: for a property that is not known, or if no property is stated.
+
+    >>> Family("commuting", "[0,1]").name, Family("any", "[-1,1]").name
+    ('diagonal[0,1]', 'matrices(any, [-1,1])')
     """
 
-    name: str
-    description: str
-    same_length: bool
-    power: Power | None
-    differences_commute: bool = False
+    letters: str
+    eigenvalues: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, choices in (("letters", LETTERS), ("eigenvalues", tuple(EIGENVALUES))):
+            if (value := getattr(self, name)) not in choices:
+                raise UnsupportedFormat(f"{name}={value!r}: choose one of {', '.join(map(repr, choices))}")
+        if (self.letters, self.eigenvalues) == ("any", None):
+            raise UnsupportedFormat("a family without any property represents every machine: state a property")
+
+    @property
+    def name(self) -> str:
+        """The name in verdicts and certificates: a key of `FORCED`, or the properties."""
+        known = (name for name, form in FORCED.items() if form == self)
+        return next(known, f"matrices({self.letters}, {self.eigenvalues or 'any'})")
 
 
 FORCED: dict[str, Family] = {
-    family.name: family
-    for family in (
-        Family("lti", "input-independent, dense A: S4 and any linear time-invariant layer", True, None),
-        Family("lti-diagonalisable", "input-independent, diagonalisable A: S4D, S5, LRU", True, "cycle"),
-        Family("diagonal[0,1]", "input-dependent diagonal A with entries in [0, 1]: Mamba, RWKV", False, "square"),
-        Family("diagonal[-1,1]", "input-dependent diagonal A with entries in [-1, 1]", False, "cube"),
-        Family("diagonal-complex", "input-dependent diagonal A with complex entries", False, "cycle"),
-    )
-}  # fmt: skip
-
-
-# Liquid-S4 with dense A is not decided by its identities: they refute, and T6 represents.
-DENSE_LIQUID = Family("liquid-s4", "A + diag(Bu) with dense A", False, None, differences_commute=True)
+    "lti": Family("input-independent"),
+    "lti-diagonalisable": Family("input-independent", "complex"),
+    "diagonal[0,1]": Family("commuting", "[0,1]"),
+    "diagonal[-1,1]": Family("commuting", "[-1,1]"),
+    "diagonal-complex": Family("commuting", "complex"),
+}
 
 
 @dataclass(frozen=True)
@@ -75,18 +90,48 @@ def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
     """
     _, kept = np.unique(delta, axis=0, return_index=True)
     letters = sorted(int(a) for a in kept)
-    if family.differences_commute:
+    if family.letters == "commuting-differences":
         yield from (commutator(a, b, letters[0], delta) for i, a in enumerate(letters[1:]) for b in letters[1:][:i])
-        return
+    if family.letters == "paracontracting":
+        yield from _of_projections(letters, delta)
     for i, a in enumerate(letters):
         for b in letters[i + 1 :]:
-            if not family.same_length:
-                yield Identity((((a, 1), (b, 1)), ((b, 1), (a, 1))), (delta[b][delta[a]], delta[a][delta[b]]))
-            elif i == 0:  # A_a = A_b and A_a = A_c give A_b = A_c
-                yield Identity((((a, 1),), ((b, 1),)), (delta[a], delta[b]))
-        if family.power is not None:
-            high = exponent(family.power, delta[a])
-            yield Identity((((a, high),), ((a, 1),)), (power_of(delta[a], high), delta[a]))
+            if family.letters == "commuting":
+                yield _identity(((a, 1), (b, 1)), ((b, 1), (a, 1)), delta)
+            elif family.letters == "input-independent" and i == 0:  # A_a = A_b and A_a = A_c give A_b = A_c
+                yield _identity(((a, 1),), ((b, 1),), delta)
+        if family.eigenvalues is not None:
+            yield _identity(((a, exponent(family.eigenvalues, delta[a])),), ((a, 1),), delta)
+
+
+def _identity(u: RunLengthWord, other: RunLengthWord, delta: np.ndarray) -> Identity:
+    maps = [np.arange(delta.shape[1])] * 2
+    for i, word in enumerate((u, other)):
+        for a, repetitions in word:
+            maps[i] = power_of(delta[a], repetitions)[maps[i]]
+    return Identity((u, other), (maps[0], maps[1]))
+
+
+def _of_projections(letters: list[int], delta: np.ndarray) -> Iterator[Identity]:
+    """T54: with N = n − 1, w^N and w^{N+1} are the product of all a^N with a in w, in any order.
+
+    The words w are one for each map and set of letters, shortest first, up to `MAX_WORDS`.
+    """
+    N, queue = delta.shape[1] - 1, deque[RunLengthWord]([()])
+    for a, b in itertools.combinations(letters, 2):
+        yield _identity(((a, N), (b, N)), ((b, N), (a, N)), delta)
+    seen: set[tuple[bytes, frozenset[int]]] = set()
+    while queue:
+        word = queue.popleft()
+        for a in letters:
+            longer = (*word, (a, 1))
+            content = frozenset(b for b, _ in longer)
+            key = _identity(longer, (), delta).maps[0].tobytes(), content
+            if key not in seen and len(seen) < MAX_WORDS:
+                seen.add(key)
+                queue.append(longer)
+                for k in (N, N + 1):
+                    yield _identity(longer * k, tuple((b, N) for b in sorted(content)), delta)
 
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
@@ -96,9 +141,9 @@ def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
     return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))
 
 
-def exponent(power: Power, step: np.ndarray) -> int:
-    """The k with A_a^k = A_a: 2, 3, or 1 + the lcm of the cycle lengths of a letter's map."""
-    return {"square": 2, "cube": 3}.get(power) or 1 + math.lcm(*cycle_lengths(step))
+def exponent(eigenvalues: str, step: np.ndarray) -> int:
+    """Return the k with A_a^k = A_a: 2, 3, or 1 + the lcm of the cycle lengths of a letter's map."""
+    return EIGENVALUES[eigenvalues][0] or 1 + math.lcm(*cycle_lengths(step))
 
 
 def cycle_lengths(step: np.ndarray) -> list[int]:

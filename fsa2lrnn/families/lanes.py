@@ -15,8 +15,8 @@ import numpy as np
 from flint import fmpz_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.families.closure import primitive
-from fsa2lrnn.families.identities import Family, cycle_lengths
+from fsa2lrnn.families.closure import left_kernel, primitive
+from fsa2lrnn.families.identities import EIGENVALUES, Family, cycle_lengths
 
 MAX_ORDER = 5_000  # of a root of unity; polynomials in it have up to as many coefficients
 
@@ -114,7 +114,7 @@ def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family
     """Split by the factors x and Φ_m(x) of each letter's minimal polynomial."""
     pieces = [_Piece(functions, ())]
     for step in delta:
-        orders = {"square": [1], "cube": [1, 2]}.get(str(family.power)) or _possible_orders(step)
+        orders = EIGENVALUES[family.eigenvalues][1] or _possible_orders(step)
         pieces = [part for piece in pieces for part in _split(piece, step, start, orders)]
     return pieces
 
@@ -207,11 +207,3 @@ def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
     reduced, _, rank = fmpz_mat(shifted.tolist()).rref() if shifted.size else (None, 1, 0)
     rows = [[int(reduced[i, q]) for q in range(shifted.shape[1])] for i in range(rank)] if reduced is not None else []
     return primitive(np.array(rows, dtype=object).reshape(rank, shifted.shape[1]))
-
-
-def left_kernel(matrix: np.ndarray) -> np.ndarray:
-    """Integer rows c with c · matrix = 0."""
-    k = len(matrix)
-    kernel, nullity = fmpz_mat(matrix.T.tolist()).nullspace()
-    rows = [[int(kernel[i, j]) for i in range(k)] for j in range(nullity)]
-    return primitive(np.array(rows, dtype=object).reshape(nullity, k))

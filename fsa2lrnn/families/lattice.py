@@ -11,6 +11,7 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExact
+from fsa2lrnn.families.closure import fractions_of, pivot_columns
 from fsa2lrnn.families.lanes import basis_zero_at
 
 
@@ -38,22 +39,14 @@ def integer_affine(functions: np.ndarray, delta: np.ndarray, start: int) -> Affi
     basis = fmpz_mat([[hermite[i, j] for j in range(d)] for i in range(d)]).lll()
     vectors = _integers(fmpq_mat(fmpz_mat(coordinates.T.tolist())) * fmpq_mat(basis).inv())
     shifts = vectors[delta[:, start]]
-    chosen = _independent_rows(vectors, d)
+    chosen = pivot_columns(vectors.T)
     before, after = vectors[chosen], vectors[delta[0, chosen]] - shifts[0]
     transposed = _integers(fmpq_mat(fmpz_mat(before.tolist())).solve(fmpq_mat(fmpz_mat(after.tolist()))))
     return Affine(*(tuple(map(tuple, part.tolist())) for part in (transposed.T, shifts, vectors)))
 
 
-def _independent_rows(vectors: np.ndarray, d: int) -> list[int]:
-    _, _, rank = (reduced := fmpz_mat(vectors.T.tolist()).rref())
-    pivots = [next(j for j in range(len(vectors)) if reduced[0][i, j] != 0) for i in range(rank)]
-    if rank != d:
-        raise NotExact(f"the vectors span {rank} dimensions, not {d}")
-    return pivots
-
-
 def _integers(matrix: fmpq_mat) -> np.ndarray:
-    rows, columns = matrix.nrows(), matrix.ncols()
-    if any(matrix[i, j].q != 1 for i in range(rows) for j in range(columns)):
+    numbers = fractions_of(matrix)
+    if any(x.denominator != 1 for x in numbers.flat):
         raise NotExact("a matrix that must be integer in lattice coordinates is not")
-    return np.array([[int(matrix[i, j].p) for j in range(columns)] for i in range(rows)], dtype=object)
+    return numbers // 1

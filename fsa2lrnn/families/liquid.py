@@ -16,9 +16,9 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
-from fsa2lrnn.families.lanes import Lane, left_kernel
-from fsa2lrnn.families.recheck import recheck
-from fsa2lrnn.families.verdicts import Unknown, certificate_header
+from fsa2lrnn.families.closure import fractions_of, left_kernel
+from fsa2lrnn.families.lanes import Lane
+from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
 
@@ -26,20 +26,16 @@ Vector = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
-class LiquidWitness(AffineWitness):
+class LiquidWitness(Certified, AffineWitness):
     """Rational weights of a Liquid-S4 layer: A, Bu for each letter, and the vector of each state.
 
     Args:
-        machine: the minimal machine.
-        family: "liquid-s4-diagonal" or "liquid-s4".
         A: d rows of d numbers.
         B: for each letter d numbers.
         vectors: for each state d numbers; the start state's is x₀.
     """
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     A: tuple[Vector, ...]
     B: tuple[Vector, ...]
     vectors: tuple[Vector, ...]
@@ -48,10 +44,6 @@ class LiquidWitness(AffineWitness):
     def dimension(self) -> int:
         """d."""
         return len(self.A)
-
-    def check(self) -> str:
-        """Replay δ exactly with `recheck`. Raises `recheck.Rejected` if the witness is wrong."""
-        return recheck(self.to_json())
 
     @property
     def is_exact(self) -> bool:
@@ -73,7 +65,6 @@ class LiquidWitness(AffineWitness):
         return f"A {kind} A of {self.dimension} dimensions with rational weights, Bu tied."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         parts = {"A": self.A, "B": self.B, "vectors": self.vectors}
         tables = {name: [[str(x) for x in row] for row in rows] for name, rows in parts.items()}
         return {**certificate_header(self.machine, self.family, "representable"), **tables}
@@ -131,10 +122,10 @@ def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
         return Unknown(machine, family, reason)
     P = fmpq_mat(fmpz_mat(basis.T.tolist()))
     inverse = P.inv()
-    N = [_fractions(inverse * fmpq_mat(fmpz_mat(matrix.tolist())) * P) for matrix in letters]
+    N = [fractions_of(inverse * fmpq_mat(fmpz_mat(matrix.tolist())) * P) for matrix in letters]
     shifts = [[sum(row, Fraction(-1)) for row in matrix] for matrix in N]
     A = [[x - (shifts[0][i] if i == j else Fraction(0)) for j, x in enumerate(row)] for i, row in enumerate(N[0])]
-    columns = _fractions(inverse)
+    columns = fractions_of(inverse)
     vectors = [[columns[i][q] - 1 for i in range(n)] for q in range(n)]
     return LiquidWitness(machine, family, *(tuple(map(tuple, rows)) for rows in (A, shifts, vectors)))
 
@@ -169,10 +160,3 @@ def _line_through(chi: list[Fraction], v: list[Fraction]) -> tuple[Fraction, Fra
     c1 = Fraction(0) if other is None else (v[other] - v[0]) / (chi[other] - chi[0])
     c0 = v[0] - c1 * chi[0]
     return (c1, c0) if all(y == c1 * x + c0 for x, y in zip(chi, v, strict=True)) else None
-
-
-def _fractions(matrix: fmpq_mat) -> list[list[Fraction]]:
-    return [
-        [Fraction(int(matrix[i, j].p), int(matrix[i, j].q)) for j in range(matrix.ncols())]
-        for i in range(matrix.nrows())
-    ]

@@ -24,8 +24,14 @@ from fsa2lrnn.families.recheck import recheck
 FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 
-class _Shown:
-    """An answer as a notebook shows it."""
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a machine and a family; a notebook shows it as a card.
+
+    Args:
+        machine: the minimal machine.
+        family: its name in `families.FAMILIES`, or that of a family of your own.
+    """
 
     answer: ClassVar[str]
     machine: MooreMachine
@@ -39,6 +45,22 @@ class _Shown:
         colour = {"yes": GOOD, "no": BAD}.get(self.answer, OPEN)
         rows = [("machine", f"{self.machine.n_states:,} states"), ("family", self.family), ("evidence", self.explain())]
         return card(f"{type(self).__name__}: {self.answer}", rows, colour)
+
+
+class Certified(Answer):
+    """An answer with a certificate."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a certificate that `recheck` accepts."""
+        raise NotImplementedError
+
+    def check(self) -> str:
+        """Return what the certificate proves, by `recheck`, which shares no code with what found it.
+
+        Raises:
+            recheck.Rejected: if the certificate is wrong.
+        """
+        return recheck(self.to_json())
 
 
 @dataclass(frozen=True)
@@ -56,12 +78,10 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Impossibility(_Shown):
+class Impossibility(Certified):
     """No layer of the family represents the machine, with the reason.
 
     Args:
-        machine: the minimal machine.
-        family: its name in `families.FAMILIES`.
         states: two states that would have to share one vector.
         separator: a word that tells them apart, as letter numbers.
         terms: equations forced by the family that add up to x_p − x_q = 0.
@@ -70,8 +90,6 @@ class Impossibility(_Shown):
     """
 
     answer: ClassVar[str] = "no"
-    machine: MooreMachine
-    family: str
     states: tuple[int, int]
     separator: tuple[int, ...]
     terms: tuple[Term, ...]
@@ -90,13 +108,10 @@ class Impossibility(_Shown):
         return prefix, u, other
 
     def check(self) -> str:
-        """Re-verify the combination, and the four words, by `recheck`, which shares no code with the search.
-
-        Returns what is proved, in one line. Raises `recheck.Rejected` if the certificate is wrong.
-        """
+        """Check the combination, and the four words if there are any."""
         if self.words is not None:
             recheck(self._four_word_json(self.words))
-        return recheck(self.to_json())
+        return super().check()
 
     def explain(self) -> str:
         """The contradiction in words that name real strings."""
@@ -109,7 +124,7 @@ class Impossibility(_Shown):
             if not self.words.differ_at_start:
                 must, may_not = may_not, must
             (a, b), (c, d) = [[self._text(word) for word in pair] for pair in (must, may_not)]
-            relation = "equal length" if self.family.startswith("lti") else "the same letters"
+            relation = "equal length" if self.family.startswith(("lti", "matrices(input")) else "the same letters"
             lines.append(
                 f'"{a}" and "{b}" must differ, "{c}" and "{d}" must agree; yet "{self._text(u)}" and '
                 f'"{self._text(other)}" have {relation}, so in this family '
@@ -127,7 +142,6 @@ class Impossibility(_Shown):
         return " ".join(lines)
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         return {
             **certificate_header(self.machine, self.family, "impossible"),
             "states": list(self.states),
@@ -168,20 +182,16 @@ class Impossibility(_Shown):
 
 
 @dataclass(frozen=True)
-class Witness(_Shown):
+class Witness(Certified):
     """Weights of a layer of the family that represents the machine, exact.
 
     Args:
-        machine: the minimal machine.
-        family: its name in `families.FAMILIES`.
         form: lanes of a diagonal layer (a complex lane is a rotation in two real dimensions), or the integer matrix and
             vectors of an input-independent one.
         obstruction: dimension of W, and of the space of all differences.
     """
 
     answer: ClassVar[str] = "yes"
-    machine: MooreMachine
-    family: str
     form: tuple[Lane, ...] | Affine
     obstruction: tuple[int, int]
 
@@ -195,13 +205,6 @@ class Witness(_Shown):
         """Whether the weights are integers, so that the running module never rounds; else it has rotations."""
         return isinstance(self.form, Affine) or all(lane.is_integer for lane in self.form)
 
-    def check(self) -> str:
-        """Replay δ exactly on every state and letter, by `recheck`, which shares no code with the construction.
-
-        Returns what is proved, in one line. Raises `recheck.Rejected` if the witness is wrong.
-        """
-        return recheck(self.to_json())
-
     def explain(self) -> str:
         """What the layer looks like, in a sentence."""
         if isinstance(self.form, Affine):
@@ -214,7 +217,6 @@ class Witness(_Shown):
         return f"{size}: {' and '.join(parts) or 'a single state needs none'}."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
         header = certificate_header(self.machine, self.family, "representable")
         if isinstance(self.form, Affine):
             parts = {"matrix": self.form.A, "vectors": self.form.vectors, "shifts": self.form.shifts}
@@ -232,12 +234,10 @@ class Witness(_Shown):
 
 
 @dataclass(frozen=True)
-class Unknown(_Shown):
+class Unknown(Answer):
     """Neither a witness nor a certificate: what was tried, and what would settle it."""
 
     answer: ClassVar[str] = "unknown"
-    machine: MooreMachine
-    family: str
     reason: str
 
     def explain(self) -> str:

@@ -74,13 +74,14 @@ def _(witness: AffineWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HouseholderWitness) -> LRNN:
-    """The factors as the keys of a Householder layer, all rates 1; exact, since all is integer."""
+    """The factors as the keys and rates of a Householder layer; exact where all rates are 1, since all is integer."""
     machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
     n_factors = max(1, witness.n_factors)  # a machine of identities needs none, a layer has at least one
     keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
     for a, factors in enumerate(witness.keys):
-        keys[a, : len(factors)] = np.array(factors, dtype=float).reshape(-1, n)
-        rates[a, : len(factors)] = 1
+        for i, key in enumerate(factors):
+            rate, longest = witness.rates[a][i] if witness.rates else 1, max(map(abs, key))
+            keys[a, i], rates[a, i] = [x / longest for x in key], rate * longest**2
     layer = HouseholderLayerConfig(n, n_factors, transition_hidden=n_letters, value_hidden=n_letters)
     gates = {"transition": look_up(torch.tensor(keys)), "rate": look_up(torch.tensor(rates))}
     return _model(
@@ -89,7 +90,7 @@ def _(witness: HouseholderWitness) -> LRNN:
         np.array(witness.shifts, dtype=float),
         np.array(witness.vectors, dtype=float),
         machine,
-        is_integer=True,
+        is_integer=not witness.rates,
     )
 
 

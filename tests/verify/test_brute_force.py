@@ -103,7 +103,7 @@ def test_a_grid_gives_every_layer_of_its_family():
     assert [len(on_grid(family, 2, GRIDS[family]).x0) for family in FORCED] == [6561, 1782, 675, 1875, 7938]
     for family, form in FORCED.items():
         A = on_grid(family, 2, GRIDS[family]).A
-        assert bool((A[:, 0] == A[:, 1]).all()) == form.same_length
+        assert bool((A[:, 0] == A[:, 1]).all()) == (form.letters == "input-independent")
     one = on_grid("diagonal[0,1]", 2, Grid((0.5,), (1,), (0,)))
     assert [part.ravel().tolist() for part in one] == [[0.5, 0.5], [1, 1], [0]]
 

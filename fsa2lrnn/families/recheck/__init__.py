@@ -35,10 +35,10 @@ from typing import Any
 
 from .blocks import recheck_block
 from .factors import recheck_factors
-from .forced import FAMILIES, check_impossible
+from .forced import check_impossible, read_family
 from .machine import read_machine
 from .reading import HEADER, Rejected, fields, require
-from .witnesses import HOUSEHOLDER, LIQUID, check_representable
+from .witnesses import check_representable
 
 __all__ = ["Rejected", "recheck"]
 
@@ -64,22 +64,21 @@ def _recheck(certificate: dict[str, Any]) -> str:
     require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
     block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
-    is_known = block or factors or family in (*FAMILIES, *LIQUID, HOUSEHOLDER)
-    require(bool(is_known), f"family {str(family)[:80]!r} is not known")
+    known = None if block or factors else read_family(str(family))
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if factors or (family == HOUSEHOLDER and verdict == "impossible"):
+    if known is None or (family == "householder" and verdict == "impossible"):
         return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
+    if known.beta == 2 and "blocks" in certificate:  # of reflections
+        return recheck_factors(certificate, machine, known.factors)
     if verdict == "impossible":
-        forced = "diagonal-complex" if family == "liquid-s4-diagonal" else family  # A + diag(Bu) is diagonal
-        require(forced in (*FAMILIES, "liquid-s4"), f"no certificate of impossibility is known for {family}")
         fields(certificate, *HEADER, "states", "separator", "terms")
-        check_impossible(certificate, machine, forced)
+        check_impossible(certificate, machine, known)
         p, q = certificate["states"]
         return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
     require(verdict == "representable", f"verdict {str(verdict)[:80]!r} is not known")
-    dimension = check_representable(certificate, machine, family)
+    dimension = check_representable(certificate, machine, known)
     size = f"{dimension} dimension{'' if dimension == 1 else 's'}"
     return f"representable: one {family} layer of {size} represents this machine"
 

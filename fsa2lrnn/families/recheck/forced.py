@@ -2,23 +2,62 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from .machine import Machine, Word, after, read_states, read_word
 from .reading import as_list, fields, integers, require
 
-# Which words must have equal linear parts, and which multipliers a lane may have: (rearranged letters or only equal
-# length, power k with A_a^k = A_a for a letter or "cycle", largest order of χ(a), one χ for all letters).
-FAMILIES: dict[str, tuple[str, int | str | None, int | None, bool]] = {
-    "lti": ("length", None, None, True),
-    "lti-diagonalisable": ("length", "cycle", None, True),
-    "diagonal[0,1]": ("letters", 2, 1, False),
-    "diagonal[-1,1]": ("letters", 3, 2, False),
-    "diagonal-complex": ("letters", "cycle", None, False),
+
+class Form(NamedTuple):
+    """What holds of the matrices of a family on differences of states.
+
+    letters: how those of different letters relate; eigenvalues: where they lie if the matrices are diagonalisable;
+    beta: the largest in factors I - beta k k^T with |k| = 1, None if products of such are no witnesses; factors: the
+    most per letter and head, None for any number.
+    """
+
+    letters: str
+    eigenvalues: str | None = None
+    beta: Fraction | None = None
+    factors: int | None = None
+
+
+FAMILIES = {
+    "lti": Form("input-independent"),
+    "lti-diagonalisable": Form("input-independent", "complex"),
+    "diagonal[0,1]": Form("commuting", "[0,1]"),
+    "diagonal[-1,1]": Form("commuting", "[-1,1]"),
+    "diagonal-complex": Form("commuting", "complex"),
+    "liquid-s4": Form("commuting-differences"),
+    "liquid-s4-diagonal": Form("commuting", "complex"),  # A + diag(Bu) is diagonal
+    "householder": Form("any", beta=Fraction(2)),
+    "matrices(paracontracting, any)": Form("paracontracting", beta=Fraction(1)),
 }
+POWERS = {"[0,1]": 2, "[-1,1]": 3}  # k with A^k = A: eigenvalues on differences of states are 0 or roots of unity
+MATRICES = re.compile(
+    r"matrices\((input-independent|commuting|commuting-differences|any), (\[0,1\]|\[-1,1\]|complex|any)\)"
+)
+PRODUCTS = re.compile(r"householder\((?:([1-9][0-9]{0,8}),)?\[0,([0-9]{1,9}(?:/[1-9][0-9]{0,8})?)\]\)")
 
 
-def check_impossible(certificate: dict[str, Any], machine: Machine, family: str) -> None:
+def read_family(name: str) -> Form:
+    if parts := MATRICES.fullmatch(name):
+        return Form(parts[1], None if parts[2] == "any" else parts[2])
+    if parts := PRODUCTS.fullmatch(name):
+        beta, factors = Fraction(parts[2]), int(parts[1]) if parts[1] else None
+        require(1 <= beta <= 2, f"beta up to {beta} is not covered: the largest beta is from 1 to 2")
+        if (
+            factors == 1
+        ):  # symmetric; without reflections, products of two have eigenvalues 0 and 1 only if they commute
+            return Form("any", "[-1,1]", beta, 1) if beta == 2 else Form("commuting", "[0,1]", beta, 1)
+        return Form("any" if beta == 2 else "paracontracting", None, beta, factors)
+    require(name in FAMILIES, f"family {name[:80]!r} is not known")
+    return FAMILIES[name]
+
+
+def check_impossible(certificate: dict[str, Any], machine: Machine, form: Form) -> None:
     p, q = read_states(certificate["states"], machine)
     separator = read_word(certificate["separator"], machine)
     told_apart = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
@@ -29,7 +68,8 @@ def check_impossible(certificate: dict[str, Any], machine: Machine, family: str)
     for (_, source, target, words, then), coefficient in zip(terms, coefficients, strict=True):
         source, target = read_states([source, target], machine)
         then = read_word(then, machine)
-        for word, sign in _cancelling([read_word(word, machine) for word in as_list(words)], machine, family):
+        words = [read_word(word, machine) for word in as_list(words)]
+        for word, sign in _cancelling(words, machine, form, certificate["family"]):
             total[after(after(source, word, machine), then, machine)] += sign * coefficient
             total[after(after(target, word, machine), then, machine)] -= sign * coefficient
     total[p] -= scale
@@ -37,35 +77,51 @@ def check_impossible(certificate: dict[str, Any], machine: Machine, family: str)
     require(not any(total), f"the terms do not add up to x_{p} − x_{q}")
 
 
-def _cancelling(words: list[Word], machine: Machine, family: str) -> list[tuple[Word, int]]:
+def _cancelling(words: list[Word], machine: Machine, form: Form, family: str) -> list[tuple[Word, int]]:
     """The words with signs with which their linear parts add up to zero in every layer of the family."""
-    if family == "liquid-s4":  # the differences A_a - A_c and A_b - A_c are diagonal, so they commute
+    if form.letters == "commuting-differences" and len(words) == 6:  # A_a - A_c and A_b - A_c commute
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
         commutator = [[[first, 1], [second, 1]] for first, second in pairs]
         require(words == commutator, f"{words} is no commutator")
         return list(zip(words, (1, -1, -1, -1, 1, 1), strict=True))
     u, other = words
-    require(_must_agree(u, other, machine, family), f"the words {u} and {other} may differ in the family {family}")
+    require(_must_agree(u, other, machine, form), f"the words {u} and {other} may differ in the family {family}")
     return [(u, 1), (other, -1)]
 
 
-def _must_agree(u: Word, other: Word, machine: Machine, family: str) -> bool:
+def _must_agree(u: Word, other: Word, machine: Machine, form: Form) -> bool:
     """Whether A_u = A_other in every layer of the family that represents the machine."""
-    kind, power, _, _ = FAMILIES[family]
     letters, others = _counts(u), _counts(other)
-    if (sum(letters.values()) == sum(others.values())) if kind == "length" else letters == others:
+    if form.letters == "input-independent" and sum(letters.values()) == sum(others.values()):
         return True
-    if power is None or len(letters) != 1 or list(letters) != list(others):
+    if form.letters == "commuting" and letters == others:
+        return True
+    if form.letters == "paracontracting" and letters.keys() == others.keys():
+        return _is_projection(u, machine.n - 1) and _is_projection(other, machine.n - 1)
+    if form.eigenvalues is None or len(letters) != 1 or list(letters) != list(others):
         return False
     ((a, high),), low = letters.items(), sum(others.values())
     if low != 1:
         return False
-    if power != "cycle":  # χ² = χ for entries in [0,1], χ³ = χ in [−1,1]: eigenvalues of a map are 0 or roots of unity
-        return high == power
+    if form.eigenvalues in POWERS:
+        return high == POWERS[form.eigenvalues]
     # high − 1 is a multiple of all cycle lengths of a, so χ^high = χ for χ = 0 and for its roots; n steps lead to them
     cyclic = {after(q, [[a, machine.n]], machine) for q in range(machine.n)}
     return all(after(q, [[a, high - 1]], machine) == q for q in cyclic)
+
+
+def _is_projection(word: Word, N: int) -> bool:
+    """T54: N pieces with all of the word's letters each, or N-th powers of letters: the projection of that set."""
+    runs = [(a, repetitions) for a, repetitions in word if repetitions]
+    content, piece, pieces = {a for a, _ in runs}, set[int](), 0
+    if all(repetitions >= N for _, repetitions in runs):
+        return True
+    for a, _ in runs:
+        piece.add(a)
+        if piece == content:
+            pieces, piece = pieces + 1, set()
+    return pieces >= N
 
 
 def _counts(word: Word) -> dict[int, int]:

@@ -5,36 +5,38 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .forced import FAMILIES
+from .forced import Form
 from .machine import Machine
 from .polynomials import MAX_ORDER
-from .reading import HEADER, as_list, fields, integers, require
+from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require
 
-# Families that have witnesses, and no certificates of impossibility of their own.
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
-HOUSEHOLDER = "householder"
+ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue
 
 
-def check_representable(certificate: dict[str, Any], machine: Machine, family: str) -> int:
-    if family in LIQUID or "matrix" in certificate:
-        return _check_affine(certificate, machine, family)
-    if family == HOUSEHOLDER:
-        return _check_householder(certificate, machine)
+def check_representable(certificate: dict[str, Any], machine: Machine, form: Form) -> int:
+    if certificate["family"] in LIQUID or "matrix" in certificate:
+        return _check_affine(certificate, machine, certificate["family"])
+    if "keys" in certificate:
+        return _check_householder(certificate, machine, form)
     fields(certificate, *HEADER, "lanes")
     lanes = as_list(certificate["lanes"])
-    codes = zip(*(_check_lane(lane, machine, family) for lane in lanes), strict=True) if lanes else [()]
+    codes = zip(*(_check_lane(lane, machine, form) for lane in lanes), strict=True) if lanes else [()]
     require(len(set(codes)) == machine.n, "two states have the same vector")
     return sum(1 if lane["order"] <= 2 else 2 for lane in lanes)
 
 
-def _check_lane(lane: Any, machine: Machine, family: str) -> list[tuple[Any, ...]]:
+def _check_lane(lane: Any, machine: Machine, form: Form) -> list[tuple[Any, ...]]:
     """The numbers of the states, as coefficients of powers of ζ, after the check that letters move them so."""
     order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
-    _, _, largest, is_input_independent = FAMILIES[family]
+    largest = ORDERS.get(form.eigenvalues or "")
+    if form.beta is not None:  # a lane is a head of one dimension with the factor 1 - beta
+        largest = 1 if form.beta < 2 else 2
     require(type(order) is int and 1 <= order <= MAX_ORDER, f"{order} is no order of a root of unity, or beyond 5000")
-    require(largest is None or order <= largest, f"a multiplier of order {order} is outside the family {family}")
+    require(largest is None or order <= largest, f"a multiplier of order {order} is outside the family")
     require(all(power is None or type(power) is int for power in as_list(exponents)), "an exponent is no integer")
-    require(not is_input_independent or len(set(exponents)) == 1, "the multiplier depends on the letter")
+    is_one = len(set(exponents)) == 1
+    require(is_one or form.letters != "input-independent", "the multiplier depends on the letter")
     rows = [as_list(row) for row in (*as_list(values), *as_list(shifts))]
     is_whole = len(values) == machine.n and len(shifts) == len(exponents) == len(machine.delta)
     require(is_whole, "a lane has values for other states or letters")
@@ -93,11 +95,14 @@ def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) ->
     return d
 
 
-def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
+def _check_householder(certificate: dict[str, Any], machine: Machine, form: Form) -> int:
+    largest = form.beta or 0
+    require(bool(largest), "keys are no witness for this family")
     sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors
-    names = ["keys", "shifts", *(name for name in ("sink", "vectors") if name in certificate)]
-    require(len(names) < 4, "states are at unit vectors but for a sink, or where vectors say: not both")
+    names = ["keys", "shifts", *(name for name in ("sink", "vectors", "rates") if name in certificate)]
+    require(not {"sink", "vectors"} <= {*names}, "states are at unit vectors but for a sink, or at vectors: not both")
     keys, shifts = fields(certificate, *HEADER, *names)[len(HEADER) :][:2]
+    rates = as_list(certificate.get("rates", [[1] * len(as_list(letter)) for letter in as_list(keys)]))
     n = machine.n
     require("sink" not in names or (type(sink) is int and 0 <= sink < n), "the sink is no state")
     if "vectors" in names:
@@ -110,19 +115,24 @@ def _check_householder(certificate: dict[str, Any], machine: Machine) -> int:
     else:
         d, rows = n, [[int(i == q != sink) for i in range(n)] for q in range(n)]
     vectors = [{i: x for i, x in enumerate(row) if x} for row in rows]
-    is_complete = len(as_list(keys)) == len(as_list(shifts)) == len(machine.delta)
-    require(is_complete, "there are keys and shifts of other letters")
+    is_complete = len(as_list(keys)) == len(as_list(shifts)) == len(rates) == len(machine.delta)
+    require(is_complete, "there are keys, rates or shifts of other letters")
     for a, row in enumerate(machine.delta):
         written = [*as_list(keys[a]), shifts[a]]
         require(all(len(as_list(key)) == d for key in written), "a key or a shift has other entries than states")
         require(all(type(k) is int for key in written for k in key), "a key or a shift is not of integers")
+        most = len(keys[a]) if form.factors is None else form.factors
+        require(len(keys[a]) <= most, f"letter {a} has {len(keys[a])} factors, more than {most}")
         factors = [[(i, k) for i, k in enumerate(key) if k] for key in keys[a]]
-        longest = max((sum(k * k for _, k in key) for key in factors), default=0)
-        require(longest <= 2, "a key is longer than √2: its factor would expand")
+        beta = rationals(rates[a], len(factors))
+        require(sum(b.denominator.bit_length() - 1 for b in beta) <= MAX_BITS, f"letter {a} has too long rates")
+        lengths = [b * sum(k * k for _, k in key) for b, key in zip(beta, factors, strict=True)]
+        is_short = all(0 <= length <= largest for length in lengths)
+        require(is_short, f"a factor of letter {a} has a beta outside [0, {largest}], for a key of length 1")
         for q, target in enumerate(row):
             x = dict(vectors[q])
-            for key in factors:
-                along = sum(k * x.get(i, 0) for i, k in key)
+            for b, key in zip(beta, factors, strict=True):
+                along = b * sum(k * x.get(i, 0) for i, k in key)
                 x |= {i: x.get(i, 0) - along * k for i, k in key}
             reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]
             fault = f"the factors of letter {a} do not lead from state {q} to state {target}"

@@ -25,7 +25,7 @@ def run(machine, q, word):
 
 def refutes(machine, form, prefix, u, other):
     """Whether the words are a certificate, by the definition."""
-    agree = len(u) == len(other) if form.same_length else sorted(u) == sorted(other)
+    agree = len(u) == len(other) if form.letters == "input-independent" else sorted(u) == sorted(other)
     s, q = machine.start, run(machine, machine.start, prefix)
     return agree and (run(machine, s, u) == run(machine, s, other)) != (run(machine, q, u) == run(machine, q, other))
 

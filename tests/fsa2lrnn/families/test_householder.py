@@ -91,7 +91,7 @@ def test_a_wrong_witness_is_refused(change):
         certificate["keys"][0][0][0] += 1
     else:
         certificate["shifts"][1][0] += 1
-    with pytest.raises(Rejected, match=r"the factors of letter|a key is longer"):
+    with pytest.raises(Rejected, match=r"the factors of letter|a beta outside \[0, 2\]"):
         recheck(certificate)
 
 

@@ -15,7 +15,7 @@ from fsa2lrnn.families.lanes import Lane, basis_zero_at
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines, permutation_machines
 
-DIAGONAL = [family for family, form in FORCED.items() if family != "lti" and form.power]
+DIAGONAL = [family for family, form in FORCED.items() if form.eigenvalues]
 LARGEST_ORDER = {"diagonal[0,1]": 1, "diagonal[-1,1]": 2}
 
 
@@ -38,7 +38,7 @@ def check_lanes(witness):
             assert abs(multipliers[a] * f[q] + v[a] - f[delta[a, q]]) < 1e-9 * (1 + abs(f[q]))
         assert f[witness.machine.start] == 0
         assert lane.order <= LARGEST_ORDER.get(witness.family, lane.order)
-        assert len(set(lane.exponents)) == 1 or not FORCED[witness.family].same_length
+        assert len(set(lane.exponents)) == 1 or FORCED[witness.family].letters == "commuting"
     codes = list(zip(*(lane.values for lane in witness.form), strict=True))
     assert len(set(codes)) == len(codes)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, recheck, represent
 from fsa2lrnn.families.closure import obstruction
-from fsa2lrnn.families.identities import DENSE_LIQUID, commutator
+from fsa2lrnn.families.identities import Family, commutator
 from fsa2lrnn.families.liquid import dense_liquid
 from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness
@@ -91,7 +91,7 @@ def test_the_necessary_condition_never_refutes_what_t6_represents(machine):
     """The two are found in different ways: an eigenbasis, and commutators of differences."""
     minimal = machine.minimise()
     if isinstance(dense_liquid(minimal), LiquidWitness):
-        assert obstruction(DENSE_LIQUID, minimal.delta).merged()[1] == minimal.n_states
+        assert obstruction(Family("commuting-differences"), minimal.delta).merged()[1] == minimal.n_states
 
 
 @pytest.mark.parametrize("task", ["subtraction(5)", "mod_arith(3)", "group(S3, generators=all)"])

@@ -84,12 +84,12 @@ def agree(certificate, words):
     """Whether the two words have equal linear parts in the family, one letter and a power of it in the other forms."""
     form, delta = FORCED[certificate["family"]], certificate["machine"]["delta"]
     u, other = ([a for a, repetitions in word for _ in range(repetitions)] for word in words)
-    if len(u) == len(other) if form.same_length else sorted(u) == sorted(other):
+    if len(u) == len(other) if form.letters == "input-independent" else sorted(u) == sorted(other):
         return True
-    if form.power is None or len(set(u)) != 1 or len(other) != 1 or u[0] != other[0]:
+    if form.eigenvalues is None or len(set(u)) != 1 or len(other) != 1 or u[0] != other[0]:
         return False
-    if form.power != "cycle":
-        return len(u) == {"square": 2, "cube": 3}[form.power]
+    if form.eigenvalues != "complex":
+        return len(u) == {"[0,1]": 2, "[-1,1]": 3}[form.eigenvalues]
     row, lengths = delta[u[0]], []
     for q in range(len(row)):
         p, k = row[q], 1

@@ -39,7 +39,7 @@ def works(certificate):
         chi = [0 if k is None else zeta ** (k % lane["order"]) for k in lane["exponents"]]
         if any(abs(chi[a] * f[q] + v[a] - f[delta[a][q]]) > 1e-9 for a in range(len(delta)) for q in range(n)):
             return False
-        if FORCED[certificate["family"]].same_length and len(set(lane["exponents"])) > 1:
+        if FORCED[certificate["family"]].letters == "input-independent" and len(set(lane["exponents"])) > 1:
             return False
         points.append(f)
     return all(any(abs(f[p] - f[q]) > 1e-9 for f in points) for p, q in itertools.combinations(range(n), 2))
