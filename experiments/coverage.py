@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import fill
@@ -21,7 +22,7 @@ from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "coverage.md"
 SOUNDNESS, FUZZ = ROOT / "verify" / "soundness" / "counts.json", ROOT / "tests" / "fuzz" / "counts.json"
-HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "positions")
+HEAD = ("verdict", "where", "dtype", "scans", "calls", "threads", "environment", "positions")
 CALLS = {EVERY: "every length, batch and cutting into pieces", LETTERS: "a letter a call, batch 1"}
 
 
@@ -40,7 +41,7 @@ def _rows() -> Iterator[tuple[str, ...]]:
     proved = {
         "rounding changes no state (one-hot or lanes) and no output: compiled, most learned": coverage.of_exact(one),
         "steps do not round, margins exceed what the read-out may: dyadic repairs": coverage.of_exact_steps(one),
-        "any other model whose states close": coverage.of_letters(one),
+        "any other model whose states close": coverage.of_letters(str(one.dtype)),
         "a `Recurrence`": coverage.of_integers(compile_recurrence(machine)),
     }
     for where, covers in proved.items():
@@ -52,9 +53,10 @@ def _rows() -> Iterator[tuple[str, ...]]:
 
 
 def _cells(verdict: str, where: str, covers: Coverage, positions: str) -> tuple[str, ...]:
-    threads = "any number" if covers.shapes == EVERY else "as many as when it was judged"
+    threads = "any number" if covers.threads is None else "as many as when it was judged"
+    environment = "that in which it was judged" if covers.environment else "any"
     dtype = covers.arithmetic if covers.arithmetic == "int" else "the model's"
-    return verdict, where, dtype, ", ".join(covers.scans), CALLS[covers.shapes], threads, positions
+    return verdict, where, dtype, ", ".join(covers.scans), CALLS[covers.shapes], threads, environment, positions
 
 
 def _row(cells: tuple[str, ...] | list[str]) -> str:
@@ -68,9 +70,20 @@ of the call: where "sequential" alone is named, ask for it by name.
 
 {table}
 
-- All of it holds on the CPU, for a model made of the modules that the judges model (`judge.modules` refuses others),
-  with products that keep all bits of their factors and numbers below the smallest normal one that are not taken for
-  zero (`lrnn.arithmetic` refuses settings that don't).
+- **Which model.** `Proved` carries a `digest`: the SHA-256 of the weights and the configuration. Compare it with
+  `fsa2lrnn.judge.model_digest(model)` before you rely on the verdict: it says nothing of a model with another digest.
+  The digest of an exported folder is that of its files.
+- **Which environment.** Where "environment" says "that in which it was judged", the result depends on the order in
+  which floats are added up, and libraries choose that order. `Proved.covers.environment` names the version of torch,
+  the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the variables of
+  the environment that these libraries read, such as `MKL_CBWR`. On another machine, or with another of these settings,
+  prove the model again: under `MKL_CBWR=COMPATIBLE` models that were proved without it gave wrong outputs.
+- **`torch.compile` is not covered**, by any verdict. Its code may fuse, reorder and skip roundings.
+- All of it holds on the CPU, for a model that consists of the modules that its configuration makes, without hooks,
+  replaced methods, tensors outside the parameters, or other layouts in memory (`judge.modules` refuses all others);
+  with products that keep all bits of their factors, sums that every thread rounds to the nearest number without taking
+  small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a program replaces in the modules of torch or of this library
+  are not noticed.
 - A verdict on a model with user-defined layers holds as far as what they declare is true. That is tested on random
   inputs, not proved, and the verdict says so (`tested_layers`).
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
@@ -90,7 +103,7 @@ file and 50 MB:
 
 def _soundness() -> str:
     """A paragraph on the models that were drawn."""
-    counts = json.loads(SOUNDNESS.read_bytes())["counts"]
+    counts = Counter[str](json.loads(SOUNDNESS.read_bytes())["counts"])
     read, wrong = (
         sum(value for name, value in counts.items() if name.startswith(kind)) for kind in ("positions", "wrong")
     )
@@ -98,11 +111,19 @@ def _soundness() -> str:
         f"{counts['models']:,} models were drawn, judged and run: gates with weights from 1 to 10⁶, three of four with "
         "sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; with "
         f"LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a certificate of "
-        f"one letter or more, {counts.get('proved', 0):,} a proof. Of what these cover, {read:,} outputs were read: by "
+        f"one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were read: by "
         "every scan, a letter a call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
         f"{wrong:,} were wrong (`python -m verify.soundness`)."
     )
-    return fill(said, 120)
+    tampered, refused = counts["tampered"], counts["tampered, refused"]
+    also = (
+        f"{tampered:,} times one of them, or a compiled model of its machine, was tampered with before it was judged: "
+        "in its modules, in its attributes and tensors, or in the settings and modes of torch, with code that changes "
+        f"what the model computes after the verdict. {refused:,} times it was refused, "
+        f"{counts['tampered, not proved']:,} times not proved; the others, whose tampering is harmless, are among the "
+        "models that were run."
+    )
+    return f"{fill(said, 120)}\n\n{fill(also, 120)}"
 
 
 def _fuzz() -> str:

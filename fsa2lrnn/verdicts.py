@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
@@ -85,7 +85,7 @@ EVERY, LETTERS = "every", "letters"  # shapes of call
 
 @dataclass(frozen=True)
 class Coverage:
-    """The runs that a verdict is about, on the CPU.
+    """The runs that a verdict is about, on the CPU, without `torch.compile`.
 
     Args:
         arithmetic: the dtype computed in, "int" for exact tables.
@@ -93,6 +93,8 @@ class Coverage:
         shapes: "every" shape of call, words in batches and in pieces as one likes; or "letters": words read one at a
             time, a letter a call.
         threads: how many, None for any number.
+        environment: where the result depends on the order of float operations, what decides on that order: the version
+            of torch, the CPU capability, the BLAS library and its settings (`versions.environment`).
         tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
             inputs, not proved.
     """
@@ -101,6 +103,7 @@ class Coverage:
     scans: tuple[str, ...]
     shapes: str
     threads: int | None
+    environment: tuple[str, ...] = ()
     tested_layers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -110,14 +113,16 @@ class Coverage:
         in float32, by the scans sequential, fused; every shape of call, batch and number of threads
         >>> print(Coverage("float32", ("sequential",), "letters", 2))
         in float32, by the scans sequential; words read letter by letter, one at a time (batch 1), with 2 threads
-        >>> print(Coverage("float32", ("fused",), "letters", 1, ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
-        in float32, by the scans fused; words read letter by letter, one at a time (batch 1), with 1 thread; what the
-        layer mine:Layer declares was tested on random inputs, not proved
+        >>> str(Coverage("float32", ("sequential",), "letters", 1, ("AVX2", "MKL 2024.2"))).partition("(batch 1)")[2]
+        ', with 1 thread, AVX2, MKL 2024.2'
+        >>> print(Coverage("float32", ("fused",), "every", None, (), ("mine:Layer",)))  # doctest: +NORMALIZE_WHITESPACE
+        in float32, by the scans fused; every shape of call, batch and number of threads; what the layer mine:Layer
+        declares was tested on random inputs, not proved
         """
         how = "every shape of call, batch and number of threads"
         if self.shapes == LETTERS:
             threads = f", with {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
-            how = f"words read letter by letter, one at a time (batch 1){threads}"
+            how = ", ".join([f"words read letter by letter, one at a time (batch 1){threads}", *self.environment])
         runs = f"in {self.arithmetic}, by the scans {', '.join(self.scans)}; {how}"
         return "; ".join([runs, *tested(self.tested_layers)])
 
@@ -234,9 +239,10 @@ class Searched:
 
 @dataclass(frozen=True)
 class Proved(Verdict):
-    """Right on every word of every length, wherever the output counts, in the runs that it covers.
+    """The model of this digest is right on every word of every length, wherever the output counts, in the runs covered.
 
     Args:
+        digest: SHA-256 of weights and configuration (`judge.model_digest`); of an exported folder, of its files.
         pairs: pairs (model state, machine state) reached; the graph is closed.
         transitions: letters read in them, each computed and compared; those after which nothing counts are left out.
         covers: the runs. Where every transition that was reached is one-hot or a lane's, and rounding can change
@@ -250,14 +256,16 @@ class Proved(Verdict):
     transitions: int
     covers: Coverage
     scope: Scope
+    digest: str = field(repr=False)
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Of what, how, and where."""
+        """Return names and values: what was proved, how, in which runs, and of which model."""
         return [
             ("right", "on every word of every length, wherever the output counts, in the runs covered"),
             ("closed", f"{counted(self.pairs, 'joint state')}, {counted(self.transitions, 'transition')}"),
             ("covers", str(self.covers)),
             ("scope", str(self.scope)),
+            ("of the model", self.digest[:16]),
         ]
 
     @property
@@ -271,7 +279,7 @@ class Proved(Verdict):
         return self.covers.scans
 
     def to_json(self) -> dict[str, Any]:
-        """As every verdict, what it covers part by part."""
+        """Return a JSON object, with the parts of `covers` in place of it."""
         value = super().to_json()
         del value["covers"]
         return {**value, **{name: _plain(part) for name, part in vars(self.covers).items()}}

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
 from importlib.metadata import version
 
 from fsa2lrnn import __version__
+
+_BLAS = re.compile(r"(Math Kernel Library|BLAS_INFO=)(?: Version )?([^\s,]+)")
+_SETTINGS = ("MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_")  # begin the environment variables that these libraries read
 
 
 def versions() -> dict[str, str]:
@@ -16,3 +21,18 @@ def versions() -> dict[str, str]:
         "torch": version("torch"),
         "numpy": version("numpy"),
     }
+
+
+def environment() -> tuple[str, ...]:
+    """Name what decides in which order this process adds floats up: torch, CPU capability, BLAS and its settings."""
+    import torch
+
+    blas = dict(_BLAS.findall(torch.__config__.show()))
+    mkl = blas.get("Math Kernel Library")
+    return (
+        f"torch {torch.__version__}",
+        f"CPU capability {torch.backends.cpu.get_cpu_capability()}",
+        f"MKL {mkl}" if mkl else f"BLAS {blas.get('BLAS_INFO=', 'unknown')}",
+        *([] if torch.backends.mkldnn.enabled else ["oneDNN off"]),
+        *sorted(f"{name}={value}" for name, value in os.environ.items() if name.startswith(_SETTINGS)),
+    )

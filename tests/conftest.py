@@ -18,8 +18,8 @@ from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.check import digest
 from fsa2lrnn.judge.falsify import Budget
+from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.report.judgement import judge
 
@@ -144,7 +144,9 @@ def short_certificates():
     """In judgements, certificates of 5 letters by enumeration in place of a search that takes many seconds."""
 
     def enumerated(model, machine, **_):
-        return Certificate(5, np.zeros(0), "enumeration", "float32", ("sequential",), 0.0, digest(model), machine)
+        return Certificate(
+            5, np.zeros(0), "enumeration", "float32", ("sequential",), 0.0, digest(model.state_dict()), machine
+        )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsa2lrnn.report.judgement.certify", enumerated)

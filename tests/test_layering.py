@@ -46,7 +46,7 @@ MAY_IMPORT = {
     },
     "fsa2lrnn.judge": {
         "automata", "drawing", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence", "symbols",
-        "verdicts",
+        "verdicts", "versions",
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
@@ -56,6 +56,7 @@ MAY_IMPORT = {
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
     "fsa2lrnn.released": {
         "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
+        "versions",
     },
     "fsa2lrnn.report": {
         "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",

@@ -14,7 +14,7 @@ from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.judge import Proved, model_digest, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
@@ -54,7 +54,7 @@ def go_all_the_way(machine, seed):
         model = compile_machine(machine, dtype=dtype)
         n = minimal.n_states
         covers = Coverage(str(dtype).removeprefix("torch."), model.methods, "every", None)
-        wanted = Proved(n, n * len(machine.alphabet), covers, Scope(n, empty_word=True))
+        wanted = Proved(n, n * len(machine.alphabet), covers, Scope(n, empty_word=True), model_digest(model))
         assert prove_equivalent(model, machine) == wanted
         one_hot = torch.eye(len(model.outputs), dtype=dtype)
         exact = one_hot[torch.tensor([[model.outputs.index(y) for y in outputs] for outputs in expected])]

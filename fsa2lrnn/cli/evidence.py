@@ -90,7 +90,8 @@ def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str,
     facts = {name: getattr(certificate, name) for name in names}
     margin = float(certificate.margins.min()) if len(certificate.margins) else None
     covers = of_certificate(certificate)
-    runs = {"scans": list(covers.scans), "shapes": covers.shapes, "covered": str(covers)}
+    runs = {"scans": list(covers.scans), "shapes": covers.shapes, "threads": covers.threads}
+    runs |= {"environment": list(covers.environment), "covered": str(covers)}
     return {**facts, **runs, "least_margin": margin, "scope": scope and scope.to_json()}
 
 

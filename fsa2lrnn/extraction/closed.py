@@ -82,7 +82,8 @@ class ModelSystem:
             parts: list[Tensor | None] = []
             for like in layer:
                 width = like[0].numel() * like.element_size()
-                piece = torch.from_numpy(np.ascontiguousarray(rows[:, offset : offset + width]))
+                # A copy: a slice of a row begins anywhere in memory, and products may depend on where.
+                piece = torch.tensor(rows[:, offset : offset + width])
                 parts.append(piece.view(like.dtype).reshape(len(rows), *like.shape[1:]).to(like.device))
                 offset += width
             state.append(LayerState(parts[0], parts[1] if len(parts) > 1 else None))  # type: ignore[arg-type]

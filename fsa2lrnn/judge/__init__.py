@@ -11,6 +11,7 @@ stand for the functions whatever is imported later. `from fsa2lrnn.judge.certify
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
+from fsa2lrnn.judge.coverage import model_digest
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.judge.goal import Goal, goal_for
@@ -32,5 +33,6 @@ __all__ = [
     "check",
     "falsify",
     "goal_for",
+    "model_digest",
     "prove_equivalent",
 ]

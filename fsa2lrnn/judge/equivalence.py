@@ -18,7 +18,7 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import System
-from fsa2lrnn.judge.coverage import of_exact, of_exact_steps, of_integers, of_letters
+from fsa2lrnn.judge.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.judge.exactness import RoundingWatch
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
@@ -77,18 +77,19 @@ def prove_equivalent(
     if isinstance(model, Recurrence):
         system = _RecurrenceSystem(model)
         found = _explored(system, goal_for(system, machine, ignore, empty_word), budget)
-        return found.proved(of_integers(model)) if isinstance(found, _Closed) else found
+        return found.proved(model, of_integers(model)) if isinstance(found, _Closed) else found
     check_modelled(model)
     goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model)
     found = _explored(watched, goal, budget)
     if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
         return found
     if isinstance(found, _Closed) and watched.is_exact:
-        return found.proved(of_exact(model))
+        return found.proved(model, of_exact(model))
     if isinstance(found, _Closed) and is_right_in_every_order(model, goal, found.rows, found.states):
-        return found.proved(of_exact_steps(model))
+        return found.proved(model, of_exact_steps(model))
+    dtype = str(model.dtype).removeprefix("torch.")
     found = _explored(ModelSystem(model, at_once=1), goal, budget)  # batches may round otherwise than words alone
-    return found.proved(of_letters(model)) if isinstance(found, _Closed) else found
+    return found.proved(model, of_letters(dtype)) if isinstance(found, _Closed) else found
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,8 @@ class _Closed:
     states: np.ndarray
     goal: Goal
 
-    def proved(self, covers: Coverage) -> Proved:
-        return Proved(self.pairs, self.letters, covers, self.goal.scope)
+    def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
+        return Proved(self.pairs, self.letters, covers, self.goal.scope, model_digest(model))
 
 
 def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:

@@ -1,9 +1,9 @@
-"""Settings under which numbers are not what a dtype's arithmetic makes them: no judge speaks of a model that runs so.
+"""Settings under which numbers are not what a dtype's arithmetic makes them: verifiers refuse to run under them.
 
 That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
 TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that
-takes numbers below the smallest normal one for zero computes other bits than one that keeps them: a walk of states bit
-for bit would be of one of both.
+takes numbers below the smallest normal one for zero, or that does not round to the nearest number, computes other bits
+than the format has. A mode of torch may put any function in another's place.
 """
 
 from __future__ import annotations
@@ -12,6 +12,9 @@ import os
 from collections.abc import Iterator
 
 import torch
+from torch.overrides import _get_current_function_mode_stack as function_modes
+from torch.utils._device import DeviceContext
+from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as dispatch_modes
 
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -21,6 +24,15 @@ _ENVIRONMENT = {
     "DNNL_DEFAULT_FPMATH_MODE": ("", "STRICT"),
     "MKL_BLAS_COMPUTE_MODE": ("", "STANDARD"),
 }
+_TINY = torch.finfo(torch.float32).tiny
+# Sums and what they round to; upwards, downwards, towards zero or with small numbers as zeros, one of them is another.
+_SUMS = (
+    (1.0, 2.0**-25, 1.0),
+    (-1.0, -(2.0**-25), -1.0),
+    (1.0, 1.5 * 2.0**-24, 1 + 2.0**-23),
+    (_TINY, -_TINY / 2, _TINY / 2),
+)
+_PER_THREAD = 1 << 15  # numbers from which torch shares a sum out among its threads
 
 
 def check_arithmetic(device: torch.device) -> None:
@@ -35,7 +47,14 @@ def reductions(device: torch.device) -> list[str]:
     >>> reductions(torch.device("cpu"))
     []
     """
-    return [*_everywhere(), *(_on_cuda() if device.type == "cuda" else _on_cpu())]
+    return [*_modes(device), *_everywhere(), *(_on_cuda() if device.type == "cuda" else _on_cpu())]
+
+
+def _modes(device: torch.device) -> Iterator[str]:
+    """Modes of torch, but the one that only says on which device new tensors lie, if that is the model's."""
+    for mode in (*function_modes(), *dispatch_modes()):
+        if type(mode) is not DeviceContext or mode.device.type != device.type:
+            yield f"the mode {type(mode).__name__} of torch is active and may compute anything else: leave it"
 
 
 def _everywhere() -> Iterator[str]:
@@ -68,16 +87,19 @@ def _on_cpu() -> Iterator[str]:
         if (value := os.environ.get(name, "")).upper() not in allowed:
             yield f"the environment sets {name} = {value!r}, which makes float32 products less exact: unset it"
 
-    if not _keeps_small_numbers():
+    if not _rounds_as_said():
         yield (
-            "numbers below the smallest normal one are taken for zero (torch.set_flush_denormal, or a library that "
-            "sets it): torch.set_flush_denormal(False)"
+            "in some thread numbers below the smallest normal one are taken for zero, or sums are not rounded to the "
+            "nearest number (torch.set_flush_denormal, or a library that sets either): "
+            "call torch.set_flush_denormal(False), in a new process if threads have run"
         )
 
 
-def _keeps_small_numbers() -> bool:
-    tiny = torch.finfo(torch.float32).tiny
-    return bool((torch.full((1,), tiny, dtype=torch.float32) / 2).double() > 0)
+def _rounds_as_said() -> bool:
+    """Whether all of torch's threads add float32 numbers as IEEE 754 says; each keeps settings of its own."""
+    times = _PER_THREAD * torch.get_num_threads() // len(_SUMS)
+    a, b, total = torch.tensor(_SUMS, dtype=torch.float64, device="cpu").repeat(times, 1).T
+    return torch.equal((a.float() + b.float()).double(), total)
 
 
 def _on_cuda() -> Iterator[str]:

@@ -14,6 +14,7 @@ from fsa2lrnn import symbols
 from fsa2lrnn.drawing.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
+from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import adds, connect
 from fsa2lrnn.lrnn.foreign import FromElsewhere
@@ -53,7 +54,7 @@ class LRNN(FromElsewhere, nn.Module):
             for kind, layer, width in zip(kinds, config.layers, widths[:-1], strict=True)
         )
         normed = {True: widths, "readout": widths[-1:], False: []}[config.layer_norm]
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for width in normed)  # the last is the read-out's
+        self.norms = nn.ModuleList(nn.LayerNorm(width, EPS) for width in normed)  # the last is the read-out's
         self.readout = kinds[-1].readout(config.layers[-1], widths[-1], config.readout_hidden, n_outputs)
 
     @property

@@ -155,11 +155,11 @@ def _check_header(path: Path, metadata: Mapping[str, str], form: Form) -> None:
         )
 
 
-def digest(tensors: Mapping[str, Tensor]) -> str:
-    """SHA-256 of names, types, shapes and entries."""
-    found = hashlib.sha256()
+def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
+    """Return the SHA-256 of a text and of all tensors: their names, types, shapes and entries."""
+    found = hashlib.sha256(text.encode())
     for name in sorted(tensors):
-        tensor = tensors[name]
+        tensor = tensors[name].detach().cpu().contiguous()
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
         found.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
     return found.hexdigest()

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.recurrence.tables import freeze
 
@@ -34,11 +35,13 @@ class DenseReadout:
 
 @dataclass(frozen=True, eq=False)
 class IndexReadout:
-    """The output number of each state index: `output[q]`, shape (n,)."""
+    """The output number of each state index: `output[q]`, shape (n,). Raises `InvalidMachine` for negative numbers."""
 
     output: np.ndarray
 
     def __post_init__(self) -> None:
+        if self.output.min(initial=0) < 0:
+            raise InvalidMachine(f"output holds {self.output.min()}: outputs are numbered from 0")
         freeze(self.output)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Exported:
         machine: minimal; tokens are its letters and then `outputs`.
         outputs: each once.
         code: how the model is run.
+        digest: SHA-256 of the folder's files, by their names, when it was loaded.
     """
 
     model: Any
@@ -39,6 +41,7 @@ class Exported:
     machine: MooreMachine
     outputs: tuple[Hashable, ...]
     code: Code
+    digest: str
 
     @property
     def dtype(self) -> str:
@@ -83,7 +86,7 @@ def load(folder: Path) -> Exported:
     if code is None:
         raise CheckpointError(f"{folder / FILE}: no whole model of {layer} is ever written: export another layer")
     outputs = tuple(dict.fromkeys(machine.outputs))
-    found = Exported(code.load(folder), layer, machine, outputs, code)
+    found = Exported(code.load(folder), layer, machine, outputs, code, _digest(folder))
     if (n := code.n_tokens(found.model)) != len(machine.alphabet) + len(outputs):
         raise CheckpointError(
             f"{folder}: {n} tokens for {len(machine.alphabet)} letters and {len(outputs)} outputs: export it again"
@@ -93,6 +96,14 @@ def load(folder: Path) -> Exported:
             f"{folder}: weights in {found.dtype}; float32 and bfloat16 are what gates were chosen for"
         )
     return found
+
+
+def _digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        with path.open("rb") as file:
+            found.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return found.hexdigest()
 
 
 @torch.no_grad()

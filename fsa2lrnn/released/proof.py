@@ -16,6 +16,7 @@ from fsa2lrnn.released.declared import State
 from fsa2lrnn.released.folder import Exported
 from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import LETTERS, Coverage, FailingWord, Proved, Refuted, Scope, Undecided
+from fsa2lrnn.versions import environment
 
 BUDGET = 20_000  # nodes
 
@@ -60,8 +61,8 @@ def prove(
                 nodes.append((after, reached, (*word, a)))
                 if len(nodes) > budget:
                     return Undecided(len(word), scope, budget)
-    covers = Coverage(exported.dtype, (code.describe(),), LETTERS, torch.get_num_threads())
-    return Proved(len(nodes), transitions, covers, scope)
+    covers = Coverage(exported.dtype, (code.describe(),), LETTERS, torch.get_num_threads(), environment())
+    return Proved(len(nodes), transitions, covers, scope, exported.digest)
 
 
 def _refuted(exported: Exported, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope) -> Refuted:

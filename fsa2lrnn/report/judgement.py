@@ -274,7 +274,8 @@ def _aligned(found: Alignment) -> dict[str, Any]:
 
 
 def _proved(proof: Proved) -> dict[str, Any]:
-    return {"joint_states": proof.pairs, **vars(proof.covers), "covered": str(proof.covers)}
+    covered = {**vars(proof.covers), "covered": str(proof.covers)}
+    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
 
 
 def _horizon(certificate: Certificate) -> int | str:

@@ -11,7 +11,7 @@ from fsa2lrnn.verdicts import Accepted, Coverage, FailingWord, Proved, Refuted, 
 WORD = FailingWord(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
 SEARCH = Searched("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
 VERDICTS = [
-    Proved(3, 6, Coverage("float32", ("sequential",), "every", None), Scope(3, empty_word=True)),
+    Proved(3, 6, Coverage("float32", ("sequential",), "every", None), Scope(3, empty_word=True), "0f"),
     Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
     Undecided(3, Scope(5), 10),
     Accepted(None, Scope(5)),

@@ -1,10 +1,14 @@
-"""Many models, judged and run: does a word within what a verdict covers ever come out wrong?"""
+"""Many models, judged and run: is an output within what a verdict covers ever wrong?
+
+Each model is judged as it was drawn, and then tampered with, once of each kind, as are compiled models of its machine.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 
 import numpy as np
 import torch
@@ -15,13 +19,16 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import SCANS
+from fsa2lrnn.judge.check import SCANS, CertificateRefused, check
+from fsa2lrnn.judge.coverage import model_digest
 from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verdicts import EVERY, Proved
+from fsa2lrnn.verdicts import EVERY, Accepted, Proved, Verdict
 from verify.soundness.models import RULES, Drawn, model
+from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 
 BATCHES = (1, 3, 64)
 THREADS = (1, 2)
@@ -50,19 +57,26 @@ def drawn(seed: int) -> tuple[Drawn, MooreMachine]:
     return choice, machines[int(rng.integers(len(machines)))]
 
 
+@torch.no_grad()
 def examine(seed: int) -> Counter[str]:
-    """What was judged of one model, and what was run: counts, those of "wrong …" to be zero."""
+    """Judge one model, and run it: return counts, those of "wrong …" to be zero."""
     counts: Counter[str] = Counter()
     choice, machine = drawn(seed)
     made = model(choice, machine)
     counts["models"] += 1
     counts[f"models, {choice.rule}, {'cancelling' if choice.cancelling else 'look-ups'}"] += 1
+    judged: list[tuple[LRNN, Verifier]] = [
+        (compile_machine(machine, layout=layout), lambda model: prove_equivalent(model, machine, _STATES))
+        for layout in ("dense", "index")
+    ]
     try:
         certificate = certify(made, machine, 1, work=_WORK)
     except UnsupportedFormat:
         counts["refused, as nothing is bounded"] += 1
     else:
         _look_at(certificate, made, machine, counts)
+        if certificate.horizon != 0:
+            judged.append((made, lambda model: check(certificate, model)))
     verdict = prove_equivalent(made, machine, _STATES, empty_word=False)
     if isinstance(verdict, Proved):
         counts["proved"] += 1
@@ -70,7 +84,55 @@ def examine(seed: int) -> Counter[str]:
         alone = [("letters one by one", 1, verdict.covers.threads or 1)]
         ways = _ways(verdict.scans) if verdict.covers.shapes == EVERY else iter(alone)
         _run(made, machine, _LONGEST, ways, "proved", counts)
+    for kind in KINDS.values():
+        name = list(kind)[seed % len(kind)]
+        for model_, verifier in judged:
+            tamper(name, kind[name], model_, verifier, machine, counts)
     return counts
+
+
+Verifier = Callable[[LRNN], Verdict]
+
+
+def tamper(
+    name: str, how: Tampering, model: LRNN, verifier: Verifier, machine: MooreMachine, counts: Counter[str]
+) -> None:
+    """Tamper with a copy of a model, judge it, and run what was not refused, with what was smuggled in switched on."""
+    victim = deepcopy(model)
+    try:
+        around = tampered_with(victim, how)
+    except LookupError:
+        return
+    counts["tampered"] += 1
+    with around:
+        try:
+            verdict = verifier(victim)
+        except (UnsupportedFormat, CertificateRefused):
+            counts["tampered, refused"] += 1
+            return
+        if not isinstance(verdict, Proved | Accepted):
+            counts["tampered, not proved"] += 1
+            return
+        horizon, scans, shapes = _LONGEST, SCANS, EVERY
+        if isinstance(verdict, Proved):
+            scans, shapes = verdict.scans, verdict.covers.shapes
+        elif verdict.horizon is not None:
+            horizon = min(verdict.horizon, _LONGEST)
+        calls = ("auto", *scans, "letters one by one") if shapes == EVERY else ("letters one by one",)
+        ways = [
+            (scan, batch, torch.get_num_threads()) for scan in calls for batch in ((1, 3) if shapes == EVERY else (1,))
+        ]
+        counts[f"accepted: {name}"] += 1
+        SWITCH.on = True
+        try:
+            _run(victim, machine, horizon, iter(ways), "tampered", counts)
+        except Exception:
+            counts["wrong tampered: raised"] += 1
+        finally:
+            SWITCH.on = False
+    if isinstance(verdict, Proved):
+        next(part for part in victim.readout.state_dict().values()).neg_()
+        counts["wrong digests"] += model_digest(victim) == verdict.digest
 
 
 def _look_at(certificate: Certificate, made: LRNN, machine: MooreMachine, counts: Counter[str]) -> None:
@@ -109,7 +171,7 @@ def _run(
     words = torch.tensor(tokens)
     for scan, batch, threads in ways:
         some = words[: 4 * batch]
-        with _threads(threads), torch.no_grad():
+        with _threads(threads):
             found = torch.cat([_outputs(made, part, scan) for part in torch.split(some, batch)])
         counts[f"positions {what}"] += found.numel()
         counts[f"wrong {what}"] += int((found != wanted[: len(found)]).sum())

@@ -14,7 +14,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.certify.work import WORK, SearchCutShort, Work
-from fsa2lrnn.judge.check import MOST_READ, SCANS, digest
+from fsa2lrnn.judge.check import MOST_READ, SCANS
 from fsa2lrnn.judge.check.enumeration import explore
 from fsa2lrnn.judge.check.rounding import format_of
 from fsa2lrnn.judge.check.slack import slack_of
@@ -23,6 +23,7 @@ from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.lrnn.tensor_file import digest
 
 _STEPS = 20_000  # of an enumeration, whatever the work allowed
 _CLAIMED = 1 - 1e-6  # of a margin, so that other machines' roundings of float64 do not matter
@@ -118,7 +119,7 @@ def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal, effort: Work) ->
         dtype=_name(model),
         scans=found.scans,
         slack=0.0,
-        sha256=digest(model),
+        sha256=digest(model.state_dict()),
         machine=minimise(machine),
         ignore=goal.ignored,
         tested_layers=user_layers(model),

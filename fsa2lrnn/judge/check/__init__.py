@@ -16,7 +16,6 @@ docs/theory.md):
 
 from __future__ import annotations
 
-import hashlib
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +30,7 @@ from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
 
@@ -74,7 +74,7 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     else:
         if isinstance(model, SwitchedAffine):
             raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
-        _check_model(certificate, digest(model), model.dtype)
+        _check_model(certificate, digest(model.state_dict()), model.dtype)
         scope = _check_enumeration(certificate, model, ignore).scope
     if isinstance(model, LRNN) and certificate.tested_layers != layers:  # a proof about tables rests on no layer
         raise CertificateRefused(
@@ -82,16 +82,6 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
             f"{shown(list(layers))}: certify the model again"
         )
     return Accepted(certificate.horizon, scope, layers)
-
-
-def digest(model: LRNN) -> str:
-    """SHA-256 of all weights, their names, shapes and dtypes."""
-    result = hashlib.sha256()
-    for name, tensor in sorted(model.state_dict().items()):
-        whole = tensor.detach().cpu().contiguous()
-        result.update(f"{name} {whole.dtype} {tuple(whole.shape)}\n".encode())
-        result.update(whole.reshape(-1).view(torch.uint8).numpy().tobytes())
-    return result.hexdigest()
 
 
 def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> None:
@@ -178,4 +168,4 @@ def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) ->
     return goal
 
 
-__all__ = ["MOST_READ", "SCANS", "CertificateRefused", "check", "digest"]
+__all__ = ["MOST_READ", "SCANS", "CertificateRefused", "check"]

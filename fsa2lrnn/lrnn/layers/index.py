@@ -6,7 +6,7 @@ gather. There is nothing to train, so these modules hold buffers only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -105,10 +105,18 @@ class IndexLayerConfig(LayerConfig):
 class Numbers(nn.Module):
     """A module whose buffers are numbers of rows elsewhere, looked up by compiled loops that check nothing.
 
-    `below` says for each buffer what its entries are below; a state dict with others is refused.
+    `below` says for each buffer what its entries are below; a state dict with others is refused, and so is, by the
+    verifiers, a model.
     """
 
     below: Mapping[str, int]
+
+    def out_of_range(self, tensors: Mapping[str, Tensor], prefix: str = "") -> Iterator[str]:
+        """Name each of these tensors that holds a number of no row, with the first such number."""
+        for name in [prefix + name for name in self.below if prefix + name in tensors]:
+            entries, limit = tensors[name], self.below[name.removeprefix(prefix)]
+            if not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
+                yield f"{name} holds {int(odd[0])}, but its entries run 0..{limit - 1}"
 
     def _load_from_state_dict(
         self,
@@ -120,11 +128,9 @@ class Numbers(nn.Module):
         unexpected_keys: list[str],
         error_msgs: list[str],
     ) -> None:
-        for name, limit in self.below.items():
-            entries = state_dict.get(prefix + name)
-            if entries is not None and not entries.is_meta and len(odd := entries[(entries < 0) | (entries >= limit)]):
-                error_msgs.append(f"{prefix}{name} holds {int(odd[0])}, but its entries run 0..{limit - 1}")
-                return
+        if faults := [*self.out_of_range(state_dict, prefix)]:
+            error_msgs += faults
+            return
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
         )

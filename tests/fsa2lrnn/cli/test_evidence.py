@@ -14,7 +14,7 @@ def failing(word, checked=3, scope=EVERYWHERE):
 
 def test_verdicts_in_words():
     text = evidence.verdict_text(
-        Proved(1, 2, Coverage("bfloat16", ("sequential",), "every", None), Scope(3, 1, ("?",)))
+        Proved(1, 2, Coverage("bfloat16", ("sequential",), "every", None), Scope(3, 1, ("?",)), "0f")
     )
     assert "covered: in bfloat16" in text
     assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")

@@ -1,5 +1,6 @@
 """From weights back to the machine, where the states close."""
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction import extract
+from fsa2lrnn.extraction import ModelSystem, extract
+from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
@@ -50,3 +52,15 @@ def test_every_weight_matters_to_the_extraction():
     with torch.no_grad():
         model.readout[2].weight[[0, 1]] = model.readout[2].weight[[1, 0]].clone()
     assert extract(model) != zoo.sum_mod(3).minimise()
+
+
+def test_a_state_is_handed_over_where_a_new_tensor_would_begin():
+    """Products may add up otherwise where numbers begin elsewhere: of one row, a slice is a view into its middle."""
+    config = LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((3,), 4, 4),) * 3, 5, 4, token_shift=True)
+    system = ModelSystem(LRNN(config), at_once=1)
+    rows = system.start()
+    parts = [part for layer in system.state_of(rows) for part in layer]
+    assert len(parts) == 6
+    assert all(part.data_ptr() % 64 == 0 for part in parts)
+    assert to_bytes(tuple(parts)).tobytes() == rows.tobytes()
+    assert not any(np.shares_memory(part.numpy(), rows) for part in parts)

@@ -1,15 +1,20 @@
 """Every verdict names the runs that it covers, the same in Python, JSON and words; walks of one word alone are that."""
 
+import copy
+from dataclasses import replace
+
 import torch
 
-from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
+from fsa2lrnn import LRNN, certify, check, compile_machine, load, prove_equivalent, save, zoo
 from fsa2lrnn.cli.evidence import verdict_text
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.extraction import ModelSystem
+from fsa2lrnn.judge import model_digest
 from fsa2lrnn.judge.check import SCANS
 from fsa2lrnn.judge.coverage import STEPPING, of_certificate
 from fsa2lrnn.lower import lower
 from fsa2lrnn.verdicts import EVERY, LETTERS, Proved
+from fsa2lrnn.versions import environment
 
 PARITY = zoo.parity()
 
@@ -54,6 +59,48 @@ def test_a_model_that_rounds_is_walked_one_word_alone(monkeypatch):
     )
 
 
+def test_a_proof_of_words_alone_names_the_environment_and_others_none():
+    rounds = prove_equivalent(smeared(), PARITY, 50)
+    assert rounds.covers.environment == environment()
+    assert rounds.to_json()["environment"] == list(environment())
+    assert ", ".join(environment()) in verdict_text(rounds)
+    exact = prove_equivalent(compile_machine(PARITY), PARITY)
+    assert exact.covers.environment == ()
+    assert exact.to_json()["environment"] == []
+
+
+def test_a_proof_carries_the_digest_of_weights_and_configuration(tmp_path):
+    model = compile_machine(PARITY)
+    digest = prove_equivalent(model, PARITY).digest
+    assert prove_equivalent(model, PARITY).to_json()["digest"] == digest == model_digest(model)
+    assert digest == model_digest(copy.deepcopy(model).requires_grad_(False).eval())
+    others = [copy.deepcopy(model) for _ in range(4)]
+    with torch.no_grad():
+        others[0].readout[2].bias[0] += 2**-20
+    others[1].config = replace(model.config, p=1.5)
+    others[2].config = replace(model.config, alphabet=model.alphabet[::-1])
+    others[3].double()
+    assert len({digest, *map(model_digest, others)}) == 5
+
+    whole = LRNN(replace(model.config, p=1))  # a number of another type, until it is read from a file
+    save(whole, tmp_path / "whole.safetensors")
+    assert model_digest(load(tmp_path / "whole.safetensors")) == model_digest(whole)
+    letter = object()
+    assert len(model_digest(LRNN(replace(model.config, alphabet=(letter, "b"))))) == 64
+
+
+def test_the_digest_of_exact_tables():
+    machines = [PARITY, zoo.mod_arith(3), zoo.sum_mod(3), zoo.sum_mod(5), PARITY]
+    settings = [{}, {"form": "cascade"}, {}, {}, {"layout": "index"}]
+    recurrences = [compile_recurrence(machine, **each) for machine, each in zip(machines, settings, strict=True)]
+    pairs = zip(recurrences, machines, strict=True)
+    digests = [prove_equivalent(recurrence, machine).digest for recurrence, machine in pairs]
+    assert digests == [model_digest(recurrence) for recurrence in recurrences]
+    assert len(set(digests)) == len(digests)
+    renamed = replace(recurrences[0], outputs=recurrences[0].outputs[::-1])
+    assert model_digest(renamed) != digests[0]
+
+
 def test_what_a_batch_gets_right_and_a_word_alone_does_not_is_refuted(monkeypatch):
     """The words of a batch are right; each word alone is wrong: the verdict is about the latter."""
     step = ModelSystem._step
@@ -81,7 +128,9 @@ def test_enumerations_of_models_that_round_are_of_words_alone(stack):
         model.readout[2].bias += 2**20
     certificate = certify(model, machine)
     assert certificate.scans == ("sequential",)
-    assert of_certificate(certificate).shapes == LETTERS
+    covers = of_certificate(certificate)
+    assert (covers.shapes, covers.threads) == (LETTERS, torch.get_num_threads())
+    assert covers.environment == environment()
     check(certificate, model)
 
 

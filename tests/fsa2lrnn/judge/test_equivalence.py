@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, equivalent, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
+from fsa2lrnn.judge import Proved, Refuted, Undecided, model_digest, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.scans import METHODS
@@ -59,9 +59,8 @@ def test_compiled_models_are_proved(machine, dtype, layout):
     model = compile_machine(machine, dtype=dtype, layout=layout)
     verdict = prove_equivalent(model, machine)
     n = machine.minimise().n_states
-    assert verdict == Proved(
-        n, n * len(machine.alphabet), Coverage(str(dtype)[6:], model.methods, "every", None), Scope(n, empty_word=True)
-    )
+    covers = Coverage(str(dtype)[6:], model.methods, "every", None)
+    assert verdict == Proved(n, n * len(machine.alphabet), covers, Scope(n, empty_word=True), model_digest(model))
 
 
 @given(machines(max_states=4, max_letters=2), machines(max_states=4, max_letters=2))

@@ -1,10 +1,12 @@
 """What is not modelled is refused by its name, by every judge; each way to change what a model does has a mutant."""
 
 import copy
+from dataclasses import replace
 
 import pytest
 import torch
 from torch import nn
+from torch.nn.functional import linear
 from torch.nn.utils import parametrizations
 
 from fsa2lrnn import certify, check, compile_machine, prove_equivalent, zoo
@@ -14,6 +16,7 @@ from fsa2lrnn.lower import lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, register
+from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing import mutants
 
 PARITY = zoo.parity()
@@ -80,32 +83,104 @@ def recast_layer(model):
     return model
 
 
+class Evil(torch.Tensor):
+    """A weight with another product than its numbers have."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        found = super().__torch_function__(func, types, args, kwargs or {})
+        return -found if func in (linear, torch.Tensor.__matmul__) else found
+
+
+def outside_the_parameters(model):
+    first = model.readout[0]
+    weight = first._parameters.pop("weight").detach()
+    first.weight = weight.as_subclass(Evil)
+    return model
+
+
+def put(path, kind, make):
+    """The tensor at a path replaced by what `make` makes of it, past the checks of `nn.Module`."""
+
+    def change(model):
+        parent, _, name = path.rpartition(".")
+        table = getattr(model.get_submodule(parent), kind)
+        table[name] = make(table[name])
+        return model
+
+    return change
+
+
+def parameter(make, path="readout.0.weight"):
+    return put(path, "_parameters", lambda old: nn.Parameter(make(old.detach()), requires_grad=False))
+
+
+def misaligned(tensor):
+    return torch.cat([tensor.new_zeros(1), tensor.flatten()])[1:].view_as(tensor)
+
+
+def shadowed(model):
+    model.layers[0].x0.detach = lambda: torch.zeros(2, 2)
+    return model
+
+
+class Ordered(dict):
+    pass
+
+
+class Number(float):
+    pass
+
+
+def retyped_table(model):
+    model.readout._modules = Ordered(model.readout._modules)
+    return model
+
+
+def in_config(path, value):
+    def change(model):
+        config = model.config.layers[0] if path.startswith("layers.") else model.config
+        object.__setattr__(config, path.removeprefix("layers."), value)
+        return model
+
+    return change
+
+
+def state_dict_hook(model):
+    model.register_state_dict_post_hook(lambda *_: None)
+    return model
+
+
 CHANGES = {
-    "eps = 0.1: 1e-05 is modelled": changed("norms.1.eps", 0.1),
-    r"layers\.0\.transition is Linear–GELU–Linear": changed("layers.0.transition.1", nn.GELU()),
-    r"readout is Linear–Dropout–Linear": changed("readout.1", nn.Dropout()),
-    r"readout lacks a bias": changed("readout.2.bias", None),
-    r"norms\.2 is of type RMSNorm": changed("norms.2", nn.RMSNorm(4)),
-    r"norms\.0 is LayerNorm\(\(4,\), eps=1e-05, elementwise_affine=False": changed(
-        "norms.0", nn.LayerNorm(4, elementwise_affine=False)
+    r"norms\.1\.eps = 0\.1, its configuration makes it 1e-05": changed("norms.1.eps", 0.1),
+    r"layers\.0\.transition\.1 is of type GELU, its configuration makes it ReLU": changed(
+        "layers.0.transition.1", nn.GELU()
     ),
-    "norms holds 1 modules, layer_norm = True asks for 3": changed("norms", nn.ModuleList([nn.LayerNorm(4)])),
+    r"readout\.1 is of type Dropout": changed("readout.1", nn.Dropout()),
+    r"readout\.2 has as parameters weight, its configuration makes it weight, bias": changed("readout.2.bias", None),
+    r"norms\.2 is of type RMSNorm": changed("norms.2", nn.RMSNorm(4)),
+    r"norms\.0 has as parameters nothing": changed("norms.0", nn.LayerNorm(4, elementwise_affine=False)),
+    r"norms\.0\.weight has the shape \(2,\) of torch\.float32": parameter(lambda w: w[:2].clone(), "norms.0.weight"),
+    "norms has as modules 0, its configuration makes it 0, 1, 2": changed("norms", nn.ModuleList([nn.LayerNorm(4)])),
     r"embedding is of type EmbeddingBag": changed("embedding", nn.EmbeddingBag(2, 4)),
     r"embedding\.max_norm = 1\.0": changed("embedding.max_norm", 1.0),
     r"readout is of type Linear": changed("readout", nn.Linear(4, 2)),
-    r"has the modules \['dropout', 'embedding'": changed("dropout", nn.Dropout()),
+    "has as modules embedding, layers, norms, readout, dropout": changed("dropout", nn.Dropout()),
     "it is of type Doubling": recast,
     r"layers\.1 is of type Odd": recast_layer,
     r"layers\.0\.transition has forward_hooks": hooked("forward_hook"),
     r"layers\.0\.transition has forward_pre_hooks": hooked("forward_pre_hook"),
     r"layers\.0\.transition has backward_hooks": hooked("full_backward_hook"),
     r"layers\.0\.transition has backward_pre_hooks": hooked("full_backward_pre_hook"),
-    r"readout\.0 is parametrized": lambda model: parametrizations.weight_norm(model.readout[0]) and model,
+    r"the model\._state_dict_hooks = ": state_dict_hook,
+    r"readout\.0 is of type ParametrizedLinear": lambda model: parametrizations.weight_norm(model.readout[0]) and model,
     "readout has its own forward in place": own_forward,
     "the model has its own _read in place": own_method,
-    r"layers\.0\.mask is of a type of its own, Tagged": tagged,
+    "the model has its own _compiled_call_impl in place": lambda model: model.compile(backend="eager") or model,
+    r"layers\.0\.mask is of type Tagged: only Tensor is modelled": tagged,
     r"layers\.0\.rule = 'none', its configuration makes it 'clip'": changed("layers.0.rule", "none"),
     r"layers\.1\.p = 1e\+39, its configuration makes it 1\.2": changed("layers.1.p", 1e39),
+    r"layers\.1\.p = 1\.2, its configuration makes it 1\.2": changed("layers.1.p", Number(1.2)),
     r"layers\.0\._block_sizes = \(1, 2\), its configuration makes it \(2, 2\)": changed(
         "layers.0._block_sizes", (1, 2)
     ),
@@ -113,6 +188,31 @@ CHANGES = {
         "layers.1.mask", torch.tensor([[True, False], [True, True]])
     ),
     "of the dtypes float32, float64": lambda model: model.readout.double() and model,
+    r"readout\.0 has the attribute weight.*readout\.0 has as parameters bias": outside_the_parameters,
+    r"the model has the attribute other, unlike a new one": changed("other", torch.zeros(2)),
+    r"readout\.0\.weight is of type Evil: only Parameter is modelled": put(
+        "readout.0.weight", "_parameters", lambda old: old.detach().as_subclass(Evil)
+    ),
+    r"layers\.0\.x0 has its own detach in place of its class's": shadowed,
+    r"readout has as modules 0, 1, 2, its configuration makes it 0, 1, 2": retyped_table,
+    r"readout has as modules 2, 1, 0": lambda model: (
+        model.readout._modules.update({name: model.readout._modules.pop(name) for name in "210"}) or model
+    ),
+    r"readout\.0\.weight does not lie in memory as a new tensor": parameter(lambda w: w.T.contiguous().T),
+    r"readout\.2\.weight does not lie in memory": parameter(lambda w: w.to_sparse(), "readout.2.weight"),
+    r"norms\.0\.bias does not lie in memory": parameter(lambda w: w[:1].expand(4), "norms.0.bias"),
+    r"norms\.1\.bias does not lie in memory": parameter(torch._neg_view, "norms.1.bias"),
+    r"readout\.0\.weight does not begin at a multiple of 64 bytes": parameter(misaligned),
+    r"readout\.2\.bias has the shape \(2,\) of torch\.int64": parameter(lambda w: w.long(), "readout.2.bias"),
+    r"layers\.0\._non_persistent_buffers_set = ": changed("layers.0._non_persistent_buffers_set", set()),
+    r"config\.\.p = 1\.2 is of type Number": in_config("p", Number(1.2)),
+    r"config\.alphabet is of type list": in_config("alphabet", ["a", "b"]),
+    r"config\. holds .*, secret": in_config("secret", 1),
+    "p = 0: a column norm needs a finite p of at least 1": in_config("p", 0),
+    r"layers\.0\.transition\.0\.weight has the shape \(5, 4\) of torch\.float32, its configuration makes it \(7, 4\)": (
+        in_config("layers.transition_hidden", 7)
+    ),
+    "its configuration is of type dict": changed("config", {}),
 }
 
 
@@ -133,14 +233,20 @@ class Softened(TableGate):
 
 
 HARD_CHANGES = {
-    "under normalisation='onehot' is modelled without a gate of v": changed("layers.0.value", Gate(2, 5, 4)),
-    r"transition is of type Softened: Gate and TableGate": changed("layers.0.transition", Softened(2, 8)),
-    r"transition holds table, bias: a table gate is its table alone": changed(
+    r"layers\.0 has as modules transition, value, its configuration makes it transition:": changed(
+        "layers.0.value", Gate(2, 5, 4)
+    ),
+    r"transition is of type Softened, its configuration makes it (Table)?Gate": changed(
+        "layers.0.transition", Softened(2, 8)
+    ),
+    r"transition has as parameters table, bias, its configuration makes it table:": changed(
         "layers.0.transition.bias", nn.Parameter(torch.zeros(8))
     ),
-    r"transition holds table, 0\.weight": changed("layers.0.transition.0", nn.Linear(2, 2, bias=False)),
+    r"transition has as modules 0, its configuration makes it nothing": changed(
+        "layers.0.transition.0", nn.Linear(2, 2, bias=False)
+    ),
     r"readout is of type TableGate": changed("readout", TableGate(4, 2)),
-    "under normalisation='clip' is modelled with a gate of v": changed("layers.0.rule", "clip"),
+    "layers.0.rule = 'clip', its configuration makes it 'onehot'": changed("layers.0.rule", "clip"),
 }
 
 
@@ -160,13 +266,66 @@ def test_hooks_of_all_modules_are_refused():
         handle.remove()
 
 
+@pytest.mark.parametrize("kind", [Gate, nn.Linear, BlockLayer, LRNN])
+def test_a_method_replaced_in_its_class_is_refused(monkeypatch, kind):
+    monkeypatch.setattr(kind, "forward", lambda self, *given: None)  # noqa: ARG005 - the signature of a method
+    with pytest.raises(UnsupportedFormat, match=rf"{kind.__name__}\.forward is not what it was when it was imported"):
+        check_modelled(learned())
+
+
+def test_a_method_that_a_class_inherits_is_refused_once_it_has_its_own(monkeypatch):
+    monkeypatch.setattr(Gate, "__call__", lambda self, x: x, raising=False)  # noqa: ARG005 - the signature of a method
+    with pytest.raises(UnsupportedFormat, match=r"Gate\.__call__ is not what it was"):
+        check_modelled(learned())
+
+
+def test_what_other_programs_leave_on_a_model_does_not_matter():
+    model = learned()
+    model.train_mark, model.layers[0].mark = True, ("a", 1)
+    model.layers[1].x0.mark = object()
+    shared = torch.empty(8)
+    for norm in model.norms[:2]:  # tensors that share memory are read as they are
+        norm._parameters["bias"] = nn.Parameter(shared[:4].zero_())
+    assert check_modelled(model.eval().requires_grad_(False)) == ()
+
+
 def test_every_judge_refuses():
     model = compile_machine(PARITY)
     certificate = certify(model, PARITY)
-    broken = own_forward(copy.deepcopy(model))
-    for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
-        with pytest.raises(UnsupportedFormat, match="readout has its own forward"):
-            judge(broken, PARITY)
+    for change in (own_forward, outside_the_parameters):
+        broken = change(copy.deepcopy(model))
+        for judge in (prove_equivalent, certify, lambda model, _: check(certificate, model)):
+            with pytest.raises(UnsupportedFormat, match=r"readout has its own forward|readout\.0 has the attribute"):
+                judge(broken, PARITY)
+
+
+def test_tables_that_are_no_plain_tensors_are_refused():
+    tables = switched(compile_machine(PARITY))
+    certificate = certify(tables, PARITY)
+    evil = replace(tables, A=tables.A.as_subclass(Evil))
+    for judge in (certify, lambda tables, _: check(certificate, tables)):
+        with pytest.raises(UnsupportedFormat, match="A is of type Evil: only Tensor or Parameter is modelled"):
+            judge(evil, PARITY)
+
+    class Other(type(tables)):
+        pass
+
+    with pytest.raises(UnsupportedFormat, match="the tables are of type Other"):
+        certify(Other(**vars(tables)), PARITY)
+
+
+INDICES = {"layers.0.next_state": 2, "layers.0.start": 2, "embedding.cell": 2, "readout.output": 2}
+
+
+@pytest.mark.parametrize("name", INDICES)
+@pytest.mark.parametrize("entry", [-1, 2, 2**40])
+def test_indices_out_of_range_are_refused(name, entry):
+    """Scans look them up without a check: one of −1 was proved, and then raised or read elsewhere."""
+    model = compile_machine(PARITY, layout="index")
+    model.get_buffer(name).view(-1)[0] = entry
+    limit = INDICES[name] - 1
+    with pytest.raises(UnsupportedFormat, match=rf"{name} holds {entry}, but its entries run 0\.\.{limit}"):
+        prove_equivalent(model, PARITY)
 
 
 @pytest.mark.parametrize("layout", ["dense", "index"])

@@ -1,7 +1,15 @@
 """Settings that take bits from products are refused by name, by every judge; and one of them does take bits."""
 
+import ctypes
+import ctypes.util
+import platform
+import subprocess
+import sys
+
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fsa2lrnn import certify, check, compile_machine, extract, prove_equivalent, zoo
 from fsa2lrnn.errors import UnsupportedFormat
@@ -57,6 +65,60 @@ def flushing():
 
 
 @pytest.mark.usefixtures("flushing")
+def test_a_thread_that_still_takes_small_numbers_for_zero_is_seen():
+    """Threads keep the setting that they began with, whatever the main thread is set to later."""
+    code = (
+        "import torch; from fsa2lrnn.lrnn.arithmetic import reductions; torch.set_num_threads(2); "
+        "torch.set_flush_denormal(True); torch.ones(1 << 18) / 2; torch.set_flush_denormal(False); "
+        "small = torch.full((1 << 18,), torch.finfo(torch.float32).tiny) / 2; "
+        "print(bool(small[0] > 0), bool((small > 0).all()), len(reductions(torch.device('cpu'))))"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    main_keeps, all_keep, faults = answer
+    assert main_keeps == "True"
+    assert (all_keep == "True") == (faults == "0")  # torch built with other threads may set them all
+
+
+def test_another_direction_of_rounding_is_refused():
+    """Towards plus infinity, 1 + 2⁻²⁵ is another number, and a bound on rounding that assumes the nearest is false."""
+    libm = ctypes.util.find_library("m")
+    if libm is None or platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("no name for the direction on this machine")
+    rounding, nearest = ctypes.CDLL(libm), 0
+    for upward_downward_or_to_zero in (0x800, 0x400, 0xC00):
+        try:
+            rounding.fesetround(upward_downward_or_to_zero)
+            faults = reductions(CPU)
+        finally:
+            rounding.fesetround(nearest)
+        assert any("sums are not rounded to the nearest number" in fault for fault in faults)
+    assert not reductions(CPU)
+
+
+class Negating(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        return -found if func is torch.nn.functional.linear else found
+
+
+class Dispatching(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", [Negating, Dispatching, lambda: torch.device("meta")])
+def test_modes_that_may_compute_anything_are_refused(mode):
+    model = compile_machine(PARITY)
+    with mode(), pytest.raises(UnsupportedFormat, match=r"the mode \w+ of torch is active"):
+        prove_equivalent(model, PARITY)
+
+
+def test_the_place_of_new_tensors_matters_only_where_it_is_another():
+    with torch.device("cpu"):
+        assert prove_equivalent(compile_machine(PARITY), PARITY).kind == "proved"
+
+
+@pytest.mark.usefixtures("flushing")
 def test_small_numbers_that_are_taken_for_zero_are_refused():
     """What is proved bit for bit of a state of 10⁻⁴⁵ is false where that is zero: two words get other outputs."""
     model = compile_machine(PARITY)
@@ -67,7 +129,7 @@ def test_small_numbers_that_are_taken_for_zero_are_refused():
     torch.set_flush_denormal(True)
     assert model.transduce([PARITY.alphabet[1]]) == [False]
     for judge in (prove_equivalent, certify, lambda model, _: extract(model)):
-        with pytest.raises(UnsupportedFormat, match=r"taken for zero .*torch\.set_flush_denormal\(False\)"):
+        with pytest.raises(UnsupportedFormat, match=r"taken for zero.*torch\.set_flush_denormal\(False\)"):
             judge(model, PARITY)
 
 

@@ -27,3 +27,8 @@ def test_shapes_must_fit():
 
 def test_an_index_readout_looks_up():
     assert IndexReadout(np.array([4, 7]))(np.array([[1], [0]])).tolist() == [7, 4]
+
+
+def test_an_index_readout_has_no_negative_outputs():
+    with pytest.raises(InvalidMachine, match="output holds -1: outputs are numbered from 0"):
+        IndexReadout(np.array([0, -1]))

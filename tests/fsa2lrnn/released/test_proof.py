@@ -1,5 +1,7 @@
 """Proofs on their code, and what must not be proved."""
 
+import shutil
+
 import pytest
 import torch
 
@@ -10,6 +12,7 @@ from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.released.folder import load, run
 from fsa2lrnn.released.proof import prove
 from fsa2lrnn.verdicts import LETTERS, Proved, Refuted, Undecided
+from fsa2lrnn.versions import environment
 
 
 def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
@@ -19,6 +22,15 @@ def test_a_proof_counts_what_it_saw_and_names_the_code(exported):
     assert (verdict.pairs, verdict.transitions) == (7, 14)  # the empty word and six states
     assert verdict.covers.shapes == LETTERS
     assert "OlmoHybridForCausalLM of transformers " in str(verdict.covers)
+    assert verdict.covers.environment == environment()
+
+
+def test_a_proof_carries_the_digest_of_all_files(exported, tmp_path):
+    folder = shutil.copytree(exported("parity")[0], tmp_path / "copy")
+    digest = prove(load(folder)).digest
+    assert digest == prove(load(exported("parity")[0])).digest
+    (folder / "generation_config.json").write_text("{}\n")
+    assert prove(load(folder)).digest != digest
 
 
 @pytest.mark.parametrize("task", ["parity", "ab_star", "group(S3, transpositions)"])

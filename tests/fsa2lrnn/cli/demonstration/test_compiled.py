@@ -21,7 +21,7 @@ def test_the_three_rooms():
 def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
     def prove(_model, machine):
         if machine.n_states == 51:
-            return Proved(1, 1, Coverage("float32", (), "every", None), Scope(51))
+            return Proved(1, 1, Coverage("float32", (), "every", None), Scope(51), "0f")
         return Refuted(FailingWord(("1",), (1,), (0,)), 0, Scope(75))
 
     monkeypatch.setattr(compiled, "prove_equivalent", prove)
