@@ -80,8 +80,8 @@ of the call: where "sequential" alone is named, ask for it by name.
 {soundness}
 
 Readers of files got valid ones, changed in bytes, text and values (`python -m tests.fuzz.run`, or `make fuzz`, which
-counts anew). A fault is an exception other than a refusal, ten seconds of the processor, or memory over 20 times the
-file and 50 MB:
+counts anew). A fault is an exception other than a refusal, five seconds of the processor, or memory over 20 times the
+file and 50 MB, 500 MB for certificates of horizons and of families:
 
 {fuzz}
 """

@@ -167,7 +167,8 @@ class Certificate:
         if isinstance(self.ignore, str):
             return None
         outputs = minimise(self.machine).outputs
-        return Scope(len(outputs), sum(output in self.ignore for output in outputs), self.ignore)
+        ignored = set(self.ignore)
+        return Scope(len(outputs), sum(output in ignored for output in outputs), self.ignore)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a claim, which `check` judges."""

@@ -109,14 +109,14 @@ def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empt
     ([0, 1], [[1, 1, 0]], 'every output counts but that of the empty word')
     """
     minimal = minimise(machine)
-    ignored = ignored_outputs(machine.outputs, model.outputs, ignore)
+    ignored = dict.fromkeys(ignored_outputs(machine.outputs, model.outputs, ignore))
     lacked = ignored_outputs(minimal.outputs, model.outputs, "lacked")
     counts = np.array([output not in ignored for output in minimal.outputs])
     if not counts.any():
         raise UnsupportedFormat(
             f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}"
             if ignore == "lacked"
-            else f"ignore: all outputs of the machine are ignored, {ignored}, so there is nothing to judge"
+            else f"ignore: all outputs of the machine are ignored, {tuple(ignored)}, so there is nothing to judge"
         )
     outputs = (*model.outputs, *lacked)
     number = {output: j for j, output in enumerate(outputs)}

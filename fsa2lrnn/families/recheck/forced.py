@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .machine import Machine, Word, after, read_states, read_word
+from .machine import Machine, Word, after, power, read_states, read_word
 from .reading import as_list, fields, integers, require
 
 # Which words must have equal linear parts, and which multipliers a lane may have: (rearranged letters or only equal
@@ -52,20 +52,22 @@ def _cancelling(words: list[Word], machine: Machine, family: str) -> list[tuple[
 
 def _must_agree(u: Word, other: Word, machine: Machine, family: str) -> bool:
     """Whether A_u = A_other in every layer of the family that represents the machine."""
-    kind, power, _, _ = FAMILIES[family]
+    kind, exponent, _, _ = FAMILIES[family]
     letters, others = _counts(u), _counts(other)
     if (sum(letters.values()) == sum(others.values())) if kind == "length" else letters == others:
         return True
-    if power is None or len(letters) != 1 or list(letters) != list(others):
+    if exponent is None or len(letters) != 1 or list(letters) != list(others):
         return False
     ((a, high),), low = letters.items(), sum(others.values())
     if low != 1:
         return False
-    if power != "cycle":  # χ² = χ for entries in [0,1], χ³ = χ in [−1,1]: eigenvalues of a map are 0 or roots of unity
-        return high == power
+    if (
+        exponent != "cycle"
+    ):  # χ² = χ for entries in [0,1], χ³ = χ in [−1,1]: eigenvalues of a map are 0 or roots of unity
+        return high == exponent
     # high − 1 is a multiple of all cycle lengths of a, so χ^high = χ for χ = 0 and for its roots; n steps lead to them
-    cyclic = {after(q, [[a, machine.n]], machine) for q in range(machine.n)}
-    return all(after(q, [[a, high - 1]], machine) == q for q in cyclic)
+    turned = power(machine.delta[a], high - 1)
+    return all(turned[q] == q for q in power(machine.delta[a], machine.n))
 
 
 def _counts(word: Word) -> dict[int, int]:

@@ -12,6 +12,7 @@ from fsa2lrnn.judge.certify.directions import fans, gradients
 from fsa2lrnn.judge.certify.frames import Frames, components
 from fsa2lrnn.judge.certify.tails import find_tail, rounded
 from fsa2lrnn.judge.certify.work import Work
+from fsa2lrnn.judge.check.bounds import MOST_NUMBERS, NUMBERS_PER_WORD
 from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.check.replay import LONGEST_START, Replay
 from fsa2lrnn.judge.check.rounding import numbers
@@ -102,7 +103,8 @@ class Search:
         while frame_memory < memory and n_states * n_letters ** (frame_memory + 1) <= _FRAMES:
             frame_memory += 1
         start = memory
-        while n_letters > 1 and n_letters ** (start + 1) <= _WORDS:
+        words = min(_WORDS, MOST_NUMBERS // (2 * NUMBERS_PER_WORD * self._weights["W1"].shape[1]))
+        while n_letters > 1 and n_letters ** (start + 1) <= words:
             start += 1
         found = nodes(self._goal, memory, frame_memory)
         if not len(found.state):

@@ -24,8 +24,9 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.judge.certificate import Certificate, Tube
+from fsa2lrnn.judge.check.bounds import allowed_work
 from fsa2lrnn.judge.check.enumeration import explore
-from fsa2lrnn.judge.check.replay import CertificateRefused, Replay
+from fsa2lrnn.judge.check.replay import CertificateRefused, Replay, check_size
 from fsa2lrnn.judge.check.slack import slack_of
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
@@ -40,8 +41,10 @@ SCANS = ("sequential", "fused", "letters")
 """The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""
 
 
-def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = ()) -> Accepted:
-    """Do the proof again, for this model.
+def check(
+    certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = (), work: float | None = None
+) -> Accepted:
+    """Do the proof of a certificate again, for this model.
 
     What is proved is the certificate's own claim: about its machine, up to its horizon, wherever the machine's outputs
     count according to the certificate; of `model` as it runs, gates and all, or of tables alone where they are given.
@@ -49,6 +52,9 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     Args:
         ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
             not have; or a collection of them.
+        work: operations that the check of a certificate by sets may take, of about a nanosecond each. By default
+            2^32, and 2^19 for each byte that the certificate's arrays compress to, but at most 2^35. A certificate that
+            asks for more, or for more than 512 MB, is refused with the figure.
 
     Raises:
         CertificateRefused: naming what fails, if the certificate is of another model, leaves out outputs that are not
@@ -69,7 +75,7 @@ def check(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
         tables = model if isinstance(model, SwitchedAffine) else switched(model)
         _check_model(certificate, tables.sha256, tables.dtype)
         with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
-            return Accepted(certificate.horizon, _check_sets(certificate, tables, model, ignore).scope)
+            return Accepted(certificate.horizon, _check_sets(certificate, tables, model, ignore, work).scope)
     if isinstance(model, SwitchedAffine):
         raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
     _check_model(certificate, digest(model), model.dtype)
@@ -99,7 +105,7 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     """What the certificate claims. Raises `CertificateRefused` if it leaves out more than is to be ignored."""
     goal = goal_for(model, certificate.machine, certificate.ignore)
     allowed = ignored_outputs(certificate.machine.outputs, model.outputs, ignore)
-    if any(output not in allowed for output in goal.ignored):
+    if not set(goal.ignored) <= set(allowed):
         raise CertificateRefused(
             f'it claims less than was asked: {goal.scope}; say which to leave out, ignore="lacked" for those '
             "that the model does not have"
@@ -107,7 +113,9 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
     return goal
 
 
-def _check_sets(certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore) -> Goal:
+def _check_sets(
+    certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore, work: float | None
+) -> Goal:
     tube, more = certificate.tube, certificate.slack
     if tube is None or not 0 <= more < np.inf:
         raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")
@@ -116,8 +124,9 @@ def _check_sets(certificate: Certificate, tables: SwitchedAffine, model: LRNN | 
     goal = _goal(certificate, tables, ignore)
     claimed = certificate.margins
     steps = len(claimed) - bool(tube.tail)
-    replay = Replay(tables, goal, tube, slack_of(model, more))
     _check_lengths(tube, steps)
+    check_size(tube, goal, tables, steps, allowed_work(tube, claimed) if work is None else work)
+    replay = Replay(tables, goal, tube, slack_of(model, more))
     if not tube.tail and certificate.horizon != steps:
         raise CertificateRefused(f"{steps} margins for a horizon of {certificate.horizon}: there is one a length")
     sets = None

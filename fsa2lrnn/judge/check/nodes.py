@@ -67,10 +67,14 @@ def nodes(goal: Goal, memory: int, frame_memory: int) -> Nodes:
     for _ in range(frame_memory):
         states = goal.delta[:, states].T.reshape(-1)
         words = (words[:, None] * n_letters + letter.T).reshape(-1)
-    seen = frontier = _kept(states * base + words, base, hopeful)
+    # Codes that were reached are marked, so that a machine that is a long chain takes linear time.
+    is_reached = np.zeros(goal.delta.shape[1] * base, np.bool_)
+    frontier = _kept(states * base + words, base, hopeful)
     while len(frontier):
-        frontier = np.setdiff1d(_kept(after(frontier), base, hopeful), seen)
-        seen = np.union1d(seen, frontier)
+        is_reached[frontier] = True
+        frontier = _kept(after(frontier), base, hopeful)
+        frontier = frontier[~is_reached[frontier]]
+    seen = np.flatnonzero(is_reached)
     to = after(seen)
     place = np.searchsorted(seen[:-1], to)
     delta = np.where(seen[place] == to, place, -1) if len(seen) else to

@@ -11,6 +11,7 @@ import numpy as np
 
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.judge.certificate import Sets, Tail, Tube
+from fsa2lrnn.judge.check.bounds import Sizes, faults_of
 from fsa2lrnn.judge.check.margins import Margins, Readout
 from fsa2lrnn.judge.check.nodes import Nodes, nodes
 from fsa2lrnn.judge.check.rounding import LARGEST, StepError, format_of, numbers
@@ -181,6 +182,33 @@ def _check_growth(ramp: Tail, where: str) -> None:
         raise CertificateRefused(f"{where}: sets that hold all longer words may not grow")
     if ramp.steps is not None and not 1 <= ramp.steps <= _MOST_STEPS:
         raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
+
+
+def check_size(tube: Tube, goal: Goal, tables: SwitchedAffine, steps: int, work: float) -> None:
+    """Raise `CertificateRefused` if a tube asks for more memory or work than it may, before any of it is spent.
+
+    Args:
+        steps: lengths whose margins are computed.
+        work: operations that the check may take.
+    """
+    _check_memory(tube, *goal.delta.shape)
+    if tube.slow.ndim != 3 or tube.directions.ndim != 4:
+        raise CertificateRefused(
+            f"slow has shape {tube.slow.shape} and directions {tube.directions.shape}, not (F, H, b) and (parts, D, H, "
+            "b)"
+        )
+    (n_letters, _), (m, n), b = goal.delta.shape, tables.readout.W1.shape, tables.x0.shape[1]
+    sizes = Sizes(
+        n_letters, len(tables.outputs), b, n, m,
+        frames=len(tube.slow),
+        older=n_letters ** (tube.memory - tube.frame_memory),
+        directions=tube.directions.shape[1],
+        extent=int(tube.directions.any((0, 3)).sum()) * b,
+        start=tube.start,
+        steps=max(0, steps - tube.start) + 3 * len(tube.tail),
+    )  # fmt: skip
+    if faults := faults_of(sizes, work):
+        raise CertificateRefused("; ".join(faults))
 
 
 def _checked_nodes(tube: Tube, goal: Goal, heads: int, b: int) -> Nodes:

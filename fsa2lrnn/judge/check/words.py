@@ -15,6 +15,7 @@ from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.judge.intervals import EPS, Ball, above, inverse, norm
 
 _AT_ONCE = 4096
+_NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry of the state and rival
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +70,10 @@ def least_margin(words: Words, readout: Readout, goal: Goal) -> float:
             readout, np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b)),
             np.array([output]),
         )  # fmt: skip
-        for first in range(0, len(mid), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
+        m, n = readout.B.mid.shape
+        at_once = max(1, min(_AT_ONCE, _NUMBERS_AT_ONCE // (n + (m + n) * len(readout.b2))))
+        for first in range(0, len(mid), at_once):
+            some = slice(first, first + at_once)
             found.append(float(box.least(_boxes(mid[some], rad[some])).min()))
     return float(np.min(found))  # NaN if one of them is
 
