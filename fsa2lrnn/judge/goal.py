@@ -12,6 +12,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED, Ignore, Positions, ignored_outputs
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.nodes import Target
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
@@ -52,6 +53,11 @@ class Goal(Positions):
     def answerable(self) -> np.ndarray:
         """The states whose output counts and is one that the model has: bool (n,)."""
         return self.counts & (self.wanted < self.known)
+
+    @property
+    def target(self) -> Target:
+        """The same in the checker's terms."""
+        return Target(self.delta, self.start, self.wanted, self.counts, self.known)
 
     @property
     def labels(self) -> np.ndarray:

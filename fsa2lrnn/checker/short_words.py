@@ -1,0 +1,123 @@
+"""Short words one by one: every state that a word of a given length leads to, with what rounding may add to it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from .intervals import EPS, Ball, above, inverse, norm
+from .margins import Margins, Readout
+from .nodes import Nodes, Target
+from .rounding import LARGEST, StepError
+from .sets import Sets, Tube
+
+_AT_ONCE = 4096
+_NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry of the state and rival
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """All words of one length but those after which nothing counts.
+
+    Args:
+        state: int64 (W,), the machine's.
+        letters: int64 (W,), the last ones as a number, the oldest first.
+        x: a ball (W, H, b) about the model's states.
+    """
+
+    state: np.ndarray
+    letters: np.ndarray
+    x: Ball
+
+
+def all_words(
+    A: np.ndarray, v: np.ndarray, x0: np.ndarray, target: Target, error: StepError, memory: int
+) -> Iterator[Words]:
+    """Words of length 0, 1, 2, … with their last `memory` letters."""
+    n_letters = len(A)
+    kept = n_letters**memory
+    state, letters, x = np.array([target.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
+    while True:
+        yield Words(state, letters, x)
+        middle = np.einsum("ahij,whj->wahi", A, x.mid, optimize=True) + v  # (W, |Σ|, H, b)
+        spread = np.einsum("ahij,whj->wahi", np.abs(A), x.rad, optimize=True)
+        spread = spread + np.einsum("ahij,whj->wahi", error.matrix + 4 * EPS * np.abs(A), x.size, optimize=True)
+        spread = above(spread + error.constant + 4 * EPS * np.abs(v))
+        state = target.delta[:, state].T.reshape(-1)
+        letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % kept).reshape(-1)
+        keep = target.coaccessible[state]
+        shape = (-1, *x0.shape)
+        state, letters = state[keep], letters[keep]
+        x = Ball(middle.reshape(shape)[keep], spread.reshape(shape)[keep])
+
+
+def least_margin(words: Words, readout: Readout, target: Target) -> float:
+    """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow or
+    the model lacks an output that counts."""
+    counts, answerable = target.counts[words.state], target.answerable[words.state]
+    if not (words.x.size <= LARGEST).all() or (counts & ~answerable).any():
+        return -np.inf
+    expected = target.expected[words.state]
+    found = [np.inf]
+    for output in np.unique(expected[answerable]):
+        some = answerable & (expected == output)
+        mid, rad = words.x.mid[some], words.x.rad[some]
+        _, H, b = mid.shape
+        box = Margins(
+            readout, np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b)),
+            np.array([output]),
+        )  # fmt: skip
+        m, n = readout.B.mid.shape
+        at_once = max(1, min(_AT_ONCE, _NUMBERS_AT_ONCE // (n + (m + n) * len(readout.b2))))
+        for first in range(0, len(mid), at_once):
+            some = slice(first, first + at_once)
+            found.append(float(box.least(_boxes(mid[some], rad[some])).min()))
+    return float(np.min(found))  # NaN if one of them is
+
+
+def _boxes(mid: np.ndarray, rad: np.ndarray) -> Sets:
+    """Boxes about states, (W, H, b) each, as W sets in one system of coordinates."""
+    count, H, _ = mid.shape
+    centre, radius = np.moveaxis(mid, 0, -1)[None], np.moveaxis(rad, 0, -1)[None]
+    none = np.zeros((1, 0, count))
+    return Sets(0, np.ones((1, count), bool), centre, radius, np.zeros((1, H, count)), none, none)
+
+
+def enclose(words: Words, length: int, nodes: Nodes, tube: Tube, directions: np.ndarray) -> Sets:
+    """Sets that hold the states of these words, each in the node that the word leads to.
+
+    `directions` are those of each f, (F, D, H, b), zero but in slow coordinates.
+    """
+    F, H, b = tube.slow.shape
+    J = nodes.older
+    f, j = nodes.numbers(words.state, words.letters)
+    sets = Sets(
+        length, np.zeros((F, J), bool), np.zeros((F, H, b, J)), np.zeros((F, H, b, J)), np.zeros((F, H, J)),
+        np.zeros((F, directions.shape[1], J)), np.zeros((F, directions.shape[1], J)),
+    )  # fmt: skip
+    to_w = inverse(tube.basis)
+    for here in np.unique(f):
+        some = f == here
+        x = Ball(np.moveaxis(words.x.mid[some], 0, -1), np.moveaxis(words.x.rad[some], 0, -1))  # (H, b, W)
+        _enclose_in(sets, here, j[some], to_w[here] @ x, tube.slow[here], directions[here])
+    return sets
+
+
+def _enclose_in(sets: Sets, f: int, j: np.ndarray, w: Ball, slow: np.ndarray, directions: np.ndarray) -> None:
+    """The sets of all nodes (f, j), from coordinates w (H, b, W) of words and the j of each."""
+    order = np.argsort(j, kind="stable")
+    at, starts = np.unique(j[order], return_index=True)
+    count = np.diff(np.append(starts, len(j)))
+    lower, upper = w.lower[..., order], w.upper[..., order]
+    low, high = np.minimum.reduceat(lower, starts, -1), np.maximum.reduceat(upper, starts, -1)
+    mean = np.add.reduceat(w.mid[..., order], starts, -1) / count
+    centre = np.where(slow[..., None], (low + high) / 2, mean)  # any choice would be sound
+    there = np.repeat(centre, count, -1)
+    off = above(np.maximum(upper - there, there - lower) + EPS * np.abs(there))  # (H, b, W)
+    sets.alive[f, at] = True
+    sets.centre[f][..., at] = centre
+    sets.radius[f][..., at] = np.maximum.reduceat(off, starts, -1) * slow[..., None]
+    sets.ball[f][..., at] = np.maximum.reduceat(norm(off * ~slow[..., None], axis=-2), starts, -1)
+    d = Ball.exact(directions.reshape(len(directions), w.mid.shape[0] * w.mid.shape[1])) @ w[..., order].joined()
+    sets.lower[f][:, at] = np.minimum.reduceat(d.lower, starts, -1)
+    sets.upper[f][:, at] = np.maximum.reduceat(d.upper, starts, -1)

@@ -1,0 +1,198 @@
+"""Models and certificates made to deceive: nothing false is accepted, and whatever is refused is refused by name."""
+
+import base64
+import copy
+import zlib
+from dataclasses import replace
+from importlib import import_module
+from itertools import islice
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.errors import Fsa2LrnnError
+from fsa2lrnn.judge.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.judge.certify import certify
+from fsa2lrnn.judge.check import CertificateRefused, check
+from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.plain import plain
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+
+from ..judge.certify.conftest import assert_uncontradicted, model_of, perturbed
+
+
+def one_number(A, v, x0, W, b, alphabet, outputs):
+    """Tables of a single head of size 1 and a linear read-out, in float32."""
+    tensor = lambda x, *shape: torch.tensor(x, dtype=torch.float32).reshape(shape)  # noqa: E731
+    readout = Readout.linear(tensor(W, len(W), 1), tensor(b, len(b)))
+    k = len(A)
+    return SwitchedAffine(tensor(A, k, 1, 1, 1), tensor(v, k, 1, 1), tensor(x0, 1, 1), readout, alphabet, outputs)
+
+
+def by_hand(tables, machine, lengths, scale=1.0, tail=None):
+    """A certificate in one slow coordinate x / scale; `tail` gives the radius, in x, of sets for all longer words."""
+    goal = goal_for(tables, machine, "lacked")
+    F = len(nodes(goal.target, 1, 1).state)
+    sets = Sets(
+        lengths, np.ones((F, 1), bool), np.zeros((F, 1, 1, 1)), np.full((F, 1, 1, 1), (tail or 0) / scale),
+        np.full((F, 1, 1), 1e-140), np.zeros((F, 0, 1)), np.zeros((F, 0, 1)),
+    )  # fmt: skip
+    tube = Tube(
+        1, 1, lengths, np.full((F, 1, 1, 1), scale), np.ones((F, 1, 1), bool), np.zeros(goal.delta.shape[1], np.int64),
+        np.zeros((1, 0, 1, 1)), (), () if tail is None else (Tail(sets, 0 * sets.radius, 0 * sets.ball, None),),
+    )  # fmt: skip
+    horizon, margins = (lengths, lengths) if tail is None else (None, lengths + 1)
+    return Certificate(
+        horizon, np.full(margins, 1e-30), "sets", "float32", ("sequential",), 0.0, tables.sha256, machine, tube,
+        "lacked",
+    )  # fmt: skip
+
+
+def test_states_that_overflow_where_nothing_counts_come_back_as_nan():
+    """After "aaaa" the state is infinite, which nobody asks about; after "aaaab" it is 0 · ∞."""
+    tables = one_number([2.0**39, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
+    machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
+    with torch.no_grad():
+        assert model_of(tables)(torch.tensor([[0, 0, 0, 0, 1]]), "sequential")[0, -1].isnan().all()
+    check(by_hand(tables, machine, 1), tables, "lacked")
+    for length in (2, 5, 9):
+        with pytest.raises(CertificateRefused, match="at length 2 the output may be wrong"):
+            check(by_hand(tables, machine, length), tables, "lacked")
+    certificate = certify(tables, machine, ignore="lacked")
+    assert certificate.horizon == 1
+    check(certificate, tables, "lacked")
+
+
+def test_sets_that_overflow_where_nothing_counts_are_refused_too():
+    tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
+    machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
+    goal = goal_for(tables, machine, "lacked")
+    replay = Replay(plain(tables), goal.target, by_hand(tables, machine, 1).tube, Slack())
+    ((_, sets),) = islice(replay.lengths(), 1)
+    idle = ~goal.counts[replay.nodes.state]
+    for radius, shown in ((2.0**39, True), (2.0**41, False), (1e300, False), (np.nan, False)):
+        wide = replace(sets, radius=np.where(idle[:, None, None, None], radius, sets.radius))
+        assert (replay.margin(wide) > 0) == shown
+
+
+def test_bounds_that_are_no_numbers_bound_nothing():
+    """In coordinates of 10^298 the read-out overflows and every margin is NaN: that proves no sixth output."""
+    tables = one_number([0.5], [0.5], 1.0, [2.0**39, -(2.0**39)], [0.0, 0.0], "a", (0, 1))
+    machine = MooreMachine([[1, 2, 3, 4, 5, 6, 6]], [0, 0, 0, 0, 0, 0, 1], 0, "a")
+    assert model_of(tables).transduce("aaaaaa")[-1] == 0
+    with pytest.raises(CertificateRefused, match=r"in the tail the output may be wrong: .* nan"):
+        check(by_hand(tables, machine, 5, scale=1e298, tail=1e8), tables)
+
+
+def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
+    """x₀ is subnormal and soon large, or zero for ever."""
+    tables = one_number([2.0**39], [0.0], 1e-40, [1.0, 0.0], [0.0, 1e-30], "a", ("large", "small"))
+    machine = MooreMachine([[0]], ["large"], 0, "a")
+    found = set()
+    for flush in (False, True):
+        torch.set_flush_denormal(flush)
+        try:
+            found |= set(model_of(tables).transduce("aa"))
+        finally:
+            torch.set_flush_denormal(False)
+    if found == {"large", "small"}:  # some processors can't
+        with pytest.raises(CertificateRefused, match="at length 1 the output may be wrong"):
+            check(by_hand(tables, machine, 1), tables)
+    larger = one_number([2.0**39], [0.0], 1e-30, [1.0, 0.0], [0.0, 1e-30], "a", ("large", "small"))
+    check(by_hand(larger, machine, 1), larger)
+
+
+def test_enumerations_that_do_not_end_are_refused(monkeypatch):
+    monkeypatch.setattr(import_module("fsa2lrnn.judge.check"), "MOST_READ", 12)
+    machine = zoo.sum_mod(5)
+    model = compile_machine(machine, layout="index")
+    certificate = certify(model, machine)
+    with pytest.raises(CertificateRefused, match="the states do not close: 5 are reached by words of up to 1 letters"):
+        check(certificate, model)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_enumerated(dtype):
+    machine = zoo.sum_mod(3)
+    model = compile_machine(machine, layout="index", dtype=dtype)
+    check(certify(model, machine), model)
+
+
+HOSTILE = [
+    None, True, -1, 0, 1, 2, 10**30, 10**400, 1.5, 1e308, float("nan"), float("inf"), "", "sequential", [], [[1]], {},
+    {"a": 1},
+]  # fmt: skip
+FACTORS = [0.0, -1.0, 0.5, 0.999, 1.001, 2.0, 1e-300, 1e150, 1e300, np.inf, np.nan]
+
+
+def is_array(value):
+    return isinstance(value, dict) and "data" in value
+
+
+def paths(value, before=()):
+    """Where there is something to change: fields, entries of lists, and arrays as a whole."""
+    if is_array(value):
+        return []
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path for key, part in inside for path in [(*before, key), *paths(part, (*before, key))]]
+
+
+@st.composite
+def tampered(draw, certificates):
+    """A certificate as JSON with one thing changed, and the model that it was of."""
+    value, model = draw(st.sampled_from(certificates))
+    value = copy.deepcopy(value)
+    *way, last = draw(st.sampled_from([path for path in paths(value) if path[0] != "machine"]))
+    holder = value
+    for key in way:
+        holder = holder[key]
+    old = holder[last]
+    if is_array(old) and draw(st.integers(0, 9)) == 0:
+        holder, last = old, draw(st.sampled_from(list(old)))
+        old = holder[last]
+    if is_array(old) and old["dtype"].startswith("float"):
+        flat = np.frombuffer(zlib.decompress(base64.b64decode(old["data"])), old["dtype"]).astype(np.float64)
+        with np.errstate(all="ignore"):
+            changed = flat * draw(st.sampled_from(FACTORS)) if draw(st.booleans()) else np.roll(flat, 1)
+        data = base64.b64encode(zlib.compress(changed.tobytes())).decode()
+        holder[last] = {"dtype": "float64", "shape": old["shape"], "data": data}
+    elif type(old) is int and draw(st.booleans()):
+        holder[last] = old + draw(st.integers(-2, 2))
+    elif isinstance(holder, dict) and draw(st.integers(0, 9)) == 0:
+        del holder[last]
+    else:
+        holder[last] = draw(st.sampled_from(HOSTILE))
+    return value, model
+
+
+@pytest.fixture(scope="module")
+def certificates():
+    parity, last = zoo.parity(), MooreMachine([[0, 0], [1, 1]], [0, 1], 0, "ab")
+    drifts, slow = perturbed(parity, noise=0.03, seed=3), perturbed(parity, noise=0, layer_norm=False)
+    settles = one_number([0.5, 0.5], [-1.0, 1.0], 0.0, [-1.0, 1.0], [0.0, 0.0], "ab", (0, 1))
+    index = compile_machine(parity, layout="index")
+    pairs = [(drifts, parity), (slow, parity), (settles, last), (index, parity)]
+    return [(certify(model, machine, 1).to_json(), model) for model, machine in pairs]
+
+
+@settings(max_examples=100)
+@given(st.data())
+def test_whatever_is_changed_in_a_certificate_it_is_refused_by_name_or_still_true(certificates, data):
+    value, model = data.draw(tampered(certificates))
+    try:
+        certificate = Certificate.from_json(value)
+        check(certificate, model)
+    except Fsa2LrnnError as error:
+        event(f"refused: {type(error).__name__}")
+        return
+    event(f"accepted: {certificate.method}")
+    if certificate.method == "sets":
+        assert_uncontradicted(certificate, model, certificate.machine)
