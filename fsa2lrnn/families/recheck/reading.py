@@ -77,6 +77,7 @@ def require(condition: bool, fault: str) -> None:
 def integers(texts: list[Any]) -> tuple[int, list[int]]:
     """Rationals as integers over their least common denominator, and that."""
     require(all(type(text) in (int, str) for text in texts), "a number is neither an integer nor a text such as 2/3")
+    spend(sum(len(text) // 8 for text in texts if type(text) is str))
     numbers = [Fraction(text) if "/" in str(text) else int(text) for text in texts]
     scale = 1
     for denominator in {number.denominator for number in numbers}:

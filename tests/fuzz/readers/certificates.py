@@ -149,26 +149,32 @@ def cycle(n: int) -> dict[str, Any]:
 def large_family_certificate(rng: random.Random) -> bytes:
     """Machines of many states, and words, lanes, matrices, factors and numbers out of proportion to them."""
     n, k = rng.choice((2, 30, 300, 3_000, 10_000)), rng.choice((1, 10, 100, 1_000, 5_000))
-    word = [[0, rng.choice((1, n, 10**9, 10**300))]] * k
+    repetitions = rng.choice((1, n, 10**9, 10**300))
+    word = [[0, repetitions]] * min(k, 500_000 // len(str(repetitions)))
     number = rng.choice(("1", "1/3", "9" * 4_000, f"1/{2**9_000}"))
-    few = [[number] * min(n, 300)]
+    d = max(1, min(n, 300, int((1_000_000 / (len(number) + 4)) ** 0.5)))  # so that d rows of d numbers are a megabyte
+    few = [[number] * d]
     head = {**HEAD, "machine": cycle(n)}
     match rng.randrange(6):
         case 0:
             family = rng.choice(("lti", "diagonal-complex", "diagonal[0,1]"))
             term = {"coefficient": number, "from": 0, "to": 1, "words": [word, [[0, 1]]], "then": word[:10]}
-            value = {"family": family, "states": [0, 1], "separator": word, "terms": [term] * rng.choice((0, 1, 100))}
+            terms = [term] * min(rng.choice((0, 1, 100)), 1 + 500_000 // len(json.dumps(term)))
+            value = {"family": family, "states": [0, 1], "separator": word, "terms": terms}
             verdict = "impossible"
         case 1:
             order = rng.choice((1, 2, 4_620, 4_999, 5_000))
-            lane = {"order": order, "exponents": [1], "values": few * n, "shifts": few}
-            value, verdict = {"family": "diagonal-complex", "lanes": [lane] * min(k, 50_000 // n)}, "representable"
+            lane = {"order": order, "exponents": [1], "shifts": few}
+            lane["values"] = few * d if n > d else few * n
+            value, verdict = (
+                {"family": "diagonal-complex", "lanes": [lane] * min(k, 1 + 100_000 // (n * d))},
+                "representable",
+            )
         case 2:
             keys, shifts = [[[1] + [0] * (n - 1)] * min(k, 1 + 10_000 // n)], [[0] * n]
             value, verdict = {"family": "householder", "keys": keys, "shifts": shifts}, "representable"
         case 3:
-            d = min(n, 300)
-            value = {"family": "lti", "matrix": few * d, "vectors": few * n if n <= 300 else few, "shifts": few}
+            value = {"family": "lti", "matrix": few * d, "vectors": few * min(n, d), "shifts": few}
             verdict = "representable"
         case 4:
             element = [[rng.choice((1, 10**4_000)), [0] * k]] * rng.choice((1, 10))
