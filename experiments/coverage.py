@@ -29,7 +29,7 @@ CALLS = {EVERY: "every length, batch and cutting into pieces", LETTERS: "a lette
 def page() -> str:
     """The page, whole."""
     lines = [_row(HEAD), _row(["---"] * len(HEAD)), *map(_row, _rows())]
-    return _PAGE.format(table="\n".join(lines), soundness=_soundness(), fuzz=_fuzz())
+    return _PAGE.format(table="\n".join(lines), trusted=_trusted(), soundness=_soundness(), fuzz=_fuzz())
 
 
 def _rows() -> Iterator[tuple[str, ...]]:
@@ -89,16 +89,45 @@ of the call: where "sequential" alone is named, ask for it by name.
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
 - `Undecided` holds for the batches that were explored.
 
+## What a verdict rests on
+
+A certificate can be checked by a program that imports nothing of the search that found it, small enough to be read by
+whoever is to trust it. Lines are all lines of the files, comments and blank ones among them:
+
+{trusted}
+
+`python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up, as compiled
+models' and those of `as_tables(model)` do. `fsa2lrnn.check` proves the same of models whose gates compute their tables;
+it adds to what is trusted the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), what a
+model is made of (`judge/modules.py`), and torch, which evaluates the gates. Certificates by enumeration and `Proved`
+rest on the model's own step in torch.
+
 ## What was run against it
 
 {soundness}
 
 Readers of files got valid ones, changed in bytes, text and values (`python -m tests.fuzz.run`, or `make fuzz`, which
-counts anew). A fault is an exception other than a refusal, ten seconds of the processor, or memory over 20 times the
-file and 50 MB:
+counts anew). A fault is an exception other than a refusal, five seconds of the processor, or memory over 20 times the
+file and 50 MB, 500 MB for certificates of horizons and of families:
 
 {fuzz}
 """
+
+
+def _trusted() -> str:
+    """A table of the checkers that run on their own, with their lines."""
+    alone = {
+        "checker": ("horizon certificates by sets", "Python, numpy (float64 of IEEE 754), safetensors"),
+        "families/recheck": ("certificates of families and of block sizes", "Python alone"),
+        "released/recheck.py": ("refusals of layers of other libraries", "Python alone"),
+    }
+    rows = [_row(("checker", "what it checks", "lines", "and trusted besides")), _row(["---"] * 4)]
+    for name, (what, besides) in alone.items():
+        path = ROOT / "fsa2lrnn" / name
+        files = [path] if path.is_file() else sorted(path.rglob("*.py"))
+        lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)
+        rows.append(_row((f"`fsa2lrnn/{name}`", what, f"{lines:,}", besides)))
+    return "\n".join(rows)
 
 
 def _soundness() -> str:

@@ -66,6 +66,46 @@ def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
 
 
 @njit(cache=True)
+def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Whether some word, if only the empty one, leads from a state to one of the targets: bool (n,) -> (n,).
+
+    Breadth first against the transitions, so that a long chain of states takes linear time.
+    """
+    n_letters, n = next_state.shape
+    # Predecessors of q: pred[first_pred[q] : first_pred[q + 1]].
+    first_pred = np.zeros(n + 1, np.int64)
+    pred = np.empty(n_letters * n, np.int64)
+    for a in range(n_letters):
+        for q in range(n):
+            first_pred[next_state[a, q] + 1] += 1
+    for q in range(n):
+        first_pred[q + 1] += first_pred[q]
+    fill = first_pred[:n].copy()
+    for a in range(n_letters):
+        for q in range(n):
+            r = next_state[a, q]
+            pred[fill[r]] = q
+            fill[r] += 1
+    reached = targets.copy()
+    waiting = np.empty(n, np.int64)
+    n_waiting = 0
+    for q in range(n):
+        if reached[q]:
+            waiting[n_waiting] = q
+            n_waiting += 1
+    k = 0
+    while k < n_waiting:
+        q = waiting[k]
+        k += 1
+        for j in range(first_pred[q], first_pred[q + 1]):
+            if not reached[pred[j]]:
+                reached[pred[j]] = True
+                waiting[n_waiting] = pred[j]
+                n_waiting += 1
+    return reached
+
+
+@njit(cache=True)
 def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
     """The coarsest partition finer than `classes` that every letter respects, as a block number a state.
 

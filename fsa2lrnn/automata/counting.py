@@ -40,7 +40,8 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
     """
     own = dict.fromkeys(outputs)
     if ignore == "lacked":
-        return tuple(output for output in own if output not in known)
+        there = set(known)
+        return tuple(output for output in own if output not in there)
     if isinstance(ignore, str):
         raise UnsupportedFormat(f'ignore {ignore!r}: give "lacked", or outputs of the machine as a tuple')
     if unknown := [output for output in ignore if output not in own]:
@@ -48,7 +49,8 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
             f"ignore: {', '.join(map(repr, unknown[:8]))} is none of the machine's outputs "
             f"{', '.join(map(repr, list(own)[:8]))}"
         )
-    return tuple(output for output in own if output in ignore)
+    chosen = set(ignore)
+    return tuple(output for output in own if output in chosen)
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.graph_kernels import walk_words
+from fsa2lrnn.graph_kernels import can_reach, walk_words
 
 
 def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -25,24 +25,18 @@ def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
 
 
 def hopeful(delta: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """The states from which some word, if only the empty one, leads to one that is wanted: bool (n,) -> (n,).
+    """Return the states from which some word, if only the empty one, leads to a wanted state: bool (n,) -> (n,).
 
     >>> hopeful(np.array([[1, 2, 2]]), np.array([False, True, False])).tolist()
     [True, True, False]
     """
-    found = wanted
-    while not np.array_equal(more := found | found[delta].any(0), found):
-        found = more
-    return found
+    return can_reach(np.ascontiguousarray(delta, np.int64), np.ascontiguousarray(wanted, np.bool_))
 
 
 def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
-    """The states from which every word leads to a state of the same class as theirs: int64 (n,) -> bool (n,).
+    """Return the states from which every word leads to a state of the same class: int64 (n,) -> bool (n,).
 
     >>> settled(np.array([[1, 2, 2]]), np.array([0, 1, 1])).tolist()
     [False, True, True]
     """
-    found = (classes[delta] == classes).all(0)
-    while not np.array_equal(fewer := found & found[delta].all(0), found):
-        found = fewer
-    return found
+    return ~hopeful(delta, (classes[delta] != classes).any(0))

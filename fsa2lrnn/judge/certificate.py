@@ -1,13 +1,13 @@
 """Certificates: up to which length a model is proved right on every word, and the sets that the proof rests on.
 
-One JSON file holds all of it. `fsa2lrnn.judge.check` says what each number means, and judges. Every field there is gets
+One JSON file holds all of it. `fsa2lrnn.checker` says what each number means, and checks. Every field there is gets
 checked: a field that nothing asks for is refused here, and so is one that only the other method has.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -18,10 +18,12 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.sets import Sets, Tail, Tube
 from fsa2lrnn.drawing.cards import OPEN, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.judge.packing import Unpacking, pack
+from fsa2lrnn.judge.plain import library_errors
 from fsa2lrnn.reading import check_fields, parse_json, read, shown
 from fsa2lrnn.verdicts import Scope, tested
 
@@ -30,80 +32,6 @@ VERSION = 1
 _OLD_FORMAT = "fsa2lrnn-certificate"  # of files from before the formats parted: they ignore what the model lacks
 METHODS = ("sets", "enumeration")
 _OF_SETS = ("margins", "slack", "tube")
-
-
-@dataclass(frozen=True, eq=False)
-class Sets:
-    """A set of states for each node, that is for each machine state and each choice of the last letters read.
-
-    In head h of node (f, j) it holds the states T w, T = basis[f, h], with |w_i − centre_i| ≤ radius_i in the slow
-    coordinates i, ‖w − centre‖ ≤ ball over the others, and lower ≤ d·w ≤ upper over all slow coordinates for each
-    direction d. f numbers machine states with the last `frame_memory` letters, j the letters before those.
-
-    Args:
-        length: of the words that lead here.
-        alive: bool (F, J), the nodes that such words reach.
-        centre, radius: (F, H, b, J).
-        ball: (F, H, J).
-        lower, upper: (F, D, J).
-    """
-
-    length: int
-    alive: np.ndarray
-    centre: np.ndarray
-    radius: np.ndarray
-    ball: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Tail:
-    """Sets that grow evenly: after i more letters, i ≤ steps, radii and balls are those of `sets` plus i times these.
-
-    Directions bound nothing here. With steps = None nothing grows, and the sets hold the states of all longer words.
-    """
-
-    sets: Sets
-    radius: np.ndarray
-    ball: np.ndarray
-    steps: int | None
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-
-@dataclass(frozen=True, eq=False)
-class Tube:
-    """The sets along all words, or what it takes to compute them.
-
-    Args:
-        memory: letters that a node remembers; at least 1.
-        frame_memory: letters that its coordinates depend on; at least 1.
-        start: words of up to this length are looked at one by one.
-        basis: T, float64 (F, H, b, b).
-        slow: bool (F, H, b), the coordinates that intervals bound.
-        part: int64 (|Q|,), states of like number have their directions in common.
-        directions: float64 (parts, D, H, b).
-        stored: at some lengths, in order. In between a judge computes the sets itself.
-        tail: what follows the last length computed so.
-    """
-
-    memory: int
-    frame_memory: int
-    start: int
-    basis: np.ndarray
-    slow: np.ndarray
-    part: np.ndarray
-    directions: np.ndarray
-    stored: tuple[Sets, ...] = ()
-    tail: tuple[Tail, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_fields(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +71,9 @@ class Certificate:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        if self.tube is not None:
+            for part in _parts(self.tube):
+                check_fields(part)
         if self.method not in METHODS:
             raise UnsupportedFormat(f"method {self.method!r} is not known: one of {', '.join(METHODS)}")
         if (self.method == "sets") != (self.tube is not None):
@@ -169,7 +100,8 @@ class Certificate:
         if isinstance(self.ignore, str):
             return None
         outputs = minimise(self.machine).outputs
-        return Scope(len(outputs), sum(output in self.ignore for output in outputs), self.ignore)
+        ignored = set(self.ignore)
+        return Scope(len(outputs), sum(output in ignored for output in outputs), self.ignore)
 
     def _repr_html_(self) -> str:
         """What a notebook shows: a claim, which `check` judges."""
@@ -218,7 +150,7 @@ class Certificate:
                 raise UnsupportedFormat(f"{', '.join(extra)}: an enumeration has none, and nothing would check it")
             rest |= {"margins": pack(np.zeros(0)), "slack": 0}
         decoders = {
-            np.ndarray: Unpacking().unpack,
+            np.ndarray: library_errors()(Unpacking().unpack),
             MooreMachine: json_file.from_value,
             Hashable: lambda symbol, _: symbols.from_json(symbol),
         }
@@ -237,6 +169,15 @@ class Certificate:
             raise UnsupportedFormat(f"{path} holds no certificate ({error}): certify the model again") from error
 
 
+def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
+    """A tube, then the parts that it holds, so that each is checked before what it holds is."""
+    yield tube
+    yield from tube.stored
+    for ramp in tube.tail:
+        yield ramp
+        yield ramp.sets
+
+
 def _plain(data: Any) -> Any:
     """What JSON holds of a certificate and its parts."""
     if isinstance(data, np.ndarray):
@@ -246,3 +187,6 @@ def _plain(data: Any) -> Any:
     if isinstance(data, tuple):
         return [_plain(part) for part in cast("tuple[Any, ...]", data)]
     return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data
+
+
+__all__ = ["FORMAT", "METHODS", "VERSION", "Certificate", "Sets", "Tail", "Tube"]

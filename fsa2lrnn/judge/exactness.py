@@ -17,10 +17,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from fsa2lrnn.checker.rounding import Format
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import Layer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import Format, Rounded
+from fsa2lrnn.lrnn.rounding import Rounded, integers
 
 
 class RoundingWatch:
@@ -31,7 +32,7 @@ class RoundingWatch:
 
     def __init__(self, model: LRNN) -> None:
         self._model = model
-        self._limit = Format.of(model.dtype).integers
+        self._limit = integers(Format.of(model.dtype))
         self._watched: list[nn.Module] = []  # a model without a stream has nothing that could round
         if not model.config.reads_letters:
             self._watched = [*model.recurrences, model.readout]

@@ -12,6 +12,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED, Ignore, Positions, ignored_outputs
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.nodes import Target
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
@@ -52,6 +53,11 @@ class Goal(Positions):
     def answerable(self) -> np.ndarray:
         """The states whose output counts and is one that the model has: bool (n,)."""
         return self.counts & (self.wanted < self.known)
+
+    @property
+    def target(self) -> Target:
+        """The same in the checker's terms."""
+        return Target(self.delta, self.start, self.wanted, self.counts, self.known)
 
     @property
     def labels(self) -> np.ndarray:
@@ -109,14 +115,14 @@ def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empt
     ([0, 1], [[1, 1, 0]], 'every output counts but that of the empty word')
     """
     minimal = minimise(machine)
-    ignored = ignored_outputs(machine.outputs, model.outputs, ignore)
+    ignored = dict.fromkeys(ignored_outputs(machine.outputs, model.outputs, ignore))
     lacked = ignored_outputs(minimal.outputs, model.outputs, "lacked")
     counts = np.array([output not in ignored for output in minimal.outputs])
     if not counts.any():
         raise UnsupportedFormat(
             f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}"
             if ignore == "lacked"
-            else f"ignore: all outputs of the machine are ignored, {ignored}, so there is nothing to judge"
+            else f"ignore: all outputs of the machine are ignored, {tuple(ignored)}, so there is nothing to judge"
         )
     outputs = (*model.outputs, *lacked)
     number = {output: j for j, output in enumerate(outputs)}

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.checker.intervals import Ball
+from fsa2lrnn.checker.margins import Readout
+from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.checker.short_words import Words, least_margin
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.judge.check.margins import Readout
-from fsa2lrnn.judge.check.rounding import format_of, numbers
-from fsa2lrnn.judge.check.slack import slack_of
-from fsa2lrnn.judge.check.words import Words, least_margin
 from fsa2lrnn.judge.goal import Goal
-from fsa2lrnn.judge.intervals import Ball
+from fsa2lrnn.judge.plain import checked
+from fsa2lrnn.judge.slack import slack_of
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import Format
 from fsa2lrnn.lrnn.switched import switched
 
 _NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none
@@ -34,16 +34,16 @@ def is_right_in_every_order(model: LRNN, goal: Goal, rows: np.ndarray, states: n
         slack = slack_of(model)
         if np.any(slack.A) or np.any(slack.v):
             return False
-        kind = format_of(tables := switched(model))
+        tables = checked(switched(model))
     except UnsupportedFormat:
         return False
-    weights = numbers(tables)
+    weights, kind = tables.weights, tables.format()
     x = ModelSystem(model).state_of(rows)[0].x.cpu().double().numpy()  # (N, H, b)
     if not steps_exactly(weights["A"], weights["v"], x, kind):
         return False
     words = Words(states, np.zeros(len(states), np.int64), Ball.exact(x))
     with np.errstate(all="ignore"):
-        return least_margin(words, Readout.of(weights, kind), goal) > 0
+        return least_margin(words, Readout.of(weights, kind), goal.target) > 0
 
 
 def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: Format) -> bool:
@@ -52,9 +52,8 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: Format) -> 
 
     All products and sums of a row must be multiples of a power of two, of no more than a mantissa can tell apart.
 
-    >>> import torch
     >>> half, third = (np.array(c).reshape(1, 1, 1, 1) for c in (0.5, 1 / 3))
-    >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), Format.of(torch.float32)
+    >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), Format.of("float32")
     >>> steps_exactly(half, v, x, kind), steps_exactly(np.float64(np.float32(third)), v, x, kind)
     (True, False)
     """

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import Rounded, integers
 
 GATES = ("relu", "table")
 """Gates by name: Linear–ReLU–Linear, and free numbers for each unit vector that is read."""
@@ -79,7 +79,7 @@ class Gate(nn.Sequential):
         W1, b1, W2, b2 = self.weights
         if z.is_exact:
             given = z.mid.to(W1)
-            if self.is_lookup(given) or self.is_exact(given, z.kind.integers):
+            if self.is_lookup(given) or self.is_exact(given, integers(z.kind)):
                 return Rounded.exact(self.forward(given))  # past hooks: one may be what asks
         return z.linear(W1, b1).relu().linear(W2, b2)
 

@@ -21,39 +21,12 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
+from fsa2lrnn.checker.rounding import Format
+
 _U64 = 2.0**-53
 _OUTWARD = 1 + 2.0**-30
 _FLOOR = 1e-12  # of the norms that keys are divided by
 _STEEPEST = 64.0  # orders of norms up to which powers are bounded here
-
-
-@dataclass(frozen=True)
-class Format:
-    """The numbers that matter of a floating-point type: unit round-off, smallest normal and largest number."""
-
-    u: float
-    tiny: float
-    largest: float
-
-    @classmethod
-    def of(cls, dtype: torch.dtype) -> Format:
-        """That of a dtype."""
-        info = torch.finfo(dtype)
-        return cls(info.eps / 2, info.tiny, info.max)
-
-    def gamma(self, n: float) -> float:
-        """At least γ_n; infinite where nothing is bounded."""
-        return n * self.u / (1 - n * self.u) * (1 + 2.0**-40) if n * self.u < 0.5 else float("inf")
-
-    @property
-    def integers(self) -> float:
-        """Up to this the format holds all integers, and float64 adds up their sizes."""
-        return min(1 / self.u, 2.0**52)
-
-    @property
-    def both(self) -> float:
-        """At least the unit round-offs of this format and of float64 together: what an elementary operation costs."""
-        return (self.u + _U64) * _OUTWARD
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +80,7 @@ class Rounded:
     def scaled(self, factor: float) -> Rounded:
         """A product with one number, the same in every evaluation."""
         mid = self.mid * factor
-        return self.of(mid, self.off * abs(factor) + self.kind.both * self.size * abs(factor) + 4 * self.kind.tiny)
+        return self.of(mid, self.off * abs(factor) + _both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny)
 
     def linear(self, W: Tensor, b: Tensor) -> Rounded:
         """W x + b, (n, d) and (n,), the same numbers in every evaluation: (…, d) -> (…, n).
@@ -131,11 +104,11 @@ class Rounded:
         mid = self.mid * other.mid
         spread = self.off * other.size + self.size * other.off
         small = self.kind.tiny * (4 + 2 * self.size + 2 * other.size)
-        return self.of(mid, spread + self.kind.both * self.size * other.size + small * (mid.abs() + spread > 0))
+        return self.of(mid, spread + _both(self.kind) * self.size * other.size + small * (mid.abs() + spread > 0))
 
     def __sub__(self, other: Rounded) -> Rounded:
         spread = self.off + other.off
-        return self.of(self.mid - other.mid, spread + self.kind.both * (self.size + other.size) + 2 * self.kind.tiny)
+        return self.of(self.mid - other.mid, spread + _both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny)
 
     def __matmul__(self, other: Rounded) -> Rounded:
         """Matrix products over the last two axes."""
@@ -149,7 +122,7 @@ class Rounded:
     def sigmoid(self) -> Rounded:
         """1 / (1 + e^−x), which changes by at most a quarter of what x does."""
         mid = self.mid.sigmoid()
-        return self.of(mid, self.off / 4 + 32 * self.kind.both * (mid + self.off / 4) + 4 * self.kind.tiny)
+        return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
     def normalised(self) -> Rounded:
         """x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry is longer than 1, whatever is known of the norm."""
@@ -193,13 +166,15 @@ class Rounded:
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
         mean = self.mid.mean(-2, keepdim=True)
         spread = self.off + self.off.mean(-2, keepdim=True)
-        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * self.kind.both * (self.size + mean_size)
+        rounding = self._gamma(self.mid.new_tensor(b + 3.0)) * mean_size + 2 * _both(self.kind) * (
+            self.size + mean_size
+        )
         return self.of(self.mid - mean, spread + rounding + 8 * self.kind.tiny)
 
     def divided(self, middle: Tensor, low: Tensor, high: Tensor) -> Tensor:
         """How far quotients may be from mid / middle, where divisors lie between `low` and `high`."""
         apart = torch.maximum(high - middle, middle - low) / (low * middle)
-        return self.off / low + self.mid.abs() * apart + self.kind.both * self.size / low + 4 * self.kind.tiny
+        return self.off / low + self.mid.abs() * apart + _both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:
         """γ_n in this format and in float64 together."""
@@ -229,7 +204,7 @@ class _Norms:
         middle, spread = _norm(columns.mid, p), _norm(columns.off, p) * (1 + own)
         high, low = middle * (1 + own) + spread, (middle * (1 - own) - spread).clamp(min=0)
         logs = high.log().abs().nan_to_num(0, 0, 0), low.log().abs().nan_to_num(0, 0, 0)
-        relative = [(b + 64 + 2 * log) * kind.both for log in logs]
+        relative = [(b + 64 + 2 * log) * _both(kind) for log in logs]
         high, low = high * (1 + relative[0]), low * (1 - relative[1])
         fits = high.log2() * p + math.log2(b) <= math.log2(kind.largest) - 4
         is_lost = low.log2() * p <= math.log2(kind.tiny) + 40
@@ -237,6 +212,16 @@ class _Norms:
         low = torch.where(is_lost | unknown, 0, low)
         high = torch.where(is_lost, torch.maximum(high, _least_norm(kind, b, p)), high)
         return cls(low, middle, torch.where(unknown, torch.inf, high))
+
+
+def _both(kind: Format) -> float:
+    """At least the unit roundoffs of a format and of float64 together: what an elementary operation costs."""
+    return (kind.u + _U64) * _OUTWARD
+
+
+def integers(kind: Format) -> float:
+    """Up to this a format holds all integers, and float64 adds up their sizes."""
+    return min(1 / kind.u, 2.0**52)
 
 
 def _least_norm(kind: Format, b: int, p: float) -> Tensor:

@@ -44,6 +44,8 @@ LAYERS = {
     "rwkv-7": "spectrum",
     "kimi-linear": "positive",
 }
+MOST_READ = 1 << 24
+"""Letters that a check may read, in all words together, unless told otherwise: a few seconds."""
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 
@@ -51,17 +53,21 @@ class Rejected(ValueError):
     """The certificate does not prove what it says; the message names the first thing that is wrong."""
 
 
-def recheck(certificate: Any) -> str:
-    """What the certificate proves, in one line. Raises `Rejected` if it proves nothing."""
+def recheck(certificate: Any, most_read: int = MOST_READ) -> str:
+    """Return in one line what the certificate proves. Raises `Rejected` if it proves nothing.
+
+    Args:
+        most_read: letters that the check may read; a certificate that asks for more is rejected.
+    """
     try:
-        return _recheck(certificate)
+        return _recheck(certificate, most_read)
     except Rejected:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
         raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
 
 
-def _recheck(certificate: Any) -> str:
+def _recheck(certificate: Any, most_read: int) -> str:
     _require(isinstance(certificate, dict) and set(certificate) == _FIELDS, f"the fields are not {sorted(_FIELDS)}")
     form = certificate["format"], certificate["version"]
     _require(form == FORM and type(form[1]) is int, f"{str(form)[:80]} is no certificate that this file can read")
@@ -73,11 +79,17 @@ def _recheck(certificate: Any) -> str:
     before, repeated, after = (_word(certificate[name], delta) for name in ("before", "repeated", "after"))
     _require(len(repeated) >= 1, "no word is repeated")
     _require(may_be_long or len(repeated) == 1, f"for {layer} the word that is repeated is one letter")
-    states, q = list[int](), _run(start, before, delta)
-    while q not in states:
-        states.append(q)
+    place, q = dict[int, int](), _run(start, before, delta)  # of each state that is reached, its number
+    while q not in place:
+        place[q] = len(place)
+        to_read = len(place) * (len(repeated) + len(after))
+        _require(
+            to_read <= most_read,
+            f"the check reads {to_read:,} letters or more, its bound is {most_read:,}: if the certificate's author is "
+            "trusted, give a larger `most_read` to `recheck`",
+        )
         q = _run(q, repeated, delta)
-    cycle = states[states.index(q) :]
+    cycle = list(place)[place[q] :]
     found = [outputs[_run(state, after, delta)] for state in cycle]
     differ = any(found[i] != found[(i + period) % len(found)] for i in range(len(found)))
     _require(differ, f"the outputs have period {period} in the end, as the layer's have")
@@ -108,6 +120,9 @@ def _symbol(value: Any) -> Any:
             return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
     _require(value is None or type(value) in (str, int, float, bool), "a letter or an output is no symbol")
     _require(value == value, "a letter or an output is not equal to itself")
+    # Hashes of longer integers are known in advance, so that sets of them could be made to take quadratic time.
+    is_short = type(value) is not int or value.bit_length() < 64
+    _require(is_short, "an integer that is a letter or an output has 64 bits or more: write it as a text")
     return value
 
 

@@ -19,6 +19,7 @@ class Reader(NamedTuple):
         read: reads the file at a path.
         ending: of the file's name.
         refuses: what it may raise.
+        spare: bytes of memory that it may take beside twenty times the file.
     """
 
     valid: Callable[[], list[bytes]]
@@ -26,3 +27,4 @@ class Reader(NamedTuple):
     read: Callable[[Path], object]
     ending: str = ""
     refuses: tuple[type[Exception], ...] = (Fsa2LrnnError, OSError)
+    spare: int = 50 << 20

@@ -22,6 +22,7 @@ from typing import Any
 
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.versions import versions
+from tests.fuzz.worker import SECONDS
 
 COUNTS = Path(__file__).parent / "counts.json"
 BATCH = 500  # inputs a process: what earlier ones leave fragmented must not count against later ones for long
@@ -29,8 +30,9 @@ DEAD = 300.0  # seconds, and PATIENCE for each input, after which a batch hangs 
 PATIENCE = 20.0  # by the clock: a machine may have much else to do
 # Of 100 inputs, those that each reader gets.
 SHARES = {
-    "regex": 4, "task": 4, "DOT": 9, "JFLAP": 7, "OpenFst": 7, "OpenFst symbols": 2, "JSON machine": 8, "word": 2,
-    "model": 9, "released weights": 3, "certificate": 8, "family certificate": 8, "settings": 4, "sweep JSON": 3,
+    "regex": 4, "task": 3, "DOT": 9, "JFLAP": 7, "OpenFst": 7, "OpenFst symbols": 2, "JSON machine": 8, "word": 2,
+    "model": 9, "released weights": 3, "certificate": 8, "family certificate": 8, "refusal certificate": 2,
+    "settings": 3, "sweep JSON": 3,
     "sweep TOML": 2, "run": 3, "result": 2, "ledger": 2, "metrics": 1,
     "word lines": 3, "word table": 2, "learning": 2, "what was asked": 1, "film": 1,
     "configuration of others": 1, "weights of others": 1, "exported folder": 1,
@@ -63,7 +65,7 @@ class Tally:
         return f"{name}: {self.inputs:,} inputs, {ends}; slowest {self.slowest:.1f} s"
 
 
-def fuzz(name: str, inputs: int, seed: int, module: str = "tests.fuzz.readers", seconds: float = 10.0) -> Tally:
+def fuzz(name: str, inputs: int, seed: int, module: str = "tests.fuzz.readers", seconds: float = SECONDS) -> Tally:
     """Give a reader so many inputs, in as many processes as it takes; each may take so many seconds."""
     tally, start, begun = Tally(), 0, time.monotonic()
     while start < inputs:

@@ -2,7 +2,8 @@
 
 A process of its own, since what is to be found may end it. Memory is limited by the operating system (RLIMIT_DATA: all
 that is mapped to be written, whoever asks for it: Python, numpy, torch, or a decoder in another language), to what the
-process has after it has read the valid files, and 50 MB, and twenty times the file. Time is the processor's.
+process has after it has read the valid files, and what the reader may take (50 MB for most), and twenty times the file.
+Time is the processor's.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import Any
 
 from tests.fuzz.base import Reader
 
-SPARE, TIMES, SECONDS = 50 << 20, 20, 10.0
+TIMES, SECONDS = 20, 5.0
 
 
 class Hang(BaseException):
@@ -48,7 +49,7 @@ def attempt(reader: Reader, folder: Path, content: bytes, base: int, seconds: fl
     path = folder / f"file{reader.ending}"
     path.write_bytes(content)
     hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    resource.setrlimit(resource.RLIMIT_DATA, (base + SPARE + TIMES * len(content), hard))
+    resource.setrlimit(resource.RLIMIT_DATA, (base + reader.spare + TIMES * len(content), hard))
     signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         reader.read(path)

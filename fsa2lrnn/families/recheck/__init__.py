@@ -37,7 +37,7 @@ from .blocks import recheck_block
 from .factors import recheck_factors
 from .forced import check_impossible, read_family
 from .machine import read_machine
-from .reading import HEADER, Rejected, fields, require
+from .reading import HEADER, WORK, Rejected, allowing, fields, require
 from .witnesses import check_representable
 
 __all__ = ["Rejected", "recheck"]
@@ -48,10 +48,16 @@ FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
 
 
-def recheck(certificate: dict[str, Any]) -> str:
-    """What the certificate proves, in one line. Raises `Rejected` if it proves nothing."""
+def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
+    """Return in one line what the certificate proves. Raises `Rejected` if it proves nothing.
+
+    Args:
+        work: steps that the check may take, about a tenth of a microsecond each. A certificate that asks for more is
+            rejected, whatever it says.
+    """
     try:
-        return _recheck(certificate)
+        with allowing(work):
+            return _recheck(certificate)
     except Rejected:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:

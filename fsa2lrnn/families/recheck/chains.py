@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from .kinds import Kind, check_kind, rank_on
 from .machine import Machine, read_states
 from .modules import PRIME, Span, applied, dot, rank_of, read_element, residue, spun, state_functions, times
-from .reading import HEADER, as_list, fields, require, whole
+from .reading import HEADER, as_list, fields, require, spend, whole
 
 
 class Copy(NamedTuple):
@@ -47,6 +47,7 @@ def check_chain(certificate: dict[str, Any], machine: Machine, field: str, size:
     for i, kind in enumerate(chain.kinds):
         for c in range(kind.weight, size + 1):
             u = below[c - kind.weight]
+            spend(len(chain.copies))
             above = [copy for copy in chain.copies if copy.kind == i and copy.base <= u <= copy.start]
             if (i, u) not in counted:
                 counted[i, u] = homs(kind, machine, chain.columns[u:], kind.commutant * len(above))
@@ -89,6 +90,7 @@ def read_chain(certificate: dict[str, Any], machine: Machine, field: str) -> Cha
         for letter, table in zip(module, kinds[copy.kind].letters, strict=True):
             for function, relation in zip(copy.rows, table, strict=True):
                 rest = times(function, letter)
+                spend(len(rest) * len(relation))
                 for j, x in relation.items():
                     rest = [y - x * z for y, z in zip(rest, copy.rows[j], strict=True)]
                 is_below = not any(rest) or not any(dot(rest, column) for column in columns[copy.base :])
@@ -154,6 +156,7 @@ def homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
     rng, span, tree = random.Random(0), Span(), set(kind.path)
     for _ in range(len(columns)):
         y = [0] * (machine.n - 1)
+        spend(machine.n * len(columns))
         for column in columns:
             c = rng.randrange(PRIME)
             y = [(x + c * z) % PRIME for x, z in zip(y, column, strict=True)]
@@ -164,6 +167,7 @@ def homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
                 if (i, a) in tree:
                     continue
                 vector = _pushed([image[s] for s in step], y)
+                spend(machine.n * len(small[a][i]))
                 for j, x in small[a][i]:
                     vector = [v - x * z for v, z in zip(vector, pushed[j], strict=True)]
                 span.add([v % PRIME for v in vector])
@@ -174,6 +178,7 @@ def homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
 
 def _pushed(image: list[int], y: list[int]) -> list[int]:
     """The column that a function f pairs with as f ∘ image does with y, less its entry at state 0."""
+    spend(len(image))
     total = [0] * len(image)
     for target, x in zip(image, y, strict=True):
         total[target] += x

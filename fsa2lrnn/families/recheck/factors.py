@@ -12,7 +12,7 @@ from .kinds import Kind
 from .machine import Machine, read_states
 from .modules import PRIME, Letter, Span, applied, dot, rank_of, read_element, residue, state_functions
 from .polynomials import modulo, sum_of_signs
-from .reading import HEADER, as_list, fields, rationals, require
+from .reading import HEADER, as_list, fields, rationals, require, spend, steps_of
 
 
 def recheck_factors(certificate: dict[str, Any], machine: Machine, m: int | None) -> str:
@@ -81,6 +81,7 @@ def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
         place = next((j for j, x in enumerate(row) if x), None)
         if place is not None:
             rank += 1
+            spend(steps_of(row) * len(rows) + sum(steps_of(other[place : place + 1]) for other in rows) * len(row))
             rows = [
                 [x - y * Fraction(other[place]) / row[place] for x, y in zip(other, row, strict=True)] for other in rows
             ]
@@ -102,6 +103,7 @@ def _has_no_inner_product(kind: Kind, words: list[Any], machine: Machine) -> boo
         both = _matrix_product(w, power)
         for i in range(d):
             for j in range(d):
+                spend(len(place) + d * d)
                 first, second = [0] * len(place), [0] * len(place)
                 for k in range(d):
                     first[place[min(k, j), max(k, j)]] += power[i][k]
@@ -118,6 +120,7 @@ def _has_no_inner_product(kind: Kind, words: list[Any], machine: Machine) -> boo
 def _period(step: list[int]) -> int:
     """The least common multiple of the cycle lengths of a map."""
     period = 1
+    spend(2 * len(step) ** 2)
     for q in range(len(step)):
         for _ in step:
             q = step[q]

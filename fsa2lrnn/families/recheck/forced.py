@@ -6,7 +6,7 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .machine import Machine, Word, after, read_states, read_word
+from .machine import Machine, Word, after, power, read_states, read_word
 from .reading import as_list, fields, integers, require
 
 
@@ -107,8 +107,8 @@ def _must_agree(u: Word, other: Word, machine: Machine, form: Form) -> bool:
     if form.eigenvalues in POWERS:
         return high == POWERS[form.eigenvalues]
     # high − 1 is a multiple of all cycle lengths of a, so χ^high = χ for χ = 0 and for its roots; n steps lead to them
-    cyclic = {after(q, [[a, machine.n]], machine) for q in range(machine.n)}
-    return all(after(q, [[a, high - 1]], machine) == q for q in cyclic)
+    turned = power(machine.delta[a], high - 1)
+    return all(turned[q] == q for q in power(machine.delta[a], machine.n))
 
 
 def _is_projection(word: Word, N: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, NamedTuple
 
-from .reading import as_list, fields, require
+from .reading import as_list, fields, require, spend
 
 Word = list[list[int]]
 
@@ -46,6 +46,9 @@ def _symbol(value: Any) -> Any:
             return (tuple if tag == "tuple" else frozenset)(_symbol(item) for item in items)
     require(value is None or type(value) in (str, int, float, bool), "a letter or output is no symbol")
     require(value == value, "an output is not equal to itself")
+    # Hashes of longer integers are known in advance, so that sets of them could be made to take quadratic time.
+    is_short = type(value) is not int or value.bit_length() < 64
+    require(is_short, "an integer that is a letter or an output has 64 bits or more: write it as a text")
     return value
 
 
@@ -102,6 +105,17 @@ def read_word(value: Any, machine: Machine) -> Word:
     return value
 
 
+def power(step: list[int], exponent: int) -> list[int]:
+    """The map of states that `step`, applied so many times, makes, by repeated squaring."""
+    spend(2 * len(step) * (exponent.bit_length() + 1))
+    total = list(range(len(step)))
+    while exponent:
+        if exponent & 1:
+            total = [step[q] for q in total]
+        step, exponent = [step[q] for q in step], exponent >> 1
+    return total
+
+
 def after(q: int, word: Word, machine: Machine) -> int:
     """The state that a word leads to from q; repetitions can be astronomical, so cycles are cut short."""
     for a, repetitions in word:
@@ -110,6 +124,7 @@ def after(q: int, word: Word, machine: Machine) -> int:
             place[q] = len(path)
             path.append(q)
             q = row[q]
+        spend(2 * len(path) + 1)
         if (left := repetitions - len(path)) > 0:
             cycle = path[place[q] :]
             q = cycle[left % len(cycle)]

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .machine import Machine
-from .reading import as_list, require
+from .reading import as_list, require, spend, steps_of
 
 PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
 Row = dict[int, Any]
@@ -54,6 +54,7 @@ class Span:
 
     def add(self, vector: list[int]) -> bool:
         """Whether a vector of residues is independent of those before; it is kept."""
+        spend(len(vector) * (len(self.rows) + 1))
         for place, row in self.rows:
             if c := vector[place]:
                 vector = [(x - c * y) % PRIME for x, y in zip(vector, row, strict=True)]
@@ -87,8 +88,11 @@ def spun(start: list[list[Any]], letters: list[Letter]) -> int:
 
 def times(row: list[Any], letter: Letter) -> list[Any]:
     total = [0] * len(row)
+    spend(len(row))
     for x, line in zip(row, letter, strict=True):
         if x:
+            steps = steps_of([x])
+            spend(steps * (len(line) if steps == 1 else steps_of(line.values())))
             for j, y in line.items():
                 total[j] += x * y
     return total
@@ -129,6 +133,7 @@ def combination(coefficients: list[Any], rows: list[list[Any]]) -> list[Any]:
 
 
 def dot(row: list[Any], column: Any) -> Any:
+    spend(len(row))
     return sum(x * y for x, y in zip(row, column, strict=True) if x)
 
 

@@ -7,7 +7,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from .reading import as_list, require
+from .reading import as_list, require, spend, steps_of
 
 MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and this file is quick
 
@@ -15,6 +15,7 @@ MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and th
 def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: list[int]) -> list[Any]:
     """A polynomial plus products of two, all of degree less than that of h, modulo h."""
     k = len(h) - 1
+    spend(sum(len(x) * len(y) for x, y in products) + len(h) * (len(total) - k + 1))
     for x, y in products:
         for i, c in enumerate(x):
             if c:
@@ -36,6 +37,7 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
     require(type(m) is int and m >= 0, "a reason has no number")
     if kind == "degree":
         require(m == 0 and k <= 3 and largest <= 10**5, "a polynomial of this degree or size needs another reason")
+        spend(2 * largest * k)
         roots = k > 1 and any(not _value(polynomial, r) for r in range(-largest - 1, largest + 2))
         require(not roots, "a polynomial has a root")
     elif kind == "cyclotomic":
@@ -43,6 +45,8 @@ def check_irreducible(polynomial: list[int], reason: Any) -> None:
         require(polynomial == _cyclotomic(m), f"a polynomial is not the {m}-th cyclotomic one")
     else:
         require(kind == "prime" and m >= largest + 3, "a value at a small number proves nothing")
+        is_small = (k - 1) * (m.bit_length() - 1) <= 82  # the value is at least m^(k-1), and `is_prime` goes to 2^82
+        require(is_small, f"the value at {str(m)[:80]} is too large to tell whether it is a prime")
         require(is_prime(abs(_value(polynomial, m))), f"the value at {m} is no prime, or too large to tell")
 
 
@@ -53,10 +57,22 @@ def _value(polynomial: list[Any], x: Any) -> Any:
     return total
 
 
+def prime_factors(m: int) -> tuple[list[int], int]:
+    """The primes that divide m, and φ(m), the degree of the m-th cyclotomic polynomial."""
+    primes, rest, p = list[int](), m, 2
+    while rest > 1:
+        if rest % p == 0:
+            primes.append(p)
+        while rest % p == 0:
+            rest //= p
+        p = p + 1 if p * p <= rest else rest
+    return primes, m * math.prod(p - 1 for p in primes) // math.prod(primes)
+
+
 def _cyclotomic(m: int) -> list[int]:
     """∏ (x^d − 1)^μ(m/d) over the divisors d of m, as a power series: up to sign, and of degree φ(m)."""
-    primes = [p for p in range(2, m + 1) if m % p == 0 and all(p % r for r in range(2, p))]
-    degree = m * math.prod(p - 1 for p in primes) // math.prod(primes)
+    primes, degree = prime_factors(m)
+    spend(m * 2 ** len(primes))
     series = [1] + [0] * degree
     for chosen in range(2 ** len(primes)):
         used = [p for i, p in enumerate(primes) if chosen >> i & 1]
@@ -97,6 +113,7 @@ def sum_of_signs(polynomial: list[int], value: list[Any]) -> int:
 
 
 def _polynomial_product(x: list[Any], y: list[Any]) -> list[Any]:
+    spend(steps_of(x) * len(y))
     total = [Fraction(0)] * (len(x) + len(y))
     for i, c in enumerate(x):
         for j, z in enumerate(y):
@@ -110,6 +127,7 @@ def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:
     while rest and (not rest[-1] or len(rest) >= len(divisor)):
         if rest[-1]:
             factor = rest[-1] / divisor[-1]
+            spend(steps_of([factor]) * len(divisor))
             for j, c in enumerate(divisor):
                 rest[len(rest) - len(divisor) + j] -= factor * c
         rest.pop()

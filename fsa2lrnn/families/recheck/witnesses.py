@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .forced import Form
 from .machine import Machine
-from .polynomials import MAX_ORDER
-from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require
+from .polynomials import MAX_ORDER, prime_factors
+from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 
 LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue
@@ -40,8 +39,7 @@ def _check_lane(lane: Any, machine: Machine, form: Form) -> list[tuple[Any, ...]
     rows = [as_list(row) for row in (*as_list(values), *as_list(shifts))]
     is_whole = len(values) == machine.n and len(shifts) == len(exponents) == len(machine.delta)
     require(is_whole, "a lane has values for other states or letters")
-    primes = [p for p in range(2, order + 1) if order % p == 0 and all(p % d for d in range(2, p))]
-    degree = order * math.prod(p - 1 for p in primes) // math.prod(primes)
+    primes, degree = prime_factors(order)
     require(all(len(row) <= degree for row in rows), f"a number has more than φ({order}) = {degree} coefficients")
     _, numbers = integers([text for row in rows for text in row])
     rest = iter(numbers)
@@ -61,6 +59,7 @@ def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[i
     The roots of the product are the m-th roots of unity that are not primitive, and ζ's conjugates are the others.
     """
     total: dict[int, int] = {}
+    spend(2 ** len(primes) * sum(len(polynomial) + 1 for polynomial, _ in terms))
     for polynomial, sign in terms:
         for i, x in polynomial.items():
             total[i] = total.get(i, 0) + sign * x
@@ -83,6 +82,7 @@ def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) ->
     require(len(x) == machine.n and len(shifts) == len(machine.delta), "there are vectors of other states or letters")
     require(all(len(row) == d for row in (*A, *x, *shifts)), f"a row has not {d} entries, as many as the matrix rows")
     require(len({tuple(vector) for vector in x}) == machine.n, "two states have the same vector")
+    spend(d * sum(steps_of(vector) for vector in (*A, *x)) + machine.n * d * (d + len(machine.delta)))
     is_diagonal = not any(A[i][j] for i in range(d) for j in range(d) if i != j)
     require(is_diagonal or family != "liquid-s4-diagonal", "A is not diagonal")
     moved = [[sum(row[j] * y for j, y in enumerate(vector) if y) for row in A] for vector in x]
@@ -113,10 +113,12 @@ def _check_householder(certificate: dict[str, Any], machine: Machine, form: Form
         require(all(type(x) is int for vector in rows for x in vector), "a vector is not of integers")
         require(len({tuple(vector) for vector in rows}) == n, "two states have the same vector")
     else:
+        spend(2 * n * n)
         d, rows = n, [[int(i == q != sink) for i in range(n)] for q in range(n)]
     vectors = [{i: x for i, x in enumerate(row) if x} for row in rows]
     is_complete = len(as_list(keys)) == len(as_list(shifts)) == len(rates) == len(machine.delta)
     require(is_complete, "there are keys, rates or shifts of other letters")
+    spend(2 * n * d * len(machine.delta))
     for a, row in enumerate(machine.delta):
         written = [*as_list(keys[a]), shifts[a]]
         require(all(len(as_list(key)) == d for key in written), "a key or a shift has other entries than states")
@@ -132,6 +134,7 @@ def _check_householder(certificate: dict[str, Any], machine: Machine, form: Form
         for q, target in enumerate(row):
             x = dict(vectors[q])
             for b, key in zip(beta, factors, strict=True):
+                spend(len(key) + len(x))
                 along = b * sum(k * x.get(i, 0) for i, k in key)
                 x |= {i: x.get(i, 0) - along * k for i, k in key}
             reached = [x.get(i, 0) + v for i, v in enumerate(shifts[a])]

@@ -1,4 +1,4 @@
-"""How long is a model right on every word? The search for a proof; `fsa2lrnn.judge.check` judges what it finds.
+"""How long is a model right on every word? The search for a proof; `fsa2lrnn.checker` judges what it finds.
 
 Nothing here has to be right for a certificate to be: the search proposes coordinates, how many letters to remember and
 where a tail may begin, and the horizon is what the judge makes of them.
@@ -15,11 +15,11 @@ from fsa2lrnn.judge.certificate import Certificate
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.certify.work import WORK, SearchCutShort, Work
 from fsa2lrnn.judge.check import MOST_READ, SCANS
-from fsa2lrnn.judge.check.enumeration import explore
-from fsa2lrnn.judge.check.rounding import format_of
-from fsa2lrnn.judge.check.slack import slack_of
+from fsa2lrnn.judge.enumeration import explore
 from fsa2lrnn.judge.goal import Goal, goal_for
 from fsa2lrnn.judge.modules import check_modelled
+from fsa2lrnn.judge.plain import checked
+from fsa2lrnn.judge.slack import slack_of
 from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -48,7 +48,7 @@ def certify(
         machine: over the same letters; the output on the empty word does not count.
         memory: how many last letters a set remembers, or "auto" for as many as pay.
         slack: by how much more, entry by entry, tables may differ than other products of the same gates may make them:
-            that is bounded from the gates' weights, whatever the order of sums (`judge.check.slack`), and is most of
+            that is bounded from the gates' weights, whatever the order of sums (`judge.slack`), and is most of
             what limits a model of wide gates. `as_tables(model)` looks its tables up, and needs none.
         work: multiplications that the search may take, about: the same model gets the same certificate on any machine.
             A model that is enumerated takes as many a step as it has numbers, and 20,000 steps are always made.
@@ -57,7 +57,7 @@ def certify(
             collection of them. The certificate names them.
 
     Returns:
-        a certificate that `fsa2lrnn.judge.check.check` accepts; its horizon is 0 where nothing can be shown.
+        a certificate that `fsa2lrnn.check` accepts; its horizon is 0 where nothing can be shown.
 
     Raises:
         FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
@@ -77,10 +77,10 @@ def certify(
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
     goal = goal_for(tables, machine, ignore)
-    format_of(tables)  # before anything is computed with numbers that may be none
+    numbers = checked(tables)  # before anything is computed with numbers that may be none
     bound = slack_of(model, slack)
     with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
-        search = Search(tables, goal, bound, effort)
+        search = Search(numbers, goal.target, bound, effort)
         walk = search.settled(search.best(memory))
     effort.warn_if_cut_short(walk.horizon)
     return Certificate(

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.judge.certificate import Tube
-from fsa2lrnn.judge.check.margins import Readout
-from fsa2lrnn.judge.check.nodes import Nodes
-from fsa2lrnn.judge.check.rounding import format_of, numbers
-from fsa2lrnn.judge.goal import Goal
-from fsa2lrnn.lrnn.switched import EPS, SwitchedAffine
+from fsa2lrnn.checker.margins import Readout
+from fsa2lrnn.checker.nodes import Nodes, Target
+from fsa2lrnn.checker.rounding import NORM_EPS
+from fsa2lrnn.checker.sets import Tube
+from fsa2lrnn.checker.tables import Tables
 
 _SAMPLES = 4_000
 _FAN = 8  # directions in half a turn: of twice as many, sets are hardly smaller
 
 
-def gradients(tables: SwitchedAffine, goal: Goal, nodes: Nodes, tube: Tube) -> np.ndarray:
+def gradients(tables: Tables, target: Target, nodes: Nodes, tube: Tube) -> np.ndarray:
     """For each part, what margins at its states grow along, in slow coordinates: (parts, D, H, b), zeros to fill up."""
     _, H, b = tube.slow.shape
-    weights = numbers(tables)
-    readout = Readout.of(weights, format_of(tables))
+    weights = tables.weights
+    readout = Readout.of(weights, tables.format())
     B, beta, W2, b2 = readout.B.mid, readout.beta.mid, readout.W2, readout.b2
-    x = _typical(weights, goal, nodes, tube.start)  # (F, n)
+    x = _typical(weights, target, nodes, tube.start)  # (F, n)
     n = x.shape[1]
     centred = x - x.mean(-1, keepdims=True)
-    sigma = np.sqrt((centred**2).mean(-1, keepdims=True) + EPS) if readout.has_norm else np.ones((len(x), 1))
+    sigma = np.sqrt((centred**2).mean(-1, keepdims=True) + NORM_EPS) if readout.has_norm else np.ones((len(x), 1))
     turn = centred / (n * sigma) if readout.has_norm else np.zeros_like(x)
     is_on = x @ B.T + beta * sigma > 0
     found: list[list[np.ndarray]] = [[] for _ in tube.directions]
-    for q in np.unique(nodes.state[goal.answerable[nodes.state]]):
-        some, y = nodes.state == q, goal.wanted[q]
+    for q in np.unique(nodes.state[target.answerable[nodes.state]]):
+        some, y = nodes.state == q, target.expected[q]
         for j in np.flatnonzero(np.arange(len(b2)) != y):
             v = (W2[y] - W2[j]) * is_on[some]
             g = v @ B + (v @ beta + b2[y] - b2[j])[:, None] * turn[some]
@@ -58,16 +57,16 @@ def fans(tube: Tube) -> np.ndarray:
     return rows.astype(np.float32).astype(np.float64)
 
 
-def _typical(weights: dict[str, np.ndarray], goal: Goal, nodes: Nodes, length: int) -> np.ndarray:
+def _typical(weights: dict[str, np.ndarray], target: Target, nodes: Nodes, length: int) -> np.ndarray:
     """The mean state of random words in each node, (F, n); zero where none led."""
     A, v = weights["A"], weights["v"]
     rng, kept = np.random.default_rng(0), nodes.n_letters**nodes.memory
-    state, letters = np.full(_SAMPLES, goal.start), np.zeros(_SAMPLES, np.int64)
+    state, letters = np.full(_SAMPLES, target.start), np.zeros(_SAMPLES, np.int64)
     x = np.broadcast_to(weights["x0"], (_SAMPLES, *weights["x0"].shape))
     for _ in range(length):
         a = rng.integers(nodes.n_letters, size=_SAMPLES)
         x = (A[a] @ x[..., None])[..., 0] + v[a]
-        state, letters = goal.delta[a, state], (letters * nodes.n_letters + a) % kept
+        state, letters = target.delta[a, state], (letters * nodes.n_letters + a) % kept
     f, _ = nodes.numbers(state, letters)
     here = f >= 0
     total = np.zeros((len(nodes.state), x[0].size))

@@ -5,7 +5,7 @@ machine state; these are the leading eigenvectors of G ↦ mean over a of G(δ(q
 exactly, as a repaired one does, the null vectors of G ↦ G(δ(q,a)) A_a − G(q). Their dual vectors R, carried
 along words by A, have G R = 1. Coordinates along R are slow and bounded by intervals. The rest contracts, in a norm for
 each machine state that makes the worst letter contract as much as can be (a semidefinite program): a ball is what
-bounds it. None of this is trusted: whatever comes out, `judge.check` encloses what letters do in these coordinates.
+bounds it. None of this is trusted: whatever comes out, the checker encloses what letters do in these coordinates.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from typing import Any, cast
 import networkx as nx
 import numpy as np
 
+from fsa2lrnn.checker.nodes import Nodes, Target, nodes
 from fsa2lrnn.extras import require
-from fsa2lrnn.judge.check.nodes import Nodes, nodes
-from fsa2lrnn.judge.goal import Goal
 
 _MOST_SLOW = 4  # slow coordinates a head
 _WORST_CONDITION = 1e3
@@ -32,11 +31,11 @@ _STRETCHED = 1e4  # at most this factor between the axes of a ball
 _BISECTIONS = 9
 
 
-def components(goal: Goal) -> np.ndarray:
+def components(target: Target) -> np.ndarray:
     """The strongly connected component of each machine state, numbered, −1 for states on no cycle: int64 (|Q|,)."""
     graph: nx.DiGraph[int] = nx.DiGraph()
-    graph.add_edges_from((q, int(to)) for q in range(goal.delta.shape[1]) for to in goal.delta[:, q])
-    label = np.full(goal.delta.shape[1], -1)
+    graph.add_edges_from((q, int(to)) for q in range(target.delta.shape[1]) for to in target.delta[:, q])
+    label = np.full(target.delta.shape[1], -1)
     cyclic = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or graph.has_edge(*(list(c) * 2))]
     for i, component in enumerate(sorted(map(sorted, cyclic))):
         label[component] = i
@@ -50,16 +49,16 @@ class Frames:
         A: float64 (|Σ|, H, b, b).
     """
 
-    def __init__(self, A: np.ndarray, goal: Goal) -> None:
-        self._A, self._goal, self._label = A, goal, components(goal)
-        self._short = nodes(goal, 1, 1)
+    def __init__(self, A: np.ndarray, target: Target) -> None:
+        self._A, self._target, self._label = A, target, components(target)
+        self._short = nodes(target, 1, 1)
         self._known: dict[tuple[int, bool, bytes], _Head] = {}
 
     @cached_property
     def keep_exactly(self) -> bool:
         """Whether some head has a quantity that letters leave as it is, but for rounding."""
         heads = range(self._A.shape[1])
-        return any(_kept(self._A[:, h], self._goal, self._label, None)[1].any() for h in heads)
+        return any(_kept(self._A[:, h], self._target, self._label, None)[1].any() for h in heads)
 
     def of(self, found: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
         """A basis for each node and head, its slow vectors first, and which are slow: (F, H, b, b), bool (F, H, b).
@@ -77,12 +76,12 @@ class Frames:
 
     def _head(self, h: int, threshold: float | None) -> _Head:
         A = self._A[:, h]
-        G, rank = _kept(A, self._goal, self._label, threshold)
+        G, rank = _kept(A, self._target, self._label, threshold)
         key = h, threshold is None, rank.tobytes()
         if key not in self._known:
             kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
             R = _carried(A, self._short, head := _Head(G, rank, kernel, {}))
-            self._known[key] = replace(head, norm=_norms(A, self._goal, self._short, head, R))
+            self._known[key] = replace(head, norm=_norms(A, self._target, self._short, head, R))
         return self._known[key]
 
 
@@ -103,7 +102,7 @@ class _Head:
     norm: dict[int, np.ndarray]
 
 
-def _kept(A: np.ndarray, goal: Goal, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _kept(A: np.ndarray, target: Target, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
     """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
@@ -111,10 +110,10 @@ def _kept(A: np.ndarray, goal: Goal, label: np.ndarray, threshold: float | None)
         states = np.flatnonzero(label == i)
         place = np.full(n, -1)
         place[states] = np.arange(len(states))
-        inside = place[goal.delta[:, states]] >= 0  # (|Σ|, K)
+        inside = place[target.delta[:, states]] >= 0  # (|Σ|, K)
         steps = np.zeros((len(A), len(states), b, len(states), b))  # G ↦ G(δ(q,a)) A_a, for each letter
         for a, k in np.argwhere(inside):
-            steps[a, k, :, place[goal.delta[a, states[k]]]] = A[a].T
+            steps[a, k, :, place[target.delta[a, states[k]]]] = A[a].T
         if threshold is None:
             rows = _null(steps, inside)
         else:
@@ -192,14 +191,14 @@ def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
     return np.linalg.svd(rows)[2][len(rows) :].T if len(rows) else np.eye(b)
 
 
-def _norms(A: np.ndarray, goal: Goal, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
+def _norms(A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
     """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
     G, kernel = head.G, head.kernel
     mean = {q: R[found.state == q].mean(0) for q in kernel}
     maps: list[tuple[int, int, np.ndarray]] = []
     for q in kernel:
         for a in range(len(A)):
-            to = int(goal.delta[a, q])
+            to = int(target.delta[a, q])
             if to in kernel:
                 rest = np.eye(A.shape[-1]) - mean[to] @ G[to]
                 maps.append((q, to, kernel[to].T @ rest @ A[a] @ kernel[q]))

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsa2lrnn.checker.limits import MOST_NUMBERS, NUMBERS_PER_WORD
+from fsa2lrnn.checker.nodes import Target, nodes
+from fsa2lrnn.checker.replay import LONGEST_START, Replay
+from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.checker.sets import Sets, Tube
+from fsa2lrnn.checker.tables import Tables
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.certificate import Sets, Tube
 from fsa2lrnn.judge.certify.directions import fans, gradients
 from fsa2lrnn.judge.certify.frames import Frames, components
 from fsa2lrnn.judge.certify.tails import find_tail, rounded
 from fsa2lrnn.judge.certify.work import Work
-from fsa2lrnn.judge.check.nodes import nodes
-from fsa2lrnn.judge.check.replay import LONGEST_START, Replay
-from fsa2lrnn.judge.check.rounding import numbers
-from fsa2lrnn.judge.check.slack import Slack
-from fsa2lrnn.judge.goal import Goal
-from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 _WORDS = 20_000  # looked at one by one
 _FRAMES = 600  # nodes with coordinates of their own
@@ -54,12 +53,12 @@ class Walk:
 
 
 class Search:
-    """Tubes for one model and goal, walked as long as the work lasts."""
+    """Tubes for one model and target, walked as long as the work lasts."""
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal, slack: Slack, work: Work) -> None:
-        self._tables, self._goal, self._slack, self._work = tables, goal, slack, work
-        self._weights = numbers(tables)
-        self._part, self._frames = components(goal), Frames(self._weights["A"], goal)
+    def __init__(self, tables: Tables, target: Target, slack: Slack, work: Work) -> None:
+        self._tables, self._target, self._slack, self._work = tables, target, slack, work
+        self._weights = tables.weights
+        self._part, self._frames = components(target), Frames(self._weights["A"], target)
 
     def best(self, memory: int | str) -> Walk:
         """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
@@ -78,7 +77,7 @@ class Search:
         threshold = self._thresholds[walks.index(best)]
         memory, last = 2, best
         while best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
-            if not self._work.allows(last.work * len(self._goal.delta) / 2):
+            if not self._work.allows(last.work * len(self._target.delta) / 2):
                 break
             last = self.walk(self.tube(memory, threshold))
             paid = last.reach >= _WORTH_IT * best.reach
@@ -93,18 +92,19 @@ class Search:
         return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
 
     def _count(self, memory: int) -> int:
-        return self._goal.delta.shape[1] * len(self._goal.delta) ** memory
+        return self._target.delta.shape[1] * len(self._target.delta) ** memory
 
     def tube(self, memory: int, threshold: float | None) -> Tube:
         """Coordinates and directions for sets that remember so many letters."""
-        n_letters, n_states = self._goal.delta.shape
+        n_letters, n_states = self._target.delta.shape
         frame_memory = 1
         while frame_memory < memory and n_states * n_letters ** (frame_memory + 1) <= _FRAMES:
             frame_memory += 1
         start = memory
-        while n_letters > 1 and n_letters ** (start + 1) <= _WORDS:
+        words = min(_WORDS, MOST_NUMBERS // (2 * NUMBERS_PER_WORD * self._weights["W1"].shape[1]))
+        while n_letters > 1 and n_letters ** (start + 1) <= words:
             start += 1
-        found = nodes(self._goal, memory, frame_memory)
+        found = nodes(self._target, memory, frame_memory)
         if not len(found.state):
             raise UnsupportedFormat("no position counts after words of a few letters: there is nothing to certify")
         basis, slow = self._frames.of(found, threshold)
@@ -112,7 +112,7 @@ class Search:
         plain = Tube(memory, frame_memory, start, basis, slow, part, np.zeros((part.max() + 1, 0, *slow.shape[1:])))
         directions = fans(plain)
         if n_states * (len(self._weights["b2"]) - 1) <= _MOST_DIRECTIONS:
-            joint = gradients(self._tables, self._goal, found, plain)
+            joint = gradients(self._tables, self._target, found, plain)
             if np.isfinite(joint).all():
                 directions = np.concatenate([joint, directions], 1)
         return replace(plain, directions=directions)
@@ -121,7 +121,7 @@ class Search:
         """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
         made before, and is not counted."""
         step, spent = self._cost(tube), 0.0
-        replay = Replay(self._tables, self._goal, tube, self._slack)
+        replay = Replay(self._tables, self._target, tube, self._slack)
         margins: list[float] = []
         stored: list[Sets] = []
         sets, look, tail = None, tube.start + _LOOK, ()
@@ -159,9 +159,9 @@ class Search:
     def _cost(self, tube: Tube) -> float:
         """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
         F, H, b = tube.slow.shape
-        n_sets = F * len(self._goal.delta) ** (tube.memory - tube.frame_memory)
+        n_sets = F * len(self._target.delta) ** (tube.memory - tube.frame_memory)
         extent = tube.directions.any((0, 3)).sum()  # of all directions, in heads
-        per_step = len(self._goal.delta) * b * (4 * b * H + 2 * int(extent))
+        per_step = len(self._target.delta) * b * (4 * b * H + 2 * int(extent))
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: Walk) -> Walk:
@@ -171,7 +171,7 @@ class Search:
             return walk
         plain = replace(walk.tube, stored=(), tail=())
         F, D, H, b = *walk.tube.slow.shape[:1], walk.tube.directions.shape[1], *walk.tube.slow.shape[1:]
-        older = len(self._goal.delta) ** (plain.memory - plain.frame_memory)
+        older = len(self._target.delta) ** (plain.memory - plain.frame_memory)
         count = int(np.clip(_STORED_BYTES // (4 * F * older * (2 * H * b + H + 2 * D)), 1, _MOST_STORED))
         chosen = np.linspace(plain.start, length, count + 1).round().astype(int)[1:]
         return self.walk(plain, frozenset(chosen.tolist()))

@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsa2lrnn.judge.certificate import Sets, Tail
-from fsa2lrnn.judge.check.replay import CertificateRefused, Replay, grown
-from fsa2lrnn.judge.check.rounding import LARGEST
-from fsa2lrnn.judge.check.steps import Steps
-from fsa2lrnn.judge.intervals import EPS
+from fsa2lrnn.checker.errors import CertificateRefused
+from fsa2lrnn.checker.intervals import EPS
+from fsa2lrnn.checker.replay import Replay, grown
+from fsa2lrnn.checker.rounding import LARGEST
+from fsa2lrnn.checker.sets import Sets, Tail
+from fsa2lrnn.checker.steps import Steps
 
 _SETTLING = 96  # letters after which what is forgotten has been
 _LOOK = 16

@@ -19,6 +19,7 @@ from fsa2lrnn.released.packages import TRIED, modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
 _EAGER = {"attn_implementation": "eager"}
+_MOST_LAYERS = 512  # of a model; making each takes some milliseconds, before its sizes are known
 _COMPUTED = 2**16  # numbers that a small model may have beside its weights
 
 
@@ -111,6 +112,10 @@ def _made(
         raise CheckpointError(
             f"{origin}: num_hidden_layers = {shown(n)}, and the weights are {numbers[1]:,} tensors: mend the "
             "configuration"
+        )
+    if n > _MOST_LAYERS:
+        raise CheckpointError(
+            f"{origin}: num_hidden_layers = {n:,}: models of up to {_MOST_LAYERS} layers are loaded, give one of these"
         )
     with transformers():
         try:

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.packing import SPARE, Unpacking, pack
+from fsa2lrnn.checker.errors import UnsupportedInput
+from fsa2lrnn.checker.packing import SPARE, Unpacking
+from fsa2lrnn.judge.packing import pack
 
 
 def packed(entries, shape, dtype="float64"):
@@ -19,7 +20,7 @@ def packed(entries, shape, dtype="float64"):
 
 
 def refused(value, reason):
-    with pytest.raises(UnsupportedFormat, match=reason):
+    with pytest.raises(UnsupportedInput, match=reason):
         Unpacking().unpack(value, "tube.basis")
 
 
@@ -58,7 +59,7 @@ def test_many_small_bombs_are_one():
     unpacking = Unpacking()
     for _ in range(16):
         unpacking.unpack(small, "x")
-    with pytest.raises(UnsupportedFormat, match="x: 1,388 characters are to unpack to 1,048,576 bytes"):
+    with pytest.raises(UnsupportedInput, match="x: 1,388 characters are to unpack to 1,048,576 bytes"):
         unpacking.unpack(small, "x")
 
 
@@ -68,16 +69,16 @@ def test_many_small_bombs_are_one():
         (packed(bytes(16), [2], "object"), "tube.basis: an array of 'object': bool, int64, float32, float64 are read"),
         (packed(bytes(16), [3]), "its data are not the 24 bytes of its shape"),
         (packed(bytes(16), [1]), "its data are not the 8 bytes of its shape"),
-        (packed(bytes(16), [2.0]), r"shape\[0\] = 2.0, expected is a whole number"),
-        (packed(bytes(16), [True, 2]), r"shape\[0\] = True"),
-        (packed(bytes(16), [-1, -2]), r"\(-1, -2\) is no shape"),
+        (packed(bytes(16), [2.0]), r"\[2.0\] is no shape"),
+        (packed(bytes(16), [True, 2]), r"\[True, 2\] is no shape"),
+        (packed(bytes(16), [-1, -2]), r"\[-1, -2\] is no shape"),
         (packed(bytes(0), [0, 1 << 62]), "is no shape"),
         (packed(bytes(16), [1] * 9 + [2]), "is no shape"),
         ({**packed(bytes(16), [2]), "data": "é"}, "is damaged"),
         ({**packed(bytes(16), [2]), "data": "AAAA"}, "is damaged"),
         ({**packed(bytes(16), [2]), "data": packed(bytes(16), [2])["data"][:-4]}, "is damaged"),
-        ({"dtype": "bool", "shape": [1]}, "tube.basis.data is missing"),
-        ([], r"tube.basis = \[\], expected is an object"),
+        ({"dtype": "bool", "shape": [1]}, "is no array: expected are dtype, shape and data"),
+        ([], r"'\[\]' is no array"),
     ],
 )
 def test_what_is_no_array_is_refused(value, reason):

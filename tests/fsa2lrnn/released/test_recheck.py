@@ -129,3 +129,27 @@ def test_with_twice_the_range_two_letters_do_not_settle():
     turn = (np.eye(2) - 2 * np.outer(keys[1], keys[1])) @ (np.eye(2) - 2 * np.outer(keys[0], keys[0]))
     assert np.allclose(np.linalg.matrix_power(turn, 5), np.eye(2))
     assert not np.allclose(np.linalg.matrix_power(turn, 2), np.eye(2))
+
+
+def cycle(n):
+    """A certificate of a cycle of n states, read letter by letter."""
+    machine = {"alphabet": [0], "delta": [[(q + 1) % n for q in range(n)]], "outputs": [q % 2 for q in range(n)]}
+    return {**good(), "machine": {**machine, "start": 0}, "before": [], "repeated": [0], "after": []}
+
+
+def test_long_cycles_are_followed_in_linear_time():
+    assert recheck.recheck(cycle(100_000)).startswith("impossible")
+
+
+@pytest.mark.parametrize("long", ["repeated", "after"])
+def test_certificates_that_ask_for_much_reading_are_refused_with_the_bound(long):
+    certificate = {**cycle(5_000), long: [0] * 5_001}
+    with pytest.raises(Rejected, match=r"or more, its bound is 16,777,216: .* a larger `most_read`"):
+        recheck.recheck(certificate)
+    assert recheck.recheck(certificate, most_read=10**8).startswith("impossible")
+
+
+def test_long_integers_whose_hashes_collide_are_refused():
+    machine = {**good()["machine"], "outputs": [0, 2**61 * 8]}
+    with pytest.raises(Rejected, match="has 64 bits or more"):
+        recheck.recheck({**good(), "machine": machine})

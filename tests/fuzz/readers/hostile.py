@@ -22,6 +22,13 @@ def of_text(valid: Callable[[], list[bytes]], pieces: tuple[str, ...]) -> Callab
     return hostile
 
 
+def either(
+    first: Callable[[random.Random], bytes], second: Callable[[random.Random], bytes], share: float
+) -> Callable[[random.Random], bytes]:
+    """Files of the second kind, as a share of all, and else of the first."""
+    return lambda rng: second(rng) if rng.random() < share else first(rng)
+
+
 def of_json(valid: Callable[[], list[bytes]], own: Callable[[], list[Any]] = list) -> Callable[[random.Random], bytes]:
     """One file in five changed in its bytes, the others in their values, `own` among what these become."""
 

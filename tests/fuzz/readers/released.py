@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from fsa2lrnn.released import folder as exported
 from fsa2lrnn.released.observed.read import observe
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import in_bytes
-from tests.fuzz.readers.hostile import of_json
+from tests.fuzz.readers.hostile import either, of_json
 from tests.fuzz.readers.models import other_tensors, with_other_header
 
 SIZES = {
@@ -80,7 +81,11 @@ def kind_of(content: bytes, at: int) -> str:
 def read_configuration(path: Path) -> object:
     content = path.read_bytes()
     path.replace(path.parent / "config.json")
-    (path.parent / "model.safetensors").write_bytes(folders()[kind_of(content, 0)][1])
+    weights = folders()[kind_of(content, 0)][1]
+    layers = re.search(rb'"num_hidden_layers": (\d{1,4})\b', content)
+    if layers and int(layers[1]) > 2:
+        weights = with_empty_tensors(weights, int(layers[1]))
+    (path.parent / "model.safetensors").write_bytes(weights)
     return observe(path.parent)
 
 
@@ -89,6 +94,22 @@ def read_weights(path: Path) -> object:
     path.replace(path.parent / "model.safetensors")
     (path.parent / "config.json").write_bytes(folders()[kind_of(content, 1)][0])
     return observe(path.parent, [0, 1, 2])
+
+
+def many_layers(rng: random.Random) -> bytes:
+    """A configuration of many layers; the file of weights gets as many empty tensors."""
+    value = json.loads(rng.choice(configurations()))
+    n = rng.choice((3, 100, 512, 513, 8_000))
+    kinds = [rng.choice(value["layer_types"])] * n if "layer_types" in value else None
+    return json.dumps(value | {"num_hidden_layers": n} | ({"layer_types": kinds} if kinds else {})).encode()
+
+
+def with_empty_tensors(content: bytes, n: int) -> bytes:
+    """Weights with n tensors of no entries more."""
+    from safetensors.torch import load
+    from safetensors.torch import save as to_bytes
+
+    return to_bytes(load(content) | {f"layers.{i}.empty": torch.zeros(0) for i in range(n)}, {"format": "pt"})
 
 
 def hostile_weights(rng: random.Random) -> bytes:
@@ -121,7 +142,9 @@ def read_description(path: Path) -> object:
 
 
 READERS: dict[str, Reader] = {
-    "configuration of others": Reader(configurations, of_json(configurations), read_configuration),
+    "configuration of others": Reader(
+        configurations, either(of_json(configurations), many_layers, 0.1), read_configuration
+    ),
     "weights of others": Reader(weights, hostile_weights, read_weights),
     "exported folder": Reader(descriptions, of_json(descriptions), read_description),
 }

@@ -2,12 +2,13 @@
 
 import pytest
 
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.certify.search import Search
 from fsa2lrnn.judge.certify.work import SearchCutShort, Work
-from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.plain import plain
 
 
 def test_auto_is_as_good_as_each_memory_it_tries(drifting):
@@ -26,7 +27,7 @@ def test_sets_are_stored_up_to_the_horizon(drifting):
 
 def test_without_work_there_is_still_a_walk_along_single_words(drifting):
     machine, tables = drifting
-    search = Search(tables, goal_for(tables, machine), Slack(), Work(1.0))
+    search = Search(plain(tables), goal_for(tables, machine).target, Slack(), Work(1.0))
     assert search.best("auto").horizon > 5
 
 

@@ -137,3 +137,14 @@ def test_settings_that_their_code_uses_unseen(saved, limits):
     with pytest.raises(CheckpointError, match=r"does not run as its configuration says|describes no Mamba2") as caught:
         observe(changed(saved("mamba2"), time_step_limit=limits), [1])
     assert len(str(caught.value)) < 1_000
+
+
+def test_more_layers_than_any_model_has_are_refused_however_many_tensors_there_are(saved):
+    from safetensors.torch import load_file, save_file
+
+    folder = changed(saved("mamba2"), num_hidden_layers=8_000)
+    weights = load_file(folder / "model.safetensors")
+    empty = {f"layers.{i}.empty": torch.zeros(0) for i in range(8_000)}
+    save_file(weights | empty, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(CheckpointError, match="num_hidden_layers = 8,000: models of up to 512 layers are loaded"):
+        observe(folder, [1])

@@ -1,4 +1,4 @@
-"""How far the wanted logit stays above the others on whole sets of states (L2 of docs/theory.md).
+"""How far the expected logit stays above the others on whole sets of states (L2 of docs/theory.md).
 
 LayerNorm leaves by multiplying all logits with σ(x) = √(variance + ε) > 0: they become W2 relu(B x + β σ) + b2 σ, with
 B = W1 diag(w) Π and β = W1 c + b1. About a centre x̃ it is σ = σ(x̃) + ∇σ·e + [0, |e|² / (2 n σ_least)], since σ is
@@ -13,10 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.judge.certificate import Sets
-from fsa2lrnn.judge.check.rounding import Format, ReadoutError
-from fsa2lrnn.judge.intervals import EPS, Ball, above, norm
-from fsa2lrnn.lrnn.switched import EPS as NORM_EPS
+from .intervals import EPS, Ball, above, norm
+from .rounding import NORM_EPS, Format, ReadoutError
+from .sets import Sets
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another
 
@@ -68,13 +67,13 @@ class _Hidden:
 
 
 class Margins:
-    """Margins of one read-out on sets in given coordinates: T, slow and directions of each f, and the output wanted."""
+    """Margins of one read-out on sets in given coordinates: T, slow, directions and expected output of each f."""
 
     def __init__(
-        self, readout: Readout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, wanted: np.ndarray
+        self, readout: Readout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, expected: np.ndarray
     ) -> None:
         F, H, b = slow.shape
-        n, y = H * b, wanted
+        n, y = H * b, expected
         self._readout, self._T, self._shape = readout, T, (F, H, b)
         self._size_T = above(np.abs(T))
         self._ball_rows = norm(np.abs(T) * ~slow[:, :, None, :])  # (F, H, b)
@@ -175,7 +174,7 @@ class Margins:
     def _linear_bound(
         self, sets: Sets, sigma: _Sigma, hidden: _Hidden, centre: np.ndarray, radius: np.ndarray, ball: np.ndarray
     ) -> np.ndarray:
-        """(F, J, C): the least value on each set of a linear function below σ (logit wanted − logit of a rival)."""
+        """(F, J, C): the least value on each set of a linear function below σ (logit expected − logit of a rival)."""
         low, high = hidden.low[:, :, None], hidden.high[:, :, None]  # (F, J, 1, m)
         v, beta = self._v[:, None], self._readout.beta.mid  # (F, 1, C, m)
         bends = (low < 0) & (high > 0)

@@ -14,18 +14,19 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.judge.certificate import Certificate, Sets, Tail, Tube
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
-from fsa2lrnn.judge.check.nodes import nodes
-from fsa2lrnn.judge.check.replay import Replay
-from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 
-from ..certify.conftest import assert_uncontradicted, model_of, perturbed
+from ..judge.certify.conftest import assert_uncontradicted, model_of, perturbed
 
 
 def one_number(A, v, x0, W, b, alphabet, outputs):
@@ -39,7 +40,7 @@ def one_number(A, v, x0, W, b, alphabet, outputs):
 def by_hand(tables, machine, lengths, scale=1.0, tail=None):
     """A certificate in one slow coordinate x / scale; `tail` gives the radius, in x, of sets for all longer words."""
     goal = goal_for(tables, machine, "lacked")
-    F = len(nodes(goal, 1, 1).state)
+    F = len(nodes(goal.target, 1, 1).state)
     sets = Sets(
         lengths, np.ones((F, 1), bool), np.zeros((F, 1, 1, 1)), np.full((F, 1, 1, 1), (tail or 0) / scale),
         np.full((F, 1, 1), 1e-140), np.zeros((F, 0, 1)), np.zeros((F, 0, 1)),
@@ -74,7 +75,7 @@ def test_sets_that_overflow_where_nothing_counts_are_refused_too():
     tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
     machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
     goal = goal_for(tables, machine, "lacked")
-    replay = Replay(tables, goal, by_hand(tables, machine, 1).tube, Slack())
+    replay = Replay(plain(tables), goal.target, by_hand(tables, machine, 1).tube, Slack())
     ((_, sets),) = islice(replay.lengths(), 1)
     idle = ~goal.counts[replay.nodes.state]
     for radius, shown in ((2.0**39, True), (2.0**41, False), (1e300, False), (np.nan, False)):

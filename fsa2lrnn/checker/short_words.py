@@ -1,20 +1,18 @@
 """Short words one by one: every state that a word of a given length leads to, with what rounding may add to it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.judge.certificate import Sets, Tube
-from fsa2lrnn.judge.check.margins import Margins, Readout
-from fsa2lrnn.judge.check.nodes import Nodes
-from fsa2lrnn.judge.check.rounding import LARGEST, StepError
-from fsa2lrnn.judge.goal import Goal
-from fsa2lrnn.judge.intervals import EPS, Ball, above, inverse, norm
+from .intervals import EPS, Ball, above, inverse, norm
+from .margins import Margins, Readout
+from .nodes import Nodes, Target
+from .rounding import LARGEST, StepError
+from .sets import Sets, Tube
 
 _AT_ONCE = 4096
+_NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry of the state and rival
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,44 +31,46 @@ class Words:
 
 
 def all_words(
-    A: np.ndarray, v: np.ndarray, x0: np.ndarray, goal: Goal, error: StepError, memory: int
+    A: np.ndarray, v: np.ndarray, x0: np.ndarray, target: Target, error: StepError, memory: int
 ) -> Iterator[Words]:
     """Words of length 0, 1, 2, … with their last `memory` letters."""
     n_letters = len(A)
     kept = n_letters**memory
-    state, letters, x = np.array([goal.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
+    state, letters, x = np.array([target.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
     while True:
         yield Words(state, letters, x)
         middle = np.einsum("ahij,whj->wahi", A, x.mid, optimize=True) + v  # (W, |Σ|, H, b)
         spread = np.einsum("ahij,whj->wahi", np.abs(A), x.rad, optimize=True)
         spread = spread + np.einsum("ahij,whj->wahi", error.matrix + 4 * EPS * np.abs(A), x.size, optimize=True)
         spread = above(spread + error.constant + 4 * EPS * np.abs(v))
-        state = goal.delta[:, state].T.reshape(-1)
+        state = target.delta[:, state].T.reshape(-1)
         letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % kept).reshape(-1)
-        keep = goal.hopeful[state]
+        keep = target.coaccessible[state]
         shape = (-1, *x0.shape)
         state, letters = state[keep], letters[keep]
         x = Ball(middle.reshape(shape)[keep], spread.reshape(shape)[keep])
 
 
-def least_margin(words: Words, readout: Readout, goal: Goal) -> float:
+def least_margin(words: Words, readout: Readout, target: Target) -> float:
     """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow or
     the model lacks an output that counts."""
-    counts, answerable = goal.counts[words.state], goal.answerable[words.state]
+    counts, answerable = target.counts[words.state], target.answerable[words.state]
     if not (words.x.size <= LARGEST).all() or (counts & ~answerable).any():
         return -np.inf
-    wanted = goal.wanted[words.state]
+    expected = target.expected[words.state]
     found = [np.inf]
-    for output in np.unique(wanted[answerable]):
-        some = answerable & (wanted == output)
+    for output in np.unique(expected[answerable]):
+        some = answerable & (expected == output)
         mid, rad = words.x.mid[some], words.x.rad[some]
         _, H, b = mid.shape
         box = Margins(
             readout, np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b)),
             np.array([output]),
         )  # fmt: skip
-        for first in range(0, len(mid), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
+        m, n = readout.B.mid.shape
+        at_once = max(1, min(_AT_ONCE, _NUMBERS_AT_ONCE // (n + (m + n) * len(readout.b2))))
+        for first in range(0, len(mid), at_once):
+            some = slice(first, first + at_once)
             found.append(float(box.least(_boxes(mid[some], rad[some])).min()))
     return float(np.min(found))  # NaN if one of them is
 

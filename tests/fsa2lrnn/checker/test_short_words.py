@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from fsa2lrnn.judge.check.margins import Readout
-from fsa2lrnn.judge.check.rounding import StepError, format_of, numbers
-from fsa2lrnn.judge.check.slack import Slack
-from fsa2lrnn.judge.check.words import all_words, least_margin
+from fsa2lrnn.checker.margins import Readout
+from fsa2lrnn.checker.rounding import Slack, StepError
+from fsa2lrnn.checker.short_words import all_words, least_margin
+from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lrnn.scans import scan_tokens
 
 from .conftest import walks
@@ -21,12 +21,12 @@ ROUNDED = 1e-15
 @given(walks())
 def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
     _, tables, goal, tube = walk
-    named, kind, k, length = numbers(tables), format_of(tables), len(tables.alphabet), 4
+    named, kind, k, length = plain(tables).weights, plain(tables).format(), len(tables.alphabet), 4
     error = StepError.of(named["A"], named["v"], Slack(), kind)
     words = np.array(list(itertools.product(range(k), repeat=length)))
     states = goal.path(words)
     readout = Readout.of(named, kind)
-    balls = all_words(named["A"], named["v"], named["x0"], goal, error, tube.memory)
+    balls = all_words(named["A"], named["v"], named["x0"], goal.target, error, tube.memory)
     for method in ("sequential", "fused", "letters"):
         x = scan_tokens(torch.from_numpy(words), tables.A, tables.v, tables.x0, method)
         z = tables.logits(x).double().numpy()
@@ -39,9 +39,9 @@ def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
             assert (off <= found.x.rad[rows] + ROUNDED).all()
             wanted = goal.wanted[states[:, at]]
             kept = goal.counts[states[:, at]]
-            if kept.any() and z.shape[-1] > 1 and (bound := least_margin(found, readout, goal)) > 0:
+            if kept.any() and z.shape[-1] > 1 and (bound := least_margin(found, readout, goal.target)) > 0:
                 own = z[np.arange(len(z)), at, wanted][kept]
                 rest = z[:, at].copy()
                 rest[np.arange(len(z)), wanted] = -np.inf
                 assert (own - rest.max(-1)[kept] >= bound * (1 - 1e-6)).all()
-        balls = all_words(named["A"], named["v"], named["x0"], goal, error, tube.memory)
+        balls = all_words(named["A"], named["v"], named["x0"], goal.target, error, tube.memory)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.judge.check.nodes import nodes
+from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.testing.strategies import machines
 
@@ -22,7 +22,7 @@ def goals(draw):
 @given(goals(), st.integers(1, 3), st.data())
 def test_nodes_are_where_words_lead(goal, memory, data):
     frame_memory = data.draw(st.integers(1, memory))
-    found = nodes(goal, memory, frame_memory)
+    found = nodes(goal.target, memory, frame_memory)
     k, hopeful = len(goal.delta), goal.hopeful
     reached = set()
     for word in itertools.product(range(k), repeat=memory + 1):

@@ -3,17 +3,17 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.judge.certificate import Tube
-from fsa2lrnn.judge.check.nodes import nodes
 from fsa2lrnn.judge.goal import goal_for
 
-from ..certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
+from ..judge.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 
 
 def any_tube(tables, goal, memory, frame_memory, seed):
     """Random bases, slow coordinates and directions."""
     rng = np.random.default_rng(seed)
-    found = nodes(goal, memory, frame_memory)
+    found = nodes(goal.target, memory, frame_memory)
     F, (H, b), Q = len(found.state), tables.x0.shape, goal.delta.shape[1]
     basis = np.eye(b) + 0.3 * rng.normal(size=(F, H, b, b))
     directions = np.concatenate([rng.normal(size=(2, 3, H, b)), fan(rng, H, b)], 1)

@@ -9,46 +9,47 @@ Algorithms", §3.1). Numbers too small for the format add at most its smallest n
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.check.slack import Slack
-from fsa2lrnn.judge.intervals import LONGEST_SUM, above
-from fsa2lrnn.lrnn.rounding import Format
-from fsa2lrnn.lrnn.switched import EPS as NORM_EPS
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from .intervals import above
 
 LARGEST = 2.0**40  # of states and of sums of weights, so that nothing overflows in either format
-_DTYPES = (torch.float32, torch.float64)
+NORM_EPS = 1e-5  # what a LayerNorm adds to the variance
+# Bits of the mantissa, the implicit one among them, and of the exponent.
+_BITS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": (53, 11)}
 
 
-def numbers(tables: SwitchedAffine) -> dict[str, np.ndarray]:
-    """A, v, x0 and the read-out's weights in float64, which holds them exactly; no LayerNorm, no weights of it."""
-    named = {"A": tables.A, "v": tables.v, "x0": tables.x0, **vars(tables.readout)}
-    return {name: t.detach().cpu().double().numpy() for name, t in named.items() if t is not None}
+@dataclass(frozen=True)
+class Format:
+    """The numbers that matter of a floating-point type: unit roundoff, smallest normal and largest number."""
+
+    u: float
+    tiny: float
+    largest: float
+
+    @classmethod
+    def of(cls, dtype: object) -> Format:
+        """Return the format of a dtype by its name, such as "float32", in which "torch." may come first.
+
+        >>> Format.of("float32") == Format(2.0**-24, 2.0**-126, float(np.finfo(np.float32).max))
+        True
+        """
+        mantissa, exponent = _BITS[str(dtype).removeprefix("torch.")]
+        bias = 2 ** (exponent - 1) - 1
+        return cls(2.0**-mantissa, 2.0 ** (1 - bias), (2 - 2.0 ** (1 - mantissa)) * 2.0**bias)
+
+    def gamma(self, n: float) -> float:
+        """At least γ_n; infinite where nothing is bounded."""
+        return n * self.u / (1 - n * self.u) * (1 + 2.0**-40) if n * self.u < 0.5 else float("inf")
 
 
-def format_of(tables: SwitchedAffine) -> Format:
-    """The format that a model computes in.
+class Slack(NamedTuple):
+    """|A' − A| and |v' − v| at most, for all tables A' and v' that are meant: arrays of their shapes, or one number."""
 
-    Raises:
-        UnsupportedFormat: for other types than float32 and float64, for models that are wider than 1,024 or have no
-            width at all, and for numbers that may overflow or are none.
-    """
-    if tables.dtype not in _DTYPES:
-        raise UnsupportedFormat(
-            f"the model computes in {tables.dtype}: the bounds on its rounding are for float32 and float64, convert it"
-        )
-    if max(*tables.readout.W1.shape, len(tables.alphabet)) > LONGEST_SUM:
-        raise UnsupportedFormat(f"the bounds on rounding are for models of a width up to {LONGEST_SUM:,}")
-    if empty := [name for name, x in numbers(tables).items() if not x.size]:
-        raise UnsupportedFormat(f"{', '.join(empty)}: no entries: a model has heads, blocks, hidden units and outputs")
-    sums = {name: float(np.abs(x).sum(-1).max()) for name, x in numbers(tables).items()}
-    if bad := [name for name, size in sums.items() if not size <= LARGEST]:
-        raise UnsupportedFormat(f"{', '.join(bad)}: sums of over 2^40, or no numbers, may overflow: rescale the model")
-    return Format.of(tables.dtype)
+    A: np.ndarray | float = 0.0
+    v: np.ndarray | float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.check.rounding import Format, ReadoutError, StepError, format_of, numbers
-from fsa2lrnn.judge.check.slack import Slack
+from fsa2lrnn.checker.errors import UnsupportedInput
+from fsa2lrnn.checker.rounding import Format, ReadoutError, Slack, StepError
+from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lrnn.switched import EPS, Readout, SwitchedAffine
 
 KIND = Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
@@ -89,20 +89,20 @@ def tables(dtype=torch.float32, b=2, fill=1.0):
 
 
 def test_what_the_bounds_are_not_for_is_refused():
-    assert format_of(tables()).u == 2.0**-24
-    assert format_of(tables(torch.float64)).u == 2.0**-53
-    with pytest.raises(UnsupportedFormat, match=r"torch\.float16: the bounds on its rounding"):
-        format_of(tables(torch.float16))
-    with pytest.raises(UnsupportedFormat, match="a width up to 1,024"):
-        format_of(tables(b=1_025))
-    with pytest.raises(UnsupportedFormat, match="A, v, x0, W1: no entries"):
-        format_of(tables(b=0))
+    assert plain(tables()).format().u == 2.0**-24
+    assert plain(tables(torch.float64)).format().u == 2.0**-53
+    with pytest.raises(UnsupportedInput, match=r"float16: the bounds on its rounding"):
+        plain(tables(torch.float16)).format()
+    with pytest.raises(UnsupportedInput, match="a width up to 1,024"):
+        plain(tables(b=1_025)).format()
+    with pytest.raises(UnsupportedInput, match="A, v, x0, W1: no entries"):
+        plain(tables(b=0)).format()
     for fill in (2.0**41, float("nan"), float("inf")):
-        with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40"):
-            format_of(tables(fill=fill))
+        with pytest.raises(UnsupportedInput, match=r"A: sums of over 2\^40"):
+            plain(tables(fill=fill)).format()
 
 
 def test_numbers_are_exact():
     third = torch.full((1, 1, 1, 1), 1 / 3)
     model = SwitchedAffine.of(third, third[0], third[0, 0], Readout.linear(torch.ones(2, 1), torch.zeros(2)))
-    assert float(numbers(model)["A"][0, 0, 0, 0]) == float(third)
+    assert float(plain(model).weights["A"][0, 0, 0, 0]) == float(third)

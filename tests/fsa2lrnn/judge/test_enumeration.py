@@ -7,7 +7,7 @@ import torch
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import check
-from fsa2lrnn.judge.check.enumeration import explore
+from fsa2lrnn.judge.enumeration import explore
 from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig

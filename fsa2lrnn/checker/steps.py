@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.judge.certificate import Sets, Tube
-from fsa2lrnn.judge.check.along import Along, groups
-from fsa2lrnn.judge.check.nodes import Nodes
-from fsa2lrnn.judge.check.rounding import StepError
-from fsa2lrnn.judge.intervals import EPS, Ball, above, inverse, norm, spectral_norm
+from .directions import Along, groups
+from .intervals import EPS, Ball, above, inverse, norm, spectral_norm
+from .nodes import Nodes
+from .rounding import StepError
+from .sets import Sets, Tube
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.judge.intervals import EPS, Ball, above, norm
+from .intervals import EPS, Ball, above, norm
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,20 +5,12 @@ Whoever checks a certificate computes it anew, so that no certificate can claim 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, table_error
-
-
-class Slack(NamedTuple):
-    """|A' − A| and |v' − v| at most: float64 (|Σ|, H, b, b) and (|Σ|, H, b), or one number for all entries."""
-
-    A: np.ndarray | float = 0.0
-    v: np.ndarray | float = 0.0
 
 
 def slack_of(model: LRNN | SwitchedAffine, more: float = 0.0) -> Slack:

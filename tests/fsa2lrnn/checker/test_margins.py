@@ -7,13 +7,13 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
+from fsa2lrnn.checker.margins import Margins, Readout
+from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.rounding import Format, Slack
 from fsa2lrnn.judge.certificate import Sets
 from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check.margins import Margins, Readout
-from fsa2lrnn.judge.check.replay import Replay
-from fsa2lrnn.judge.check.rounding import Format
-from fsa2lrnn.judge.check.slack import Slack
 from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.judge.plain import plain
 
 from .conftest import counts, sampled, walks
 
@@ -23,7 +23,7 @@ from .conftest import counts, sampled, walks
 def test_no_state_of_a_set_has_a_smaller_margin(walk, seed, wider):
     _, tables, goal, tube = walk
     rng = np.random.default_rng(seed)
-    replay = Replay(tables, goal, tube, Slack())
+    replay = Replay(plain(tables), goal.target, tube, Slack())
     sets = next(found for _, found in replay.lengths() if found is not None)
     sets = replace(sets, radius=wider * sets.radius, ball=wider * sets.ball)
     for f, j in np.argwhere(sets.alive):
@@ -47,7 +47,7 @@ def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     machine, tables = drifting
     tube = certify(tables, machine, 1).tube
     goal = goal_for(tables, machine)
-    replay = Replay(tables, goal, replace(tube, stored=(), tail=()), Slack())
+    replay = Replay(plain(tables), goal.target, replace(tube, stored=(), tail=()), Slack())
     sets = next(found for _, found in replay.lengths() if found is not None)
     f, j = np.argwhere(sets.alive)[0]
     alone = np.zeros_like(sets.alive)

@@ -1,6 +1,4 @@
-"""The proof of a certificate, done again: margins at every length, from nothing but tables, goal and tube."""
-
-from __future__ import annotations
+"""The proof of a certificate, done again: margins at every length, from nothing but tables, target and tube."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -9,49 +7,42 @@ from itertools import islice
 
 import numpy as np
 
-from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.judge.certificate import Sets, Tail, Tube
-from fsa2lrnn.judge.check.margins import Margins, Readout
-from fsa2lrnn.judge.check.nodes import Nodes, nodes
-from fsa2lrnn.judge.check.rounding import LARGEST, StepError, format_of, numbers
-from fsa2lrnn.judge.check.slack import Slack
-from fsa2lrnn.judge.check.steps import Steps
-from fsa2lrnn.judge.check.words import all_words, enclose, least_margin
-from fsa2lrnn.judge.goal import Goal
-from fsa2lrnn.judge.intervals import EPS, above, norm
-from fsa2lrnn.lrnn.switched import SwitchedAffine
+from .errors import CertificateRefused
+from .intervals import EPS, above, norm
+from .margins import Margins, Readout
+from .nodes import Nodes, Target, nodes
+from .rounding import LARGEST, Slack, StepError
+from .sets import Sets, Tail, Tube
+from .short_words import all_words, enclose, least_margin
+from .steps import Steps
+from .tables import Tables
 
 LONGEST_START = 64  # letters
 _MOST_STEPS = 1 << 62  # of a ramp, as an int64 and a float hold them
 _MOST = 1 << 17  # sets, and words looked at one by one: several times what the search asks for
 
 
-class CertificateRefused(Fsa2LrnnError, ValueError):
-    """The certificate does not prove what it claims; the message names what fails."""
-
-
 class Replay:
-    """A tube, walked along for tables and a goal.
+    """A tube, walked along for tables and a target.
 
     Raises:
-        CertificateRefused: if the tube's arrays do not fit the nodes of the goal, or a basis is singular.
-        UnsupportedFormat: for dtypes and widths that the bounds on rounding do not cover.
+        CertificateRefused: if the tube's arrays do not fit the nodes of the target, or a basis is singular.
+        UnsupportedInput: for dtypes and widths that the bounds on rounding do not cover.
     """
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal, tube: Tube, slack: Slack) -> None:
-        weights = numbers(tables)
-        kind = format_of(tables)
+    def __init__(self, tables: Tables, target: Target, tube: Tube, slack: Slack) -> None:
+        weights, kind = tables.weights, tables.format()
         self._A, self._v, self._x0 = weights["A"], weights["v"], weights["x0"]
-        self._goal, self.tube = goal, tube
-        self.nodes = _checked_nodes(tube, goal, *self._x0.shape)
+        self._target, self.tube = target, tube
+        self.nodes = _checked_nodes(tube, target, *self._x0.shape)
         self._error = StepError.of(self._A, self._v, slack, kind)
         self._readout = Readout.of(weights, kind)
         try:
             self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
         except ArithmeticError as error:
             raise CertificateRefused(f"the coordinates of a node can't be inverted: {error}") from error
-        self._counting = np.flatnonzero(goal.answerable[self.nodes.state])
-        self._unanswerable = np.flatnonzero((goal.counts & ~goal.answerable)[self.nodes.state])
+        self._counting = np.flatnonzero(target.answerable[self.nodes.state])
+        self._unanswerable = np.flatnonzero((target.counts & ~target.answerable)[self.nodes.state])
         self._margins = self._margins_along(self.steps.directions)
 
     def lengths(self) -> Iterator[tuple[float, Sets | None]]:
@@ -60,11 +51,11 @@ class Replay:
         Goes on for ever, tails aside. Raises `CertificateRefused` where a stored set does not hold the images.
         """
         sets = None
-        words = all_words(self._A, self._v, self._x0, self._goal, self._error, self.tube.memory)
+        words = all_words(self._A, self._v, self._x0, self._target, self._error, self.tube.memory)
         for length, found in enumerate(islice(words, 1, self.tube.start + 1), start=1):
             if length == self.tube.start:
                 sets = enclose(found, length, self.nodes, self.tube, self.steps.directions)
-            yield least_margin(found, self._readout, self._goal), sets
+            yield least_margin(found, self._readout, self._target), sets
         stored = {kept.length: kept for kept in self.tube.stored}
         while sets is not None:
             sets = self.steps.after(sets)
@@ -140,8 +131,8 @@ class Replay:
 
     def _margins_along(self, directions: np.ndarray) -> Margins:
         some, tube = self._counting, self.tube
-        wanted = self._goal.wanted[self.nodes.state[some]]
-        return Margins(self._readout, tube.basis[some], tube.slow[some], directions[some], wanted)
+        expected = self._target.expected[self.nodes.state[some]]
+        return Margins(self._readout, tube.basis[some], tube.slow[some], directions[some], expected)
 
     def _least(self, margins: Margins, sets: Sets) -> float:
         # States that overflow may come back as NaN, whether the outputs read from them counted or not.
@@ -183,45 +174,39 @@ def _check_growth(ramp: Tail, where: str) -> None:
         raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
 
 
-def _checked_nodes(tube: Tube, goal: Goal, heads: int, b: int) -> Nodes:
+def _checked_nodes(tube: Tube, target: Target, heads: int, b: int) -> Nodes:
     """Raises `CertificateRefused` unless the tube's arrays fit the nodes that it asks for."""
-    _check_memory(tube, *goal.delta.shape)
-    found = nodes(goal, tube.memory, tube.frame_memory)
+    check_memory(tube, *target.delta.shape)
+    found = nodes(target, tube.memory, tube.frame_memory)
     F, J = len(found.state), found.older
     if tube.directions.ndim != 4:
         raise CertificateRefused(f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")
     parts, D = tube.directions.shape[:2]
-    wanted = {
+    box, row = (F, heads, b, J), (F, heads, J)
+    expected = {
         "basis": (tube.basis, np.float64, (F, heads, b, b)),
         "slow": (tube.slow, np.bool_, (F, heads, b)),
-        "part": (tube.part, np.int64, (goal.delta.shape[1],)),
+        "part": (tube.part, np.int64, (target.delta.shape[1],)),
         "directions": (tube.directions, np.float64, (parts, D, heads, b)),
     }
     stored = [(sets, D) for sets in tube.stored] + [(ramp.sets, 0) for ramp in tube.tail]
     for sets, d in stored:
-        at = f"at length {sets.length:,}: "
-        wanted |= {
-            f"{at}alive": (sets.alive, np.bool_, (F, J)),
-            f"{at}centre": (sets.centre, np.float64, (F, heads, b, J)),
-            f"{at}radius": (sets.radius, np.float64, (F, heads, b, J)),
-            f"{at}ball": (sets.ball, np.float64, (F, heads, J)),
-            f"{at}lower": (sets.lower, np.float64, (F, d, J)),
-            f"{at}upper": (sets.upper, np.float64, (F, d, J)),
-        }
+        shapes = {"centre": box, "radius": box, "ball": row, "lower": (F, d, J), "upper": (F, d, J)}
+        at = f"at length {sets.length:,}:"
+        expected |= {f"{at} {name}": (getattr(sets, name), np.float64, shape) for name, shape in shapes.items()}
+        expected[f"{at} alive"] = sets.alive, np.bool_, (F, J)
     for ramp in tube.tail:
-        at = f"the tail from length {ramp.sets.length:,}: growth of "
-        wanted |= {
-            f"{at}radius": (ramp.radius, np.float64, (F, heads, b, J)),
-            f"{at}ball": (ramp.ball, np.float64, (F, heads, J)),
-        }
+        at = f"the tail from length {ramp.sets.length:,}: growth of"
+        expected |= {f"{at} radius": (ramp.radius, np.float64, box), f"{at} ball": (ramp.ball, np.float64, row)}
     faults = [
         f"{name} has shape {array.shape} and dtype {array.dtype} in place of {shape} and {np.dtype(kind)}"
-        for name, (array, kind, shape) in wanted.items()
+        for name, (array, kind, shape) in expected.items()
         if array.shape != shape or array.dtype != kind
     ]
     if not faults:
-        faults += [f"{name} holds no numbers" for name, (array, _, _) in wanted.items() if not np.isfinite(array).all()]
-        faults += [f"length {sets.length:,} has a negative radius" for sets, _ in stored if _is_negative(sets)]
+        faults += [f"{name} holds no numbers" for name, (x, _, _) in expected.items() if not np.isfinite(x).all()]
+        negative = [sets for sets, _ in stored if (sets.radius < 0).any() or (sets.ball < 0).any()]
+        faults += [f"length {sets.length:,} has a negative radius" for sets in negative]
         if tube.part.min() < 0 or tube.part.max() >= parts:
             faults.append(f"part runs {tube.part.min()}..{tube.part.max()}, directions are of {parts} parts")
     if faults:
@@ -229,7 +214,8 @@ def _checked_nodes(tube: Tube, goal: Goal, heads: int, b: int) -> Nodes:
     return found
 
 
-def _check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
+def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
+    """Raise `CertificateRefused` for numbers of letters that are out of order, or give too many sets or words."""
     if not 1 <= tube.frame_memory <= tube.memory <= tube.start:
         raise CertificateRefused(
             f"frame_memory = {tube.frame_memory}, memory = {tube.memory}, start = {tube.start}: they must be in order, "
@@ -243,7 +229,3 @@ def _check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
             f"memory = {tube.memory} and start = {tube.start} of {n_letters} letters ask for {sets:,} sets and "
             f"{words:,} words: at most {_MOST:,} of each are looked at"
         )
-
-
-def _is_negative(sets: Sets) -> bool:
-    return bool((sets.radius < 0).any() or (sets.ball < 0).any())

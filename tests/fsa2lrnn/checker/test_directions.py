@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fsa2lrnn.judge.check.along import Along, Group, groups
-from fsa2lrnn.judge.intervals import Ball
+from fsa2lrnn.checker.directions import Along, Group, groups
+from fsa2lrnn.checker.intervals import Ball
 
 
 def turned(angle, stretch=1.0):

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
-from fsa2lrnn.judge.check.slack import Slack, slack_of
+from fsa2lrnn.judge.slack import slack_of
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from verify.soundness.models import Drawn, model
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.intervals import LONGEST_SUM, Ball, above, inverse, norm, spectral_norm
+from fsa2lrnn.checker.errors import UnsupportedInput
+from fsa2lrnn.checker.intervals import LONGEST_SUM, Ball, above, inverse, norm, spectral_norm
 
 flint.ctx.prec = 200
 numbers = st.floats(-1e3, 1e3, allow_subnormal=False) | st.sampled_from([0.0, 1.0, -1 / 3, 1e-12, 3e15])
@@ -73,7 +73,7 @@ def test_long_sums_with_cancellation(n):
 
 def test_sums_that_are_too_long_are_refused():
     x = Ball.exact(np.ones((1, LONGEST_SUM + 1)))
-    with pytest.raises(UnsupportedFormat, match=r"a sum of 1,025 terms"):
+    with pytest.raises(UnsupportedInput, match=r"a sum of 1,025 terms"):
         x @ x.mT
 
 

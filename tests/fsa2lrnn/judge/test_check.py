@@ -12,7 +12,7 @@ from fsa2lrnn.judge.certify import certify
 from fsa2lrnn.judge.check import CertificateRefused, check
 from fsa2lrnn.lower import compile_machine
 
-from ..certify.conftest import drifting, forgetful, model_of, perturbed  # noqa: F401 - fixtures
+from .certify.conftest import drifting, forgetful, model_of, perturbed  # noqa: F401 - fixtures
 
 
 @pytest.fixture(scope="module")
