@@ -1,4 +1,4 @@
-"""Which construction writes a machine into a gated delta layer: one head, heads side by side, or two layers."""
+"""Which construction writes a machine into gated delta layers: one head, heads side by side, or a stack of layers."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ _CONGRUENCES = 300
 
 
 def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> Plan:
-    """A plan for the machine, minimised first.
+    """Return a plan for the machine, minimised first.
 
     Args:
         has_reflections: whether β reaches 2 in the layer.
         longest_lag: how many letters back a layer sees.
 
     Raises:
-        NotExpressible: if no construction that is known here does it, which proves nothing.
-        BudgetExceeded: for a machine with more than `MAX_STATES` states.
+        NotExpressible: if no stack of the constructions is found. This does not prove that none exists.
+        BudgetExceeded: for a machine with more than `MAX_STATES` states, or if a limit on windows or units was what
+            left none.
 
     >>> from fsa2lrnn.automata import zoo
     >>> construct(zoo.parity(), has_reflections=True).how
@@ -44,8 +45,13 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
     for partition in _partitions(minimal, only_all=True):
         if (found := _heads_for(minimal, [partition], has_reflections)) is not None:
             return found
+    too_many: BudgetExceeded | None = None
     for length in range(1, longest_lag + 1):
-        behind = windowed(minimal, length)
+        try:
+            behind = windowed(minimal, length)
+        except BudgetExceeded as fault:  # other constructions need no windows
+            too_many = fault
+            break
         if behind is not None and (plan := two_stages(minimal, behind)) is not None:
             return plan
     chosen, known = list[np.ndarray](), np.zeros(minimal.n_states, np.int64)
@@ -60,10 +66,13 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
                 return found
     if (cascade := cascaded(minimal, has_reflections)) is not None:
         return cascade
-    kinds = "registers, reflections" if has_reflections else "registers"
+    if too_many is not None:
+        raise too_many
+    kinds = "registers and transpositions above counters" if has_reflections else "registers"
     raise NotExpressible(
-        f"no construction is known here for this machine of {minimal.n_states} states: neither {kinds} side by side, "
-        f"nor a register behind windows of {longest_lag + 1} letters, nor a cascade of resets"
+        f"no stack of the known constructions was found for this machine of {minimal.n_states} states (heads side by "
+        f"side, a register behind windows of {longest_lag + 1} letters, a cascade of {kinds}); this does not prove "
+        "that there is none"
     )
 
 

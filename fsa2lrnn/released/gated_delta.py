@@ -1,6 +1,11 @@
 """Weights of a whole model around gated delta layers: embedding, heads, units, head; everything else is zero.
 
 Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/released.md has from where that is exact).
+
+Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish next to a letter's in float32: RMSNorm multiplies
+by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as long as the
+marks of those before are −1, 0 and 1, and a head of any layer runs through the very matrices of its `Orbit`, times
+√(d_k·d_v).
 """
 
 from __future__ import annotations
@@ -13,8 +18,9 @@ import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.released.plan import Plan
-from fsa2lrnn.released.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, length, write
+from fsa2lrnn.released.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, write
 
+SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
 _LEAST_SILU = 0.25  # SiLU is above −0.278
 
 
@@ -36,12 +42,30 @@ class Mixer:
     taps: np.ndarray
 
 
+def sizes(plan: Plan) -> tuple[int, int]:
+    """Return d_k and d_v of a layer: powers of 4, so that their square roots round nothing."""
+    return power_of_four(plan.d_k), power_of_four(plan.d_v)
+
+
+def power_of_four(size: int) -> int:
+    """Return the least power of 4 that is not smaller.
+
+    >>> [power_of_four(size) for size in (1, 2, 4, 5, 16)]
+    [1, 4, 4, 16, 16]
+    """
+    return 4 ** ((size - 1).bit_length() + 1 >> 1)
+
+
 def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
-    """The weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters."""
+    """Return the weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters.
+
+    Raises `NotExpressible` if the plan needs another β.
+    """
     where, stage = layout(plan), plan.stages[number]
-    H, n, d_k, d_v = where.width, plan.n_heads, plan.d_k, plan.d_v
-    letters = slice(0, where.n_letters)
-    r = length(plan, number)
+    H, n, (d_k, d_v) = where.width, plan.n_heads, sizes(plan)
+    letters, r = slice(0, where.n_letters), math.sqrt(where.width)
+    one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
+    written = math.sqrt(d_k * d_v)  # the square of what a head shows is so large that the norm's 1e-5 vanishes
     first = sum(len(s.orbits) for s in plan.stages[:number])
     q, k, v, gate = np.zeros((n, d_k, H)), np.zeros((n, d_k, H)), np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
     alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
@@ -49,36 +73,35 @@ def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
     taps[:, :, -1] = 1
     for i, orbit in enumerate(stage.orbits):
         head = orbit.head
-        at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
-        keys = head.keys if number == 0 else head.keys[:1]
+        at = (where.symbols[number - 1] if number else 0) + np.arange(len(head.alphas))
         size_k, size_v = head.keys.shape[1], head.values.shape[1]
-        values = head.values if (head.values >= 0).all() else _before_silu(head.values)
         q[i, :size_k, letters] = _query(head.query)[:, None] / r
-        k[i, :size_k, letters] = KEY * keys.T / r
-        v[i, :size_v, at] = values / r
+        k[i, :size_k, at] = KEY * head.keys / one
+        v[i, :size_v, at] = written * head.values / one
         gate[i, :, letters] = KEY / r
-        alpha[i, at] = np.where(head.alphas > 0, -SATURATED, SATURATED)
-        beta[i, at] = [_logit(value, largest_beta) for value in head.betas]
+        alpha[i, at] = np.where(head.alphas > 0, -SATURATED, SATURATED) / one
+        beta[i, at] = [_logit(value, largest_beta) / one for value in head.betas]
         for column, lag in enumerate(head.lags if head.lags is not None else ()):
             taps[i, column] = 0
             taps[i, column, kernel - 1 - lag] = 1
-        scale = LETTER / (KEY * math.sqrt(d_v))
         for j in range(size_v):
-            out[where.marks[first + i] + j, i, j] = scale
+            out[where.marks[first + i] + j, i, j] = SHOWN / (KEY * math.sqrt(d_v))
     return Mixer(q, k, v, gate, alpha, beta, out, taps)
 
 
 def units(plan: Plan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """gate and up, (n, H), and down, (H, n), of the MLP after stage `number`.
+    """Return gate and up, (n, H), and down, (H, n), of the MLP after stage `number`.
 
-    SiLU(gate·x)·(up·x) is positive for the one unit that fires and exactly 0 for all others.
+    SiLU(gate·x)·(up·x) is `FIRES` / 2 for the one unit that fires and exactly 0 for all others.
     """
     where, stage = layout(plan), plan.stages[number]
-    gate = gates(plan, number)
+    r = math.sqrt(where.width)
+    gate = gates(plan, number, r)
+    gate[:, where.n_letters :] *= LETTER / SHOWN
     up, down = np.zeros_like(gate), np.zeros_like(gate.T)
-    up[:, : where.n_letters] = 1 / length(plan, number, with_marks=True)
+    up[:, : where.n_letters] = 1 / r
     for i, unit in enumerate(stage.units):
-        down[where.symbols[number] + unit.target, i] = 2 * LETTER / FIRES
+        down[where.symbols[number] + unit.target, i] = 2 * SHOWN / FIRES
     return gate, up, down
 
 

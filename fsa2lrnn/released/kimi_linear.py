@@ -13,11 +13,11 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.gated_delta import mixer, write_units
+from fsa2lrnn.released.gated_delta import SHOWN, mixer, power_of_four, sizes, write_units
 from fsa2lrnn.released.huggingface import HuggingFace
 from fsa2lrnn.released.packages import modeling, transformers
 from fsa2lrnn.released.plan import Plan
-from fsa2lrnn.released.stream import LETTER, blank, layout, write, write_around
+from fsa2lrnn.released.stream import blank, layout, write, write_around
 
 LAYER = ReleasedLayer(
     name="kimi-linear",
@@ -51,7 +51,7 @@ def plan(machine: MooreMachine) -> Plan:
 def build(plan: Plan, dtype: Any) -> Any:
     """`KimiLinearForCausalLM` with the plan in its first layers; the last attends to zeros."""
     code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
-    d = max(plan.d_k, plan.d_v, plan.n_heads)
+    d = max(*sizes(plan), power_of_four(plan.n_heads))
     config = code.KimiLinearConfig(
         vocab_size=where.n_letters + len(plan.outputs),
         hidden_size=where.width,
@@ -75,7 +75,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     )
     model = code.KimiLinearForCausalLM(config).to(dtype).eval()
     blank(model)
-    write_around(model.model.embed_tokens, model.lm_head, plan)
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
     model.model.norm.weight.data.fill_(1)
     for number in range(n_stages):
         block = model.model.layers[number]
@@ -91,9 +91,9 @@ def _write_heads(layer: Any, plan: Plan, number: int, d: int) -> None:
     found, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
     taps = np.zeros((3, plan.n_heads, d, layer.conv_kernel_size))
     taps[..., -1] = 1
-    taps[2, :, : plan.d_v] = found.taps
+    taps[2, :, : found.taps.shape[1]] = found.taps
     out = np.zeros((H, plan.n_heads, d))
-    out[:, :, : plan.d_v] = (found.out > 0) * 2 * LETTER / math.sqrt(d)
+    out[:, :, : found.out.shape[2]] = (found.out > 0) * 2 * SHOWN / math.sqrt(d)
     layer.o_norm.weight.data.fill_(1)
     for projection, rows in ((layer.q_proj, found.q), (layer.k_proj, found.k), (layer.v_proj, found.v)):
         wide = np.zeros((plan.n_heads, d, H))

@@ -7,7 +7,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.gated_delta import mixer, write_units
+from fsa2lrnn.released.gated_delta import SHOWN, mixer, sizes, write_units
 from fsa2lrnn.released.huggingface import HuggingFace
 from fsa2lrnn.released.observed.delta import GatedDeltaObserver
 from fsa2lrnn.released.packages import modeling, transformers
@@ -44,6 +44,7 @@ def plan(machine: MooreMachine) -> Plan:
 def build(plan: Plan, dtype: Any) -> Any:
     """`OlmoHybridForCausalLM` with the plan in its first layers; the last attends, as one has to, and to zeros."""
     code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
+    d_k, d_v = sizes(plan)
     config = code.OlmoHybridConfig(
         vocab_size=where.n_letters + len(plan.outputs),
         hidden_size=where.width,
@@ -55,8 +56,8 @@ def build(plan: Plan, dtype: Any) -> Any:
         head_dim=2,
         linear_num_key_heads=plan.n_heads,
         linear_num_value_heads=plan.n_heads,
-        linear_key_head_dim=plan.d_k,
-        linear_value_head_dim=plan.d_v,
+        linear_key_head_dim=d_k,
+        linear_value_head_dim=d_v,
         max_position_embeddings=2**20,
         rope_parameters=None,
         pad_token_id=None,
@@ -66,7 +67,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     )
     model = code.OlmoHybridForCausalLM(config).to(dtype).eval()
     blank(model)
-    write_around(model.model.embed_tokens, model.lm_head, plan)
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
     model.model.norm.weight.data.fill_(1)
     for number in range(n_stages):
         block = model.model.layers[number]
@@ -85,7 +86,7 @@ def build(plan: Plan, dtype: Any) -> Any:
         ):
             write(projection.weight, rows.reshape(-1, where.width))
         write(layer.o_proj.weight, found.out.reshape(where.width, -1))
-        size = plan.n_heads * plan.d_k
+        size = plan.n_heads * d_k
         layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
         write(layer.conv1d.weight.data[2 * size :, 0], found.taps.reshape(-1, kernel))
         write_units(block.mlp, plan, number)

@@ -98,9 +98,9 @@ class Head:
 
 @dataclass(frozen=True, eq=False)
 class Orbit:
-    """All that a head reaches: matrices, the table of steps (n, m) and the mark of each, (m, d_v).
+    """All that a head reaches: matrices, the table of steps (n, m), and the marks that it shows, each once.
 
-    Raises `NotExpressible` where two matrices show the same mark.
+    Marks are (m, d_v), those of the matrices in order, unless several matrices show the same one.
     """
 
     head: Head

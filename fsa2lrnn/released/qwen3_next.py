@@ -9,7 +9,7 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.released.construct import construct
 from fsa2lrnn.released.declared import ReleasedLayer
-from fsa2lrnn.released.gated_delta import Mixer, mixer, write_units
+from fsa2lrnn.released.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
 from fsa2lrnn.released.huggingface import HuggingFace
 from fsa2lrnn.released.observed.delta import GatedDeltaObserver
 from fsa2lrnn.released.packages import modeling, transformers
@@ -48,6 +48,7 @@ def plan(machine: MooreMachine) -> Plan:
 def build(plan: Plan, dtype: Any) -> Any:
     """`Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros and has experts of zeros."""
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
+    d_k, d_v = sizes(plan)
     config = code.Qwen3NextConfig(
         vocab_size=where.n_letters + len(plan.outputs),
         hidden_size=where.width,
@@ -60,8 +61,8 @@ def build(plan: Plan, dtype: Any) -> Any:
         head_dim=8,
         linear_num_key_heads=plan.n_heads,
         linear_num_value_heads=plan.n_heads,
-        linear_key_head_dim=plan.d_k,
-        linear_value_head_dim=plan.d_v,
+        linear_key_head_dim=d_k,
+        linear_value_head_dim=d_v,
         num_experts=2,
         num_experts_per_tok=1,
         moe_intermediate_size=8,
@@ -71,7 +72,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     )
     model = code.Qwen3NextForCausalLM(config).to(dtype).eval()
     blank(model)  # norms of the stream are stored less 1, so that zeros are what is wanted of them
-    write_around(model.model.embed_tokens, model.lm_head, plan)
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim

@@ -61,11 +61,15 @@ def length(plan: Plan, number: int, with_marks: bool = False) -> float:
     return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))
 
 
-def gates(plan: Plan, number: int) -> np.ndarray:
-    """Rows (n, H) that are above `FIRES` / 3 for the one unit of a stage that fires, and as far below 0 for others."""
+def gates(plan: Plan, number: int, r: float | None = None) -> np.ndarray:
+    """Return rows (n, H) that are above `FIRES` / 3 for the unit of a stage that fires, and as far below 0 for others.
+
+    Args:
+        r: a letter after RMSNorm, if that is not `length`.
+    """
     where, stage = layout(plan), plan.stages[number]
     orbits = [orbit for s in plan.stages[: number + 1] for orbit in s.orbits]
-    scale = FIRES / length(plan, number, with_marks=True)
+    scale = FIRES / (length(plan, number, with_marks=True) if r is None else r)
     return scale * np.array([_match(unit, orbits, where) for unit in stage.units])
 
 
@@ -82,14 +86,18 @@ def blank(model: Any) -> None:
             parameter.zero_()
 
 
-def write_around(embedding: Any, head: Any, plan: Plan) -> None:
-    """Letters into the embedding, and the last stage's symbols read off by the head."""
+def write_around(embedding: Any, head: Any, plan: Plan, symbol: float = LETTER) -> None:
+    """Write letters into the embedding, and into the head rows that read the last stage's symbols.
+
+    Args:
+        symbol: how large a symbol is in the stream.
+    """
     where = layout(plan)
     with torch.no_grad():
         for a in range(where.n_letters):
             embedding.weight[a, a] = LETTER
         for j in range(len(plan.outputs)):
-            head.weight[where.n_letters + j, where.symbols[-1] + j] = 1
+            head.weight[where.n_letters + j, where.symbols[-1] + j] = LETTER / symbol
 
 
 def _match(unit: Unit, orbits: list[Orbit], where: Layout) -> np.ndarray:

@@ -17,7 +17,10 @@ from fsa2lrnn.released.refuse import refuse
         ("sum_mod(5)", "qwen3-next", "no"),
         ("flip_flop", "qwen3-next", "yes"),
         ("tomita(3)", "olmo-hybrid", "yes"),
-        ("sum_mod(3)", "olmo-hybrid", "no"),
+        ("sum_mod(3)", "olmo-hybrid", "yes"),
+        ("group(S4)", "olmo-hybrid", "yes"),
+        ("group(S4)", "qwen3-next", "no"),
+        ("length_mod(29)", "olmo-hybrid", "unknown"),
         ("mod_arith(2)", "rwkv-7", "unknown"),
         ("group(S3)", "pd-ssm", "yes"),
     ],
@@ -25,7 +28,8 @@ from fsa2lrnn.released.refuse import refuse
 def test_kinds(task, layer, kind):
     found = answer(zoo.from_task(task), layer)
     assert found.kind == kind
-    assert ("certificate" in found.to_json()) == (kind == "no")
+    assert kind != "no" or found.refusal.is_of_stacks
+    assert ("certificate" in found.to_json()) == (refuse(zoo.from_task(task), layer) is not None)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -46,6 +50,14 @@ def test_what_one_layer_cannot_a_stack_may():
     assert (found.kind, found.plan.n_layers) == ("yes", 3)
     assert "in one it is impossible" in found.why
     assert found.to_json()["certificate"]["repeated"] == [1]
+
+
+def test_one_layer_is_no_stack():
+    """What is proved is of one layer, and says so; of stacks nothing is known."""
+    found = answer(zoo.length_mod(29), "olmo-hybrid")
+    assert found.why.startswith("no stack of the known constructions was found")
+    assert "in one layer it is impossible: After" in found.why
+    assert found.refusal.check().startswith("impossible: one layer of olmo-hybrid")
 
 
 def test_another_layer():

@@ -11,7 +11,7 @@ from fsa2lrnn.released.cascades import cascaded
 
 def followed(plan, word):
     """What the plan puts out along a word, head by head in exact numbers and unit by unit."""
-    held = [[np.zeros((1, orbit.head.values.shape[1])) for orbit in stage.orbits] for stage in plan.stages]
+    held = [[np.zeros_like(orbit.states[0]) for orbit in stage.orbits] for stage in plan.stages]
     ago, outputs = dict[int, int](), list[object]()
     for a in word:
         symbol, marks = a, list[int]()
@@ -64,13 +64,34 @@ def test_drawn_machines(seed):
     assert plan is None or followed(plan, word) == machine.transduce([machine.alphabet[a] for a in word])
 
 
-@pytest.mark.parametrize("machine", [zoo.sum_mod(3), zoo.group("S3", "transpositions"), zoo.all_maps(3)])
-def test_a_turn_of_three_is_no_such_cascade(machine):
-    assert cascaded(machine.minimise(), has_reflections=True) is None
+@pytest.mark.parametrize(
+    ("source", "n_layers"),
+    [
+        ("sum_mod(3)", 3),
+        ("group(S3)", 3),
+        ("group(S4)", 3),
+        ("group(A5)", 3),
+        ("group(D5)", 5),
+        ("all_maps(3)", 5),
+        ("resettable_counter(5)", 5),
+        ("cerny(4)", 9),
+    ],
+)
+def test_transpositions_above_counters_follow_other_groups(source, n_layers):
+    machine = zoo.from_task(source).minimise()
+    plan = cascaded(machine, has_reflections=True)
+    assert plan.n_layers == n_layers
+    assert cascaded(machine, has_reflections=False) is None
+    word = np.random.default_rng(2).integers(len(machine.alphabet), size=60).tolist()
+    assert followed(plan, word) == machine.transduce([machine.alphabet[a] for a in word])
+
+
+def test_too_many_points():
+    assert cascaded(zoo.length_mod(29), has_reflections=True) is None
 
 
 def test_too_many_units(monkeypatch):
-    monkeypatch.setattr(cascades, "MAX_STATES", 3)
+    monkeypatch.setattr(cascades, "MAX_UNITS", 3)
     with pytest.raises(BudgetExceeded, match=r"needs .* units, and 3 are written at most"):
         cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False)
 

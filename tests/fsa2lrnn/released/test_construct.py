@@ -14,6 +14,7 @@ from fsa2lrnn.released.construct import construct
         (zoo.group("S3", "transpositions"), "one head: reflections, 6 matrices"),
         (zoo.ab_star(), "a register of 2 values behind windows of 2 letters, in two layers"),
         (zoo.group("Z2xZ2"), "one head: reflections, 4 matrices"),
+        (zoo.group("S4"), "a cascade of 4 components, in 3 layers"),
     ],
 )
 def test_how(machine, how):
@@ -32,11 +33,18 @@ def test_heads_side_by_side():
 
 
 @pytest.mark.parametrize(
-    ("machine", "has_reflections"), [(zoo.parity(), False), (zoo.sum_mod(5), True), (zoo.group("S3"), True)]
+    ("machine", "has_reflections"), [(zoo.parity(), False), (zoo.length_mod(29), True), (zoo.group("S3"), False)]
 )
 def test_what_is_not_known(machine, has_reflections):
-    with pytest.raises(NotExpressible, match="no construction is known here"):
+    with pytest.raises(NotExpressible, match="no stack of the known constructions was found for this machine of"):
         construct(machine, has_reflections)
+
+
+def test_too_many_windows_leave_other_constructions():
+    """12 letters have 1,728 windows of three, more than are tried; a cascade reads none."""
+    assert construct(zoo.sum_mod(12), has_reflections=True).how.startswith("a cascade of")
+    with pytest.raises(BudgetExceeded, match="more than 1,500 windows"):
+        construct(zoo.sum_mod(12), has_reflections=False)
 
 
 def test_too_many_states():

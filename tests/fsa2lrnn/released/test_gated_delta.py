@@ -6,8 +6,8 @@ import pytest
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.released.construct import construct
-from fsa2lrnn.released.gated_delta import mixer, units
-from fsa2lrnn.released.stream import layout
+from fsa2lrnn.released.gated_delta import SHOWN, mixer, units
+from fsa2lrnn.released.stream import LETTER, layout
 
 
 def test_a_narrower_layer_is_asked_for_no_more_than_it_reaches():
@@ -24,7 +24,8 @@ def test_one_unit_fires_at_every_mark_and_no_other(task):
     for unit in plan.stages[0].units:
         x = np.zeros(where.width)
         x[0], mark = 1, plan.stages[0].orbits[0].marks[unit.marks[0]]
-        x[where.marks[0] : where.marks[0] + len(mark)] = mark
+        x[where.marks[0] : where.marks[0] + len(mark)] = SHOWN / LETTER * mark
+        x *= np.sqrt(where.width)
         fires = np.flatnonzero(gate @ x > -89)
         assert down[:, fires].argmax(axis=0).tolist() == [where.symbols[0] + unit.target]
         assert (gate @ x)[fires[0]] > 89

@@ -36,7 +36,7 @@ def test_what_is_held_is_exact(exported):
     for a in [1, 0, 0, 3, 0, 5, 5, 3, *[0] * 20]:
         _, cache = model.code.read(model.model, torch.tensor([a]), cache)
         states.add(tuple(cache.layers[0].recurrent_states[0][0, 0, 0, :5].tolist()))
-    assert states == {tuple(64.0 * (q == held) for q in range(5)) for held in (0, 2, 4)}
+    assert states == {tuple(256.0 * (q == held) for q in range(5)) for held in (0, 2, 4)}
 
 
 @pytest.mark.parametrize(("logit", "kept"), [(-512, 1.0), (-17, 1.0), (-10, None), (10, None), (104, 0.0), (512, 0.0)])

@@ -25,7 +25,7 @@ def check(model, words, chunk=2_048):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("task", ["parity", "flip_flop", "group(S3, transpositions)", "ab_star", "count_mod(2)"])
+@pytest.mark.parametrize("task", ["parity", "flip_flop", "group(S3, transpositions)", "ab_star", "group(S4)"])
 def test_prefill_decode_and_pieces_agree_with_the_machine(exported, task, dtype):
     model = load(exported(task, "olmo-hybrid", dtype)[0])
     assert model.dtype == dtype
@@ -54,7 +54,22 @@ def test_the_state_is_the_plan_s_bit_for_bit(exported, dtype):
     cache, state = check(model, [word], 512), 0
     for a in word:
         state = orbit.table[a, state]
-    assert np.array_equal(cache.layers[0].recurrent_states[0][0, 0].numpy(), orbit.states[state])
+    S = cache.layers[0].recurrent_states[0][0, 0].numpy()
+    assert np.array_equal(S, orbit.states[state] * np.sqrt(S.size))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_no_layer_of_a_stack_rounds(exported, dtype):
+    """In every layer each head holds a matrix of its plan after each letter, times a power of two."""
+    folder, written = exported("group(S4)", "olmo-hybrid", dtype)
+    model, cache = load(folder), None
+    for a in np.random.default_rng(3).integers(2, size=60).tolist():
+        cache = run(model, torch.tensor([a]), cache=cache)[1]
+        for layer, stage in zip(cache.layers, written.plan.stages, strict=False):
+            held = layer.recurrent_states[0][0].numpy() / np.sqrt(layer.recurrent_states[0][0, 0].numel())
+            for S, orbit in zip(held, stage.orbits, strict=False):
+                rows, columns = orbit.states[0].shape
+                assert any(np.array_equal(S[:rows, :columns], known) for known in orbit.states)
 
 
 def test_generation_goes_on_from_a_prompt(exported):
