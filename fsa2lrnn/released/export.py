@@ -32,7 +32,8 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
     """Write the machine as a whole model of that layer into a folder, load it from there and prove it.
 
     Raises:
-        NotExpressible: if the layer can't hold the machine, or no construction is known here; the message says which.
+        NotExpressible: if no stack of the layer can hold the machine, or no construction is known here; the message
+            says which.
         BudgetExceeded: if the machine is too large for a whole model.
         UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer can't tell.
         MissingPackage: without the package that has the layer.
@@ -51,8 +52,11 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
         )
     said = answer(machine, layer)
     if said.kind == "no":
-        raise NotExpressible(f"{layer} can't hold this machine: {said.why}")
-    plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
+        raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {said.why}")
+    try:
+        plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
+    except NotExpressible as fault:
+        raise NotExpressible(said.why) from fault
     model: Any = file.build(plan, DTYPES[dtype])
     folder.mkdir(parents=True, exist_ok=True)
     save(model, layer, plan, folder)

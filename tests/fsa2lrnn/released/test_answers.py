@@ -6,6 +6,7 @@ from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import LAYERS, layer_file
 from fsa2lrnn.released.answers import answer
+from fsa2lrnn.released.recheck import recheck
 from fsa2lrnn.released.refuse import refuse
 
 
@@ -17,7 +18,7 @@ from fsa2lrnn.released.refuse import refuse
         ("sum_mod(5)", "qwen3-next", "no"),
         ("flip_flop", "qwen3-next", "yes"),
         ("tomita(3)", "olmo-hybrid", "yes"),
-        ("sum_mod(3)", "olmo-hybrid", "no"),
+        ("sum_mod(3)", "olmo-hybrid", "unknown"),
         ("mod_arith(2)", "rwkv-7", "unknown"),
         ("group(S3)", "pd-ssm", "yes"),
     ],
@@ -25,7 +26,8 @@ from fsa2lrnn.released.refuse import refuse
 def test_kinds(task, layer, kind):
     found = answer(zoo.from_task(task), layer)
     assert found.kind == kind
-    assert ("certificate" in found.to_json()) == (kind == "no")
+    assert (found.refusal is not None and found.refusal.is_of_stacks) == (kind == "no")
+    assert ("certificate" in found.to_json()) == (found.refusal is not None)
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -44,8 +46,17 @@ def test_no_construction_where_there_is_a_refusal(layer, seed):
 def test_what_one_layer_cannot_a_stack_may():
     found = answer(zoo.sum_mod(4), "olmo-hybrid")
     assert (found.kind, found.plan.n_layers) == ("yes", 3)
-    assert "in one it is impossible" in found.why
+    assert "one layer alone can't hold it" in found.why
     assert found.to_json()["certificate"]["repeated"] == [1]
+
+
+def test_a_refusal_of_one_layer_says_nothing_of_stacks():
+    """It was a "no" for the layer, and stacks of two such layers can count modulo 3 over the reals."""
+    found = answer(zoo.sum_mod(3), "olmo-hybrid")
+    assert (found.kind, found.plan) == ("unknown", None)
+    assert found.why.startswith("no construction is known here")
+    assert "one layer alone can't hold it: After" in found.why
+    assert recheck(found.to_json()["certificate"]).startswith("impossible: one layer of olmo-hybrid")
 
 
 def test_another_layer():
