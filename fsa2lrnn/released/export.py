@@ -6,17 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.released import layer_file
 from fsa2lrnn.released.answers import answer
-from fsa2lrnn.released.folder import load, save
+from fsa2lrnn.released.folder import DTYPES, load, save
 from fsa2lrnn.released.proof import prove
 from fsa2lrnn.verdicts import Proved
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 @dataclass(frozen=True, eq=False)
