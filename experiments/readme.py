@@ -129,9 +129,13 @@ def _answer(said: dict[str, Any]) -> str:
         shown = f"{said['nodes']:,} states" if "nodes" in said else f"run on {said['run']:,} letters"
         return f"yes, {said['layers']} layer{'s' * (said['layers'] > 1)}, {shown}"
     if said["answer"] == "no":
-        separator = "" if all(len(letter) == 1 for letter in said["repeated"]) else " "
-        return f"no: `{separator.join(said['repeated'])}`"
-    return "unknown"
+        return f"no: {_word(said)}"
+    return f"unknown; not in one layer: {_word(said['one_layer'])}" if "one_layer" in said else "unknown"
+
+
+def _word(refused: dict[str, Any]) -> str:
+    separator = "" if all(len(letter) == 1 for letter in refused["repeated"]) else " "
+    return f"`{separator.join(refused['repeated'])}`"
 
 
 def cascades() -> str:

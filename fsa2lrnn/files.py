@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 
 LOCK = ".lock"
-_UNDER_WAY = ".fsa2lrnn-part"
+UNDER_WAY = ".fsa2lrnn-part"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -57,7 +59,7 @@ def _check_place(path: Path) -> None:
 
 def _try(folder: Path, prefix: str) -> None:
     try:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=_UNDER_WAY)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=UNDER_WAY)
     except OSError as error:
         raise OSError(error.errno, f"this folder takes no file ({error.strerror})", str(folder)) from None
     os.close(handle)
@@ -78,9 +80,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            temporary.chmod(0o666 & ~umask)  # mkstemp makes files that only their owner reads
+            temporary.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner reads
             temporary.replace(path)  # before the lock ends with the file
     except BaseException as error:
         if temporary is not None:
@@ -91,18 +91,59 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+@contextmanager
+def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
+    """Give an empty folder to write into, and move what is in it to `path` when the block ends without an error.
+
+    Until then nothing is at `path`, or what was there before. In a folder that exists, files of the same name are
+    replaced one by one and others stay.
+
+    Args:
+        mark: the file that makes `path` a folder of its kind: of a folder that exists it is removed first and written
+            last, so that a process killed in between leaves no mixture that has it.
+
+    Raises `OSError` where files cannot be written.
+    """
+    check_folder(path)
+    path = path.absolute()
+    # Inside a folder that exists, which may be the root of a disk; else in the folder where it will be made.
+    place = next(folder for folder in (path, *path.parents) if folder.exists())
+    remove_leftovers(place, path.name)
+    with ExitStack() as stack:
+        handle, temporary = _begin(place / path.name, _make_folder)
+        stack.callback(os.close, handle)
+        stack.callback(shutil.rmtree, temporary, ignore_errors=True)
+        yield temporary
+        for file in temporary.iterdir():
+            with file.open("r+b") as content:
+                os.fsync(content.fileno())
+        if path.exists():
+            (path / mark).unlink(missing_ok=True)
+            for file in sorted(temporary.iterdir(), key=lambda file: file.name == mark):
+                file.replace(path / file.name)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.chmod(0o777 & ~_umask())  # mkdtemp makes folders that only their owner reads
+            temporary.replace(path)
+
+
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left of a file of that name, or of any file of the folder."""
+    """Remove what killed processes left of a file or folder of that name, or of any in the folder."""
     with os.scandir(folder) as entries:
         found = [
             entry
             for entry in entries
-            if entry.name.startswith("." if name is None else f".{name}.") and entry.name.endswith(_UNDER_WAY)
+            if entry.name.startswith("." if name is None else f".{name}.") and entry.name.endswith(UNDER_WAY)
         ]
     for entry in found:
-        with suppress(OSError), Path(entry.path).open("rb") as file:  # removed by another, or being written
-            _lock(file.fileno(), wait=False)
-            Path(entry.path).unlink(missing_ok=True)
+        with suppress(OSError), ExitStack() as stack:  # removed by another, or being written
+            handle = os.open(entry.path, os.O_RDONLY)
+            stack.callback(os.close, handle)
+            _lock(handle, wait=False)
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                Path(entry.path).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -129,15 +170,28 @@ def alone(folder: Path, work: str) -> Iterator[None]:
         yield
 
 
-def _begin(path: Path) -> tuple[int, Path]:
-    """A new locked file beside `path`, open for writing."""
+def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
+    """Make a new locked file beside `path`, open for writing, or what else `make` makes."""
     while True:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=_UNDER_WAY)
+        handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there
             _lock(handle, wait=True)
         if Path(temporary).exists():  # else it was taken for a leftover before it was locked
             return handle, Path(temporary)
         os.close(handle)
+
+
+def _make_folder(**names: Any) -> tuple[int, str]:
+    while True:
+        folder = tempfile.mkdtemp(**names)
+        with suppress(FileNotFoundError):  # it was taken for a leftover at once
+            return os.open(folder, os.O_RDONLY), folder
+
+
+def _umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def _lock(handle: int, wait: bool) -> None:

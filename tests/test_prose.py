@@ -23,7 +23,10 @@ PLACES = {f"/{path.relative_to(ROOT).as_posix()}" for path in [*FILES, *ROOT.ite
 PACKAGES = [path.parent for path in FILES if path.name == "__init__.py"]
 INSIDE = ["fsa2lrnn.", *(".".join(package.relative_to(ROOT).parts) + "." for package in PACKAGES)]
 # What users make themselves, and what runs leave.
-THEIRS = {"sweep.toml", "summary.json", "machine.json", "my_layers.py", "test_mine.py", "runs/"}
+THEIRS = {
+    "sweep.toml", "summary.json", "machine.json", "my_layers.py", "test_mine.py", "runs/", "config.json",
+    "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+}  # fmt: skip
 
 
 def missing(text):

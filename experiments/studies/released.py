@@ -75,15 +75,16 @@ def cell(machine: MooreMachine, layer: str) -> dict:
         said.refusal.check()
         words = [[str(machine.alphabet[a]) for a in word] for word in (said.refusal.before, said.refusal.repeated)]
         refused = {"before": words[0], "repeated": words[1]}
+    one_layer = {"one_layer": refused} if refused else {}
     if said.kind != "yes":
-        return {"answer": said.kind, **refused}
+        return {"answer": said.kind, **(refused if said.kind == "no" else one_layer)}
     file = layer_file(layer)
     if file.CODE is None:
         steps = {"how": said.plan.how, "steps": said.plan.n_factors}
         return {"answer": "yes", "layers": 1, **steps, "recurrence": said.plan.closed()}
     n_layers = said.plan.n_layers * file.LAYER.layers_a_stage
     found = {"answer": "yes", "how": said.plan.how, "layers": n_layers, **shown(said.plan, layer)}
-    return {**found, "one_layer": refused} if refused else found
+    return {**found, **one_layer}
 
 
 def shown(plan: object, layer: str) -> dict:

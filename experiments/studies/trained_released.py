@@ -108,7 +108,9 @@ def known_of() -> dict[str, dict[str, Any]]:
 
 def _known(task: str, layer: str) -> dict[str, Any]:
     said = answer(MooreMachine.from_source(f"task:{task}"), layer)
-    return {"answer": said.kind, "layers": None if said.plan is None else said.plan.n_layers}
+    # One layer is trained here: where no stack is known, a refusal of one layer alone is what counts.
+    kind = "no" if said.plan is None and said.refusal is not None else said.kind
+    return {"answer": kind, "layers": None if said.plan is None else said.plan.n_layers}
 
 
 if __name__ == "__main__":

@@ -118,7 +118,7 @@ def end_with_one_line(
         code = app(arguments, standalone_mode=False, prog_name=name)
     except NotExpressible as error:
         if as_json:
-            console.emit_json({"answer": "no", "evidence": str(error)})
+            console.emit_json({"answer": "no", "evidence": console.message(str(error))})
         console.error("no", str(error))
         sys.exit(NO)
     except (Fsa2LrnnError, UnicodeError) as error:

@@ -19,7 +19,7 @@ from fsa2lrnn.errors import shortened
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-_LINE, _LINES = 600, 60  # characters and lines that an error keeps of what it echoes
+_LONGEST = 2_000  # characters of an error message, whatever the input
 
 
 def plain(text: str) -> str:
@@ -47,12 +47,15 @@ def then(*commands: str) -> None:
 
 
 def error(kind: str, text: str) -> None:
-    """An error on standard error: of long lines both ends, of many the first."""
-    lines = plain(text).split("\n")
-    kept = [shortened(line, _LINE) for line in lines[:_LINES]]
-    more = [f"  and {len(lines) - _LINES:,} lines more"] if len(lines) > _LINES else []
-    text = "\n".join([*kept, *more])
-    err.print(f"[red bold]{kind}:[/] {escape(text)}")
+    """Print an error on standard error, at most `_LONGEST` characters: of a longer one its beginning and its end."""
+    err.print(f"[red bold]{kind}:[/] {escape(message(text, len(kind) + 2))}")
+
+
+def message(text: str, used: int = 0) -> str:
+    """Return what is printed of an error message: printable, and with `used` more characters at most `_LONGEST`."""
+    note = 40  # characters that say how many are left out
+    text = plain(text)
+    return text if len(text) + used <= _LONGEST else shortened(text, _LONGEST - used - note)
 
 
 def emit_json(value: dict[str, Any]) -> None:

@@ -51,14 +51,13 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
 
 
 def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
-    """As JSON: "no" with the certificate of a refusal, "unknown" where only no construction is known."""
+    """Print as JSON why nothing was written: "no" or "unknown", with the certificate of a refusal."""
     from fsa2lrnn.released.answers import answer
 
-    said = answer(machine, layer).to_json()
-    kind = "no" if said["answer"] == "no" else "unknown"
-    certificate = {"certificate": said["certificate"]} if kind == "no" else {}
-    found = {"answer": kind, "evidence": why, **certificate}
-    console.emit_json({"machine": sizes.machine_json(machine), "model": {"layer": layer, "saved": None}, **found})
+    said = {**answer(machine, layer).to_json(), "evidence": console.message(why)}
+    if said["answer"] == "yes":  # a plan that the layer's file could not write, which proves nothing
+        said["answer"] = "unknown"
+    console.emit_json({"machine": sizes.machine_json(machine), "model": {"layer": layer, "saved": None}, **said})
     console.error("no", why)
 
 

@@ -17,9 +17,9 @@ class Answer:
 
     Args:
         kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal of all stacks
-            that was checked; "unknown".
+            of the layer, which was checked; "unknown".
         why: in a sentence.
-        refusal: of all stacks of the layer if the answer is "no", else of one layer alone.
+        refusal: of all stacks for a "no"; else, if there is one, of one layer alone.
     """
 
     kind: str
@@ -34,7 +34,7 @@ class Answer:
 
 
 def answer(machine: MooreMachine, layer: str) -> Answer:
-    """Return whether stacks of the layer can hold the machine. Raises `UnsupportedFormat` for an unknown layer.
+    """Say whether a stack of the layer can hold the machine. Raises `UnsupportedFormat` for an unknown layer.
 
     >>> from fsa2lrnn.automata import zoo
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
@@ -44,12 +44,9 @@ def answer(machine: MooreMachine, layer: str) -> Answer:
     refusal = refuse(machine, layer)
     if refusal is not None and refusal.is_of_stacks:
         return Answer("no", refusal.explain(), refusal=refusal)
+    one = "" if refusal is None else f"; one layer alone can't hold it: {refusal.explain()}"
     try:
         plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
-        if refusal is not None:
-            return Answer("unknown", f"{fault}; in one layer it is impossible: {refusal.explain()}", refusal=refusal)
-        return Answer("unknown", str(fault))
-    if refusal is None:
-        return Answer("yes", plan.how, plan=plan)
-    return Answer("yes", f"{plan.how}; in one it is impossible: {refusal.explain()}", plan=plan, refusal=refusal)
+        return Answer("unknown", f"{fault}{one}", refusal=refusal)
+    return Answer("yes", f"{plan.how}{one}", plan=plan, refusal=refusal)

@@ -52,20 +52,24 @@ class Code(Protocol):
         """Weights and configuration, and a tokenizer where the package has some, into a folder that is there."""
         ...
 
-    def load(self, folder: Path) -> Any:
-        """A model from a folder, in evaluation mode. Raises `CheckpointError` for one of another kind."""
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the weights of a folder, by name. Raises `CheckpointError` for a folder that holds none."""
         ...
 
-    def describe(self) -> str:
-        """What a claim is about: the class, the versions of its packages, and which calls of it."""
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Return what else the package's loaders take from a folder: all values, by name, as text."""
+        ...
+
+    def load(self, folder: Path) -> Any:
+        """Load a model as a user of the package does, in evaluation mode. Raises `CheckpointError` for another kind."""
+        ...
+
+    def describe(self, model: Any) -> str:
+        """What a claim is about: the class, the versions of its packages, which calls of it, at which positions."""
         ...
 
     def versions(self) -> dict[str, str]:
         """Of the packages that a claim depends on."""
-        ...
-
-    def n_tokens(self, model: Any) -> int:
-        """Letters and outputs that the model knows."""
         ...
 
     def dtype(self, model: Any) -> str:

@@ -3,10 +3,15 @@
 What such a model keeps is, of each of its linear layers, the recurrent state and the window of the convolution, of
 which letters count that a tap other than 0 will read. Layers that attend are of zeros, so that they add zeros to the
 stream however long their cache is: q and k too, as a score that overflows makes NaN of the zeros that it weighs.
+
+A position enters through rotary angles alone. At frequencies of at most 1 each position of int64 gives a finite angle,
+so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position: not beyond
+`max_position_embeddings` either, at which the plain frequencies do not change.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +21,18 @@ import torch
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.extras import require
+from fsa2lrnn.reading import shown
 from fsa2lrnn.released.declared import State
-from fsa2lrnn.released.observed.loading import said, whole_of_folder
-from fsa2lrnn.released.packages import transformers, versions
+from fsa2lrnn.released.observed.loading import said, tensors
+from fsa2lrnn.released.packages import hides_fla, transformers, versions
 from fsa2lrnn.released.tokens import tokenizer
+
+# Attributes of their objects that say where a folder is and who wrote it, a hash of other attributes, and two that
+# hold others, which are compared one by one.
+_NO_SETTINGS = {
+    "name_or_path", "_name_or_path", "_commit_hash", "transformers_version", "_original_object_hash", "_tokenizer",
+    "init_kwargs",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,26 +61,62 @@ class HuggingFace:
             model.save_pretrained(folder)
             words.save_pretrained(folder)
 
-    def load(self, folder: Path) -> Any:
-        """As any user of transformers would, but that no weight may be missing, which would be drawn at random.
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the tensors of the one file that `save` writes. Raises `CheckpointError` for another file."""
+        return tensors(folder / "model.safetensors")
 
-        Raises `CheckpointError` for another architecture, or weights that are not the configuration's.
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Return what transformers makes of the JSON files: configuration, generation settings and tokenizer.
+
+        Raises `CheckpointError` where it fails on them.
         """
-        return whole_of_folder(folder, self.kind)
+        with transformers() as package:
+            try:
+                # The tokenizer's rules are those of `tokenizer.json`, as read; the rest is of `tokenizer_config.json`.
+                config = package.AutoConfig.from_pretrained(folder, local_files_only=True)
+                generation = package.GenerationConfig.from_pretrained(folder, local_files_only=True)
+                words = package.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                rules = json.loads(words.backend_tokenizer.to_str())
+            except Exception as fault:  # whatever their code says of values that it did not expect
+                raise CheckpointError(f"{folder} does not load by transformers ({said(fault)})") from None
+        described = {
+            "configuration": {**vars(config), "class": type(config).__name__},
+            "generation setting": vars(generation),
+            "tokenizer": {**vars(words), "class": type(words).__name__},
+            "tokenizer argument": words.init_kwargs,
+            "tokenizer rule": rules,
+        }
+        return {
+            f"{kind} {name}": json.dumps(value, sort_keys=True, default=repr)
+            for kind, values in described.items()
+            for name, value in values.items()
+            if name not in _NO_SETTINGS
+        }
 
-    def describe(self) -> str:
-        """Class, versions, and which calls."""
+    def load(self, folder: Path) -> Any:
+        """Load a model as any user of transformers would. Raises `CheckpointError` if that gives another class."""
+        with transformers() as package:
+            try:
+                model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            except Exception as fault:  # whatever their code says of what it did not expect
+                raise CheckpointError(f"{folder} does not load by AutoModelForCausalLM ({said(fault)})") from None
+            if type(model) is not getattr(package, self.kind):
+                raise CheckpointError(
+                    f"{folder} loads as a {type(model).__name__}, where a {self.kind} was written: export it again"
+                )
+        return model
+
+    def describe(self, model: Any) -> str:
+        """Class, versions, which calls, and positions."""
         known = versions()
-        code = f"{self.kind} of transformers {known['transformers']} on torch {known['torch']}"
-        return f"{code}, one token a call with its cache"
+        without = ", without fla" if hides_fla() else ""
+        code = f"{self.kind} of transformers {known['transformers']} on torch {known['torch']}{without}"
+        positions = ", at every position" if _rotary(model) else ""
+        return f"{code}, one token a call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
         """Of transformers, torch and what they read files with."""
         return versions()
-
-    def n_tokens(self, model: Any) -> int:
-        """Letters and outputs."""
-        return model.config.vocab_size
 
     def dtype(self, model: Any) -> str:
         """Of the weights."""
@@ -78,8 +127,7 @@ class HuggingFace:
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model's
-        configuration, which is looked at by nobody before its values are used."""
+        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model."""
         is_one_call = cache is None or self.continues_by_pieces
         found = list[torch.Tensor]()
         with transformers():
@@ -88,8 +136,8 @@ class HuggingFace:
                     answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
                 except Exception as fault:
                     raise CheckpointError(
-                        f"the code of {self.kind} does not run as its configuration says ({type(fault).__name__}: "
-                        f"{said(fault)}): export it again"
+                        f"the code of {self.kind} fails on this model ({type(fault).__name__}: {said(fault)}): export "
+                        "it again"
                     ) from None
                 cache = getattr(answer, self.cache_name)
                 found.append(answer.logits[0].argmax(dim=1))
@@ -114,7 +162,15 @@ class HuggingFace:
         return made
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros."""
+        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros, and angles are finite."""
+        for rotary in _rotary(model):
+            is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
+            if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):
+                raise UnsupportedFormat(
+                    f"rotary frequencies of type {shown(rotary.rope_type)}, up to {rotary.inv_freq.abs().max():.3g}: "
+                    "only the plain ones, of at most 1, are known to give finite angles at every position; export it "
+                    "again"
+                )
         for i, layer in enumerate(getattr(model, self.stack).layers):
             attends = getattr(layer, "self_attn", None)
             if attends is None or hasattr(attends, "conv1d"):
@@ -130,6 +186,11 @@ class HuggingFace:
         for i, layer in enumerate(getattr(model, self.stack).layers):
             if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
                 yield i, mixer
+
+
+def _rotary(model: Any) -> list[Any]:
+    """The modules that turn positions into angles."""
+    return [part for part in model.modules() if hasattr(part, "inv_freq")]
 
 
 def _depth(mixer: Any) -> int:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from fsa2lrnn.errors import MissingPackage
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
 from fsa2lrnn.extras import is_installed, require
 
 TRIED = "5.23.0"  # of transformers
@@ -18,35 +18,40 @@ TRIED = "5.23.0"  # of transformers
 
 @contextmanager
 def transformers() -> Iterator[Any]:
-    """The package, which meanwhile shows no progress and does not say that it computes without kernels for GPUs.
+    """Give the package, which shows no progress bars meanwhile. Its warnings are shown.
 
     Raises `MissingPackage` with the line that installs it.
     """
     package = require("transformers", "hf", "a layer of others")
     require("tokenizers", "hf", "a layer of others")
     logging = package.utils.logging
-    before, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+    has_bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
         yield package
     finally:
-        logging.set_verbosity(before)
-        if bar:
+        if has_bars:
             logging.enable_progress_bar()
 
 
 def modeling(name: str) -> Any:
-    """The file of a model in transformers, imported so that it runs on a CPU.
+    """Import the file of a model in transformers so that it runs on a CPU.
 
     Where `fla` and triton are installed, transformers takes their kernels as it imports the file, and these run on GPUs
     alone; so fla is out of sight for that moment.
     """
+    if not is_installed(f"transformers.models.{name}"):
+        raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")
+    is_there = f"transformers.models.{name}.modeling_{name}" in sys.modules
+    with _without("fla") if hides_fla() and not is_there else nullcontext():
+        return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
+
+
+def hides_fla() -> bool:
+    """Return whether fla is installed, so that models on this CPU are run without it."""
     import torch
 
-    is_there = f"transformers.models.{name}.modeling_{name}" in sys.modules
-    with nullcontext() if is_there or torch.cuda.is_available() or not is_installed("fla") else _without("fla"):
-        return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
+    return is_installed("fla") and not torch.cuda.is_available()
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.released.declared import ReleasedLayer, State
 from fsa2lrnn.released.dual import ONE, ZERO, Dual, dual
+from fsa2lrnn.released.observed.loading import tensors
 from fsa2lrnn.released.observed.pd import PdSsmObserver
 from fsa2lrnn.released.packages import pdssm, pdssm_versions
 from fsa2lrnn.released.stream import blank, write
@@ -89,6 +90,14 @@ class PdSsm:
         """Weights; the sizes that `PD` is made with are theirs."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the tensors. Raises `CheckpointError` for another file."""
+        return tensors(folder / _FILE)
+
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
+        """Return none: the sizes that `PD` is made with are those of the weights."""
+        return {}
+
     def load(self, folder: Path) -> Any:
         """Raises `CheckpointError` for other weights."""
         return OBSERVER.open(folder)
@@ -97,15 +106,11 @@ class PdSsm:
         """Of torch and einops; their file has none, so its hash stands for it."""
         return pdssm_versions()
 
-    def describe(self) -> str:
+    def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
         """The class, the file and the versions."""
         known = self.versions()
         file, how = f"pdssm.py ({known['pdssm.py']})", "one letter a call, after one that loads the state"
         return f"PD of {file} with einops {known['einops']} on torch {known['torch']}, {how}"
-
-    def n_tokens(self, model: Any) -> int:
-        """Letters and outputs."""
-        return model.embedding.num_embeddings + model.readout.out_features
 
     def dtype(self, model: Any) -> str:
         """Of the weights."""

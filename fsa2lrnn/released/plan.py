@@ -25,6 +25,9 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 MAX_STATES = 1_500  # of a head, and of all heads together: S6 has 720
 UNIT = 64.0  # what values are multiples of the half of
 _SAME = 1e-9
+# To how many decimals directions and their distances are rounded. Sums of products differ by CPU in their last bits,
+# and what is 0 but for these must not become a weight: so a machine has the same weights on every CPU.
+DECIMALS = 12
 
 
 class OfMachine:
@@ -93,7 +96,7 @@ class Head:
         """The direction that S shows, (d_v,): zero where Sᵀq is."""
         y = S.T @ (self.query / np.linalg.norm(self.query))
         norm = float(np.linalg.norm(y))
-        return y / norm if norm > _SAME * UNIT else np.zeros_like(y)
+        return np.round(y / norm, DECIMALS) + 0.0 if norm > _SAME * UNIT else np.zeros_like(y)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +118,7 @@ class Orbit:
         apart = 1 - products[~np.eye(len(products), dtype=bool)]
         zero = ~self.marks.any(axis=1)
         ahead = (self.marks @ self.head.towards)[~zero] if zero.any() else np.ones(1)
-        return float(min(apart.min(initial=1.0), ahead.min(initial=1.0)))
+        return round(float(min(apart.min(initial=1.0), ahead.min(initial=1.0))), DECIMALS)
 
 
 def orbit(head: Head, limit: int = MAX_STATES) -> Orbit:

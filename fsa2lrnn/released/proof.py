@@ -11,7 +11,7 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.released.declared import State
 from fsa2lrnn.released.folder import Exported
 from fsa2lrnn.symbols import align
@@ -25,7 +25,7 @@ BUDGET = 20_000  # nodes
 def prove(
     exported: Exported, machine: MooreMachine | None = None, budget: int = BUDGET
 ) -> Proved | Refuted | Undecided:
-    """Whether the model puts out what the machine does after every word, letters read one at a time.
+    """Prove that the model puts out what the machine does after every word, letters read one at a time.
 
     Args:
         machine: that it is judged by; None for the one that it was written from.
@@ -34,6 +34,8 @@ def prove(
     Raises:
         InvalidMachine: if the machine has other letters.
         UnsupportedFormat: for a model of which states do not tell all that follows.
+        CheckpointError: if no word fails, but weights are not those that `export` writes. What its code computes when
+            it reads several letters in one call is then neither proved nor tested.
     """
     wanted = minimise(exported.machine if machine is None else machine)
     order = align(exported.machine.alphabet, wanted.alphabet)
@@ -61,7 +63,13 @@ def prove(
                 nodes.append((after, reached, (*word, a)))
                 if len(nodes) > budget:
                     return Undecided(len(word), scope, budget)
-    covers = Coverage(exported.dtype, (code.describe(),), LETTERS, torch.get_num_threads(), environment())
+    if exported.changed:
+        raise CheckpointError(
+            "every word is answered rightly that is read one token a call, but calls of several tokens may answer "
+            f"otherwise, as weights differ from those that `export` writes ({shortened(', '.join(exported.changed))}): "
+            "export it again"
+        )
+    covers = Coverage(exported.dtype, (code.describe(model),), LETTERS, torch.get_num_threads(), environment())
     return Proved(len(nodes), transitions, covers, scope, exported.digest)
 
 

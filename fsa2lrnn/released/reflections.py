@@ -16,7 +16,7 @@ from itertools import combinations, product
 import numpy as np
 
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.released.plan import UNIT, Head, Orbit, orbit
+from fsa2lrnn.released.plan import DECIMALS, UNIT, Head, Orbit, orbit
 
 _MAX_KEYS = 8  # letters that act as different reflections
 _MAX_SETS = 3_000  # supports tried
@@ -111,7 +111,7 @@ def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
     inverse, best = np.linalg.pinv(keys), None
     sides = [np.array([1.0, *signs]) for signs in product((1.0, -1.0), repeat=len(keys) - 1)]
     for distances in [*sides, *(side * np.arange(1, len(keys) + 1) for side in sides)]:
-        query = inverse @ distances
+        query = np.round(inverse @ distances, DECIMALS) + 0.0  # no −0
         if np.abs(keys @ query).min() < 1e-6:
             continue
         head = Head(rows, UNIT * rows, alphas, betas, query, query / np.linalg.norm(query))

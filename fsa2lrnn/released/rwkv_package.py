@@ -37,33 +37,38 @@ class RwkvPackage:
         """Weights as the package reads them."""
         torch.save(model, folder / f"{_FILE}.pth")
 
-    def load(self, folder: Path) -> Any:
-        """In the dtype that was written. Raises `CheckpointError` for other weights."""
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the file without the package. Raises `CheckpointError` for other weights."""
         path = folder / f"{_FILE}.pth"
         try:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
-            check_weights(path, weights)
-            dtype = weights["emb.weight"].dtype
-            with quietly():
-                return package().RWKV_x070(str(folder / _FILE), STRATEGIES[dtype])
-        except CheckpointError:
-            raise
         except (OSError, KeyError, RuntimeError, ValueError, UnpicklingError) as fault:
             raise CheckpointError(f"{path} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
+        check_weights(path, weights)
+        return weights
+
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - it reads no other file
+        """Return none: the package takes its sizes from the weights."""
+        return {}
+
+    def load(self, folder: Path) -> Any:
+        """Load in the dtype that was written. Raises `CheckpointError` for other weights."""
+        dtype = self.weights(folder)["emb.weight"].dtype
+        try:
+            with quietly():
+                return package().RWKV_x070(str(folder / _FILE), STRATEGIES[dtype])
+        except (OSError, KeyError, RuntimeError, ValueError) as fault:
+            raise CheckpointError(f"{folder} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
 
     def versions(self) -> dict[str, str]:
         """Of rwkv and torch."""
         package()
         return {name: version(name) for name in ("rwkv", "torch")}
 
-    def describe(self) -> str:
+    def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
         """Class, versions, and which calls."""
         known = self.versions()
         return f"RWKV_x070 of rwkv {known['rwkv']} on torch {known['torch']}, one token a call with its state"
-
-    def n_tokens(self, model: Any) -> int:
-        """Letters and outputs."""
-        return len(model.z["emb.weight"])
 
     def dtype(self, model: Any) -> str:
         """Of the weights."""

@@ -8,6 +8,7 @@ from typing import Any
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extras import require
+from fsa2lrnn.reading import shown
 
 
 def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> list[str]:
@@ -28,14 +29,25 @@ def vocabulary(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> lis
 
 
 def tokenizer(alphabet: Sequence[Hashable], outputs: Sequence[Hashable]) -> Any:
-    """A tokenizer of transformers: letters together where all are single characters, else separated by spaces."""
+    """Make a tokenizer of transformers: letters together where all are single characters, else separated by spaces.
+
+    Raises `UnsupportedFormat` where it does not read every letter as its number and write every output as its text.
+    """
     tokenizers = require("tokenizers", "hf", "a tokenizer")
     fast = require("transformers", "hf", "a tokenizer").PreTrainedTokenizerFast
-    numbers = {token: i for i, token in enumerate(vocabulary(alphabet, outputs))}
-    made = tokenizers.Tokenizer(tokenizers.models.WordLevel(numbers))
-    splits = tokenizers.pre_tokenizers
+    words = vocabulary(alphabet, outputs)
+    made = tokenizers.Tokenizer(tokenizers.models.WordLevel({token: i for i, token in enumerate(words)}))
+    splits, between = tokenizers.pre_tokenizers, " "
     if symbols.is_character_alphabet(tuple(alphabet)):
-        made.pre_tokenizer = splits.Split(tokenizers.Regex("."), "isolated")
+        made.pre_tokenizer, between = splits.Split(tokenizers.Regex("."), "isolated"), ""
     else:
         made.pre_tokenizer = splits.WhitespaceSplit()
-    return fast(tokenizer_object=made, clean_up_tokenization_spaces=False)
+    whole = fast(tokenizer_object=made, clean_up_tokenization_spaces=False)
+    letters = words[: len(alphabet)]
+    read, written = whole(between.join(letters))["input_ids"], [whole.decode([i]) for i in range(len(words))]
+    if read != list(range(len(letters))) or written != words:
+        raise UnsupportedFormat(
+            f"letters {shown(letters)} are read as {shown(read)} and tokens are written as {shown(written)}: rename "
+            "letters and outputs to plain words"
+        )
+    return whole

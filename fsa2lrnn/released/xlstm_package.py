@@ -11,13 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage
 from fsa2lrnn.extras import is_installed, require
 from fsa2lrnn.released.declared import State
-from fsa2lrnn.released.observed.loading import check_like
+from fsa2lrnn.released.observed.loading import check_like, tensors
 
 _FILE = "model.safetensors"
 _BLOCK, _KEPT = "block_0", "slstm_state"  # their names
@@ -30,10 +29,18 @@ class XlstmPackage:
         """Weights; the sizes that the model is made with are theirs."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the tensors. Raises `CheckpointError` for another file."""
+        return tensors(folder / _FILE)
+
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
+        """Return none: the sizes are those of the weights, and all else is as `made` has it."""
+        return {}
+
     def load(self, folder: Path) -> Any:
         """Raises `CheckpointError` for other weights."""
+        weights = self.weights(folder)
         try:
-            weights = load_file(folder / _FILE)
             sizes = weights["token_embedding.weight"].shape
             with torch.device("meta"):  # R has four times the square of the width, so it is looked at first
                 check_like(str(folder / _FILE), "xLSTMLMModel", made(*sizes), weights)
@@ -41,7 +48,7 @@ class XlstmPackage:
             model.load_state_dict(weights)
         except CheckpointError:
             raise
-        except (OSError, KeyError, RuntimeError, TypeError, ValueError, SafetensorError) as fault:
+        except (KeyError, RuntimeError, TypeError, ValueError) as fault:
             raise CheckpointError(f"{folder} holds no model of slstm ({str(fault)[:200]}): export it again") from None
         return model
 
@@ -50,14 +57,10 @@ class XlstmPackage:
         _module()
         return {name: version(name) for name in ("xlstm", "torch")}
 
-    def describe(self) -> str:
+    def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
         """Class, versions, and which calls."""
         known = self.versions()
         return f"xLSTMLMModel of xlstm {known['xlstm']} on torch {known['torch']}, one token a call of its step"
-
-    def n_tokens(self, model: Any) -> int:
-        """Letters and outputs."""
-        return model.token_embedding.num_embeddings
 
     def dtype(self, model: Any) -> str:
         """Of the weights."""

@@ -12,10 +12,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.reading import parse_json, read_text, shown
-from fsa2lrnn.released.packages import TRIED, modeling, transformers
+from fsa2lrnn.released.packages import modeling, transformers
 
 _INDEX = "model.safetensors.index.json"
 _EAGER = {"attn_implementation": "eager"}
@@ -34,21 +35,6 @@ def configuration(path: Path) -> dict[str, Any]:
 def of_folder(folder: Path, kind: str, prefix: str) -> Any:
     """The model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
     return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, prefix), folder, _EAGER)
-
-
-def whole_of_folder(folder: Path, name: str) -> Any:
-    """The model of a folder, head and all, in evaluation mode, by the name of its class. Raises `CheckpointError`."""
-    config = configuration(folder / "config.json")
-    written = config.get("architectures")
-    if written != [name]:
-        there = written[0] if isinstance(written, list) and len(written) == 1 else written
-        name_there = there if isinstance(there, str) and there.isidentifier() else shown(there)
-        raise CheckpointError(f"{folder}: a {name_there}, where a {name} was written: export it again")
-    with transformers() as package:
-        made = getattr(package, name, None)
-    if made is None:
-        raise UnsupportedFormat(f"transformers {package.__version__} has no {name}: install transformers=={TRIED}")
-    return _made(str(folder), config, held(folder), made, folder, {})
 
 
 def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, prefix: str) -> Any:
@@ -83,6 +69,14 @@ def held(folder: Path) -> tuple[int, int]:
                 "save_pretrained writes that"
             ) from None
     return numbers, tensors
+
+
+def tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of a safetensors file. Raises `CheckpointError` for another file."""
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as fault:
+        raise CheckpointError(f"{path} is missing, damaged or no safetensors file ({said(fault)})") from None
 
 
 def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:

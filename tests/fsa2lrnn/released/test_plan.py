@@ -1,5 +1,10 @@
 """Heads in exact numbers, and plans that must not be made."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,6 +13,8 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.released.plan import UNIT, Head, orbit, side_by_side
 from fsa2lrnn.released.reflections import reflections
 from fsa2lrnn.released.registers import register
+
+ROOT = Path(__file__).parents[3]
 
 
 def test_a_step_is_the_gated_delta_rule():
@@ -23,6 +30,36 @@ def test_an_orbit_is_closed_under_its_table():
     for a, row in enumerate(found.table):
         for S, after in zip(found.states, row, strict=True):
             assert np.array_equal(found.head.step(S, a), found.states[after])
+
+
+def numbers(found):
+    """What becomes weights, in the type that these have."""
+    return np.concatenate([found.head.query, found.marks.ravel(), [found.gap]]).astype(np.float32)
+
+
+def test_what_rounding_leaves_of_zero_is_zero():
+    """A query had entries of 5e-18, of one sign on one CPU and of the other on another, and weights depend on it."""
+    found = numbers(reflections(zoo.group("S5", "transpositions").delta, 0))
+    assert np.abs(found[found != 0]).min() > 1e-3
+
+
+OTHER_CPU = """
+import sys
+from fsa2lrnn import zoo
+from fsa2lrnn.released.reflections import reflections
+from tests.fsa2lrnn.released.test_plan import numbers
+sys.stdout.buffer.write(numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Prescott", "Nehalem", "Haswell"])  # of those that OpenBLAS has code for
+def test_a_plan_has_the_same_numbers_on_every_cpu(kind):
+    environment = {**os.environ, "OPENBLAS_CORETYPE": kind}
+    other = subprocess.run(
+        [sys.executable, "-c", OTHER_CPU], env=environment, capture_output=True, check=True, cwd=ROOT
+    )
+    assert other.stdout == numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes()
 
 
 def test_what_never_closes_is_given_up():

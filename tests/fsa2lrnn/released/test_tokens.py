@@ -2,6 +2,7 @@
 
 import pytest
 
+from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.released.tokens import tokenizer, vocabulary
 
@@ -12,6 +13,14 @@ def test_text_becomes_numbers_of_letters(alphabet, text):
     made = tokenizer(alphabet, (False, True))
     assert made(text)["input_ids"] == [0, 1, 1, 0]
     assert made.decode([len(alphabet) + 1]) == "=accept"
+
+
+def test_a_tokenizer_that_reads_other_numbers_is_refused(monkeypatch):
+    """As one of another version may: here words are taken apart into characters."""
+    pytest.importorskip("transformers")
+    monkeypatch.setattr(symbols, "is_character_alphabet", lambda _: True)
+    with pytest.raises(UnsupportedFormat, match=r"letters \['ab', 'a', 'b'\] are read as \[1, 2, 1, 2\]"):
+        tokenizer(("ab", "a", "b"), (False, True))
 
 
 @pytest.mark.parametrize(

@@ -45,9 +45,12 @@ def test_a_call_changes_no_cache_that_it_was_given(exported):
 
 @has_it
 def test_other_weights_are_refused(tmp_path):
-    with pytest.raises(CheckpointError, match="holds no model of slstm"):
+    with pytest.raises(CheckpointError, match="missing, damaged or no safetensors file"):
         slstm.CODE.load(tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"no such file")
+    with pytest.raises(CheckpointError, match="missing, damaged or no safetensors file"):
+        slstm.CODE.load(tmp_path)
+    save_file({"weight": torch.zeros(2)}, tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="holds no model of slstm"):
         slstm.CODE.load(tmp_path)
 
