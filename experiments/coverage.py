@@ -82,8 +82,8 @@ of the call: where "sequential" alone is named, ask for it by name.
 - All of it holds on the CPU, for a model that consists of the modules that its configuration makes, without hooks,
   replaced methods, tensors outside the parameters, or other layouts in memory (`judge.modules` refuses all others);
   with products that keep all bits of their factors, sums that every thread rounds to the nearest number without taking
-  small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a program replaces in the modules of torch or of this library
-  are not noticed.
+  small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a program replaces
+  in the modules of torch or of this library are not noticed.
 - A verdict on a model with user-defined layers holds as far as what they declare is true. That is tested on random
   inputs, not proved, and the verdict says so (`tested_layers`).
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.

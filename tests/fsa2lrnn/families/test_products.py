@@ -43,7 +43,7 @@ def sampled(pairs, most=2_500):
 
 
 def represented(pairs, starts=((0, 0), (1, 0))):
-    """The tables δ of at most three states that layers of two letters run from a start: all v of a grid, each table once.
+    """The tables δ of at most 3 states that layers of two letters run from a start: all v of a grid, each table once.
 
     A layer in two dimensions with one vector per state represents its table, states numbered breadth first.
     """
@@ -114,10 +114,7 @@ def has(A, eigenvalues):
     trace, discriminant = np.trace(A), np.trace(A) ** 2 - 4 * round(np.linalg.det(A))
     if eigenvalues is None:
         return True
-    if discriminant == 0:
-        is_diagonalisable = A[0, 1] == A[1, 0] == 0
-    else:
-        is_diagonalisable = True
+    is_diagonalisable = discriminant != 0 or A[0, 1] == A[1, 0] == 0
     if not is_diagonalisable or eigenvalues == "complex":
         return is_diagonalisable
     low = {"[0,1]": 0, "[-1,1]": -1}[eigenvalues]
@@ -136,9 +133,9 @@ def shrinks(A):
 RELATED = {
     "input-independent": lambda A, B: np.array_equal(A, B),
     "commuting": lambda A, B: np.array_equal(A @ B, B @ A),
-    "commuting-differences": lambda A, B: True,  # two letters have one difference
+    "commuting-differences": lambda _, __: True,  # two letters have one difference
     "paracontracting": lambda A, B: shrinks(A) and shrinks(B),
-    "any": lambda A, B: True,
+    "any": lambda _, __: True,
 }
 
 
@@ -156,7 +153,9 @@ def test_no_layer_with_the_properties_does_what_is_called_impossible(family):
     assert n_represented >= 5
 
 
-@pytest.mark.parametrize("family", [form for form in FORMS if form.letters != "commuting-differences"], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "family", [form for form in FORMS if form.letters != "commuting-differences"], ids=lambda f: f.name
+)
 def test_without_a_property_the_grid_contradicts(family):
     """Two letters have one difference, so that differences commute is left to `test_differences_that_commute`."""
     weaker = Family("any", family.eigenvalues) if family.eigenvalues and family.letters != "any" else None
