@@ -51,6 +51,11 @@ class Family:
                 raise UnsupportedFormat(f"{name}={value!r}: choose one of {', '.join(map(repr, choices))}")
         if (self.letters, self.eigenvalues) == ("any", None):
             raise UnsupportedFormat("a family without any property represents every machine: state a property")
+        if self.letters == "paracontracting" and self.eigenvalues is not None:
+            raise UnsupportedFormat(
+                f"letters='paracontracting' with eigenvalues={self.eigenvalues!r} is not decided: leave eigenvalues out, "
+                "or pass Family('commuting', '[0,1]') if the matrices commute"
+            )
 
     @property
     def name(self) -> str:

@@ -18,7 +18,9 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.checker.sets import Sets, Tail, Tube
+from fsa2lrnn.checker.sets import Sets as Sets
+from fsa2lrnn.checker.sets import Tail as Tail
+from fsa2lrnn.checker.sets import Tube as Tube
 from fsa2lrnn.drawing.cards import OPEN, card
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
@@ -189,4 +191,3 @@ def _plain(data: Any) -> Any:
     return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data
 
 
-__all__ = ["FORMAT", "METHODS", "VERSION", "Certificate", "Sets", "Tail", "Tube"]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fsa2lrnn.checker.packing import RATIO, Unpacking
+from fsa2lrnn.checker.packing import RATIO
+from fsa2lrnn.checker.packing import Unpacking as Unpacking
 
 _SMALL = 1 << 16  # bytes: such an array is compressed as well as it can be
 
@@ -29,4 +30,3 @@ def pack(x: np.ndarray) -> dict[str, Any]:
     return {"dtype": kept.dtype.name, "shape": list(x.shape), "data": base64.b64encode(data).decode()}
 
 
-__all__ = ["Unpacking", "pack"]

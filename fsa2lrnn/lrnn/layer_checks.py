@@ -23,7 +23,8 @@ from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import Format, Rounded
+from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.lrnn.rounding import Rounded, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """The largest difference that is taken for rounding, relative to the largest number up to that step or to 1."""
@@ -337,7 +338,7 @@ class _LayerTest:
                 self._check_tables(rows)
             self._check_words(rows, torch.arange(len(rows), device=rows.device)[:, None], self._states(len(rows), rows))
         rows, length = letters[:size], max(1, min(_CASES[-1][0], size // _WORDS))
-        is_exact = self._call("starts_exact") and self._call("is_exact", rows, Format.of(self.dtype).integers)
+        is_exact = self._call("starts_exact") and self._call("is_exact", rows, integers(Format.of(self.dtype)))
         index = self._numbers(len(rows), _WORDS, length)
         self._check_words(rows, index, self._states(_WORDS, None), 0.0 if is_exact else None)
 

@@ -167,7 +167,7 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "scans": [["sequential"]]}, r"scans\[0\] = \['sequential'\], expected is text"),
         ({**whole, "sha256": 7}, "sha256 = 7, expected is text"),
         *(({**whole, "tube": {**tube, "memory": value}}, "tube.memory = .*, exp") for value in (2.0, None, "2", True)),
-        ({**whole, "tube": {**tube, "basis": [[1.0]]}}, r"tube.basis = \[\[1.0\]\], expected is an object"),
+        ({**whole, "tube": {**tube, "basis": [[1.0]]}}, r"tube.basis: .* is no array"),
         ({**whole, "tube": {**tube, "tail": {}}}, "tube.tail = {}, expected is a list"),
         ({**whole, "machine": {**whole["machine"], "start": True}}, "start = True, but states run"),
         ({**whole, "format": "fsa2lrnn-family-certificate"}, "'fsa2lrnn-family-certificate', version 1: this reads"),

@@ -164,12 +164,9 @@ def large_family_certificate(rng: random.Random) -> bytes:
             verdict = "impossible"
         case 1:
             order = rng.choice((1, 2, 4_620, 4_999, 5_000))
-            lane = {"order": order, "exponents": [1], "shifts": few}
-            lane["values"] = few * d if n > d else few * n
-            value, verdict = (
-                {"family": "diagonal-complex", "lanes": [lane] * min(k, 1 + 100_000 // (n * d))},
-                "representable",
-            )
+            lane = {"order": order, "exponents": [1], "values": few * (d if n > d else n), "shifts": few}
+            lanes = [lane] * min(k, 1 + 1_000_000 // len(json.dumps(lane)))
+            value, verdict = {"family": "diagonal-complex", "lanes": lanes}, "representable"
         case 2:
             keys, shifts = [[[1] + [0] * (n - 1)] * min(k, 1 + 10_000 // n)], [[0] * n]
             value, verdict = {"family": "householder", "keys": keys, "shifts": shifts}, "representable"
