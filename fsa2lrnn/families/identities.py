@@ -53,7 +53,7 @@ class Family:
             raise UnsupportedFormat("a family without any property represents every machine: state a property")
         if self.letters == "paracontracting" and self.eigenvalues is not None:
             raise UnsupportedFormat(
-                f"letters='paracontracting' with eigenvalues={self.eigenvalues!r} is not decided: leave eigenvalues out, "
+                f"letters='paracontracting' with eigenvalues={self.eigenvalues!r} is not decided: leave it out, "
                 "or pass Family('commuting', '[0,1]') if the matrices commute"
             )
 

@@ -189,5 +189,3 @@ def _plain(data: Any) -> Any:
     if isinstance(data, tuple):
         return [_plain(part) for part in cast("tuple[Any, ...]", data)]
     return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data
-
-

@@ -28,5 +28,3 @@ def pack(x: np.ndarray) -> dict[str, Any]:
     if x.nbytes > max(_SMALL, RATIO * len(data)):
         data = zlib.compress(entries, 0)
     return {"dtype": kept.dtype.name, "shape": list(x.shape), "data": base64.b64encode(data).decode()}
-
-

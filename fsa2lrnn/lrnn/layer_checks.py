@@ -18,12 +18,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
+from fsa2lrnn.checker.rounding import Format
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.checker.rounding import Format
 from fsa2lrnn.lrnn.rounding import Rounded, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
