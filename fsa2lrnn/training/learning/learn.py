@@ -32,7 +32,7 @@ from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
 from fsa2lrnn.training.learning.prune import fewest, observe
-from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.training.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
 from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
@@ -130,8 +130,10 @@ def learn(
             f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
             'method "merge" or "train", or leave noise out'
         )
-    if data is not None and recipe.is_clean:
-        data.check_consistent()
+    if data is not None:
+        check_noise(recipe.noise, len(data.outputs))
+        if recipe.is_clean:
+            data.check_consistent()
     asked_of = None if machine is None else _asked_of(machine, source, sampler, recipe, plan)
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))

@@ -81,6 +81,7 @@ def test_then_prove_on_a_model_made_otherwise():
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
+        ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
         ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
     ],
@@ -97,6 +98,13 @@ def test_noise_is_refused_where_the_method_knows_none():
         learn(pairs, method="rpni", noise=0.5)
     with pytest.raises(UnsupportedFormat, match="contradict each other"):
         learn(pairs, method="rpni")
+
+
+def test_words_of_which_labels_are_as_good_as_guesses_are_refused():
+    with pytest.raises(
+        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
+    ):
+        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
 
 
 def test_files_that_are_neither_words_nor_automata_are_told_what_both_are_in(tmp_path):
