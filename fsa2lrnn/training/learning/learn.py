@@ -292,16 +292,16 @@ def _from_data(
         machine = merge(kept) if method == "rpni" else merge_noisy(kept, recipe.noise)
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data), _GIVEN, (), None, (), 0, 0, time.monotonic() - begun,
-            wrong_labels(machine, kept), kept.n_labels,
+            model, machine, _evidence(machine, out, data, recipe.noise), _GIVEN, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, kept), kept.n_labels,
         )  # fmt: skip
     examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
     run = Run(recipe, examples, None, None)
     candidate = trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
-    verdict = _evidence(candidate.machine, out, data)
+    verdict = _evidence(candidate.machine, out, data, recipe.noise)
     return learned_of(run, candidate, candidate.machine, model, verdict, _GIVEN)
 
 
-def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement | None:
-    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs)
+def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:
+    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs, noise)

@@ -205,15 +205,18 @@ def _read(kind: type[_T], path: Path) -> _T:
     return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
-def read_agreement(recorded: Recorded) -> Agreement | None:
-    """How a machine that was learned from words did on those held out; None where none were.
+def read_agreement(run: Finished) -> Agreement | None:
+    """Return how a machine that was learned from words did on those held out; None where none were.
 
-    Raises `UnsupportedFormat` for counts that are none.
+    Raises `UnsupportedFormat` for counts that contradict each other.
     """
-    if recorded.verdict is None:
+    if run.recorded.verdict is None:
         return None
-    counts = {name: value for name, value in recorded.verdict.items() if name not in ("verdict", "interval")}
-    return read(Agreement, counts, "verdict")
+    derived = ("verdict", "interval", "expected")
+    counts = {name: value for name, value in run.recorded.verdict.items() if name not in derived}
+    # Version 1 did not write the noise, and its share of labels drawn anew is not a share of wrong ones.
+    before = {} if run.asked.version > 1 else {"noise": 0.0 if run.asked.recipe.is_clean else None}
+    return read(Agreement, before | counts, "verdict")
 
 
 # Verdicts are written by all judges, each in its own words; a reader asks for their kind.

@@ -119,6 +119,10 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
     words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
     wrong = (torch.rand(400, generator=draw) < 0.1).tolist()
     pairs = [(w, (target.transduce(w)[-1] + is_wrong) % 3) for w, is_wrong in zip(words, wrong, strict=True)]
+    held_out = learn([((), 0), *pairs], method="merge", noise=0.1).verdict
+    assert isinstance(held_out, Agreement)
+    assert (held_out.labels, held_out.noise) == (40, 0.1)
+    assert held_out.interval[0] < held_out.expected < held_out.interval[1]
     found = learn([((), 0), *pairs], method="merge", noise=0.1, held_out=0)
     assert equivalent(found.machine, target) is None
     assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)
