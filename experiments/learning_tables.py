@@ -61,12 +61,12 @@ def noise() -> str:
     document = results_io.read("noise")
     found, cells = document["results"], dict[tuple[Any, ...], dict[str, Any]]()
     for row in found["cells"]:
-        cells[row["labels"], row["words"], row["noise"], row["method"]] = row["runs"]
+        cells[row["labels"], row["words"], row["wrong"], row["method"]] = row["runs"]
     places = sorted({key[:3] for key in cells})
     rows = [
-        [_LABELS[labels], f"{words:,}", f"{100 * noise:.0f} %"]
-        + [_share(cells.get((labels, words, noise, method))) for method in _METHODS]
-        for labels, words, noise in places
+        [_LABELS[labels], f"{words:,}", f"{100 * wrong:g} %"]
+        + [_share(cells.get((labels, words, wrong, method))) for method in _METHODS]
+        for labels, words, wrong in places
     ]
     done = sum(len(runs["machine"]) for runs in cells.values())
     asked = found["asked"] * len(places) * len(_METHODS)

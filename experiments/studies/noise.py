@@ -1,15 +1,15 @@
 """Wrong labels: learning from given words by training and by merging: `python -m experiments.studies.noise`.
 
-Noise × words × labels after every letter or at the end alone × machines, for each method on the same words with the
-same limit of processor time. A call goes on where the last one stopped; the quickest method is run on all machines
-first, the others machine by machine. What is asked is whether the machine that was learned equals the true one on every
-word.
+Shares of wrong labels × words × labels after every letter or at the end alone × machines, for each method on the same
+words with the same limit of processor time. A call goes on where the last one stopped; the quickest method is run on
+all machines first, the others machine by machine. What is asked is whether the machine that was learned equals the true
+one on every word.
 
-Words have 0 to 40 letters, every length and letter equally likely. With noise ε each label is replaced with chance ε by
-one drawn from both. Training and the merger with a test are told ε; AALpy's merge whatever is consistent (RPNI, EDSM,
-which get the label that most copies of a prefix have) or have a test of their own (ALERGIA, as a stochastic Mealy
-machine whose likeliest outputs are read off; where words have one label, it is the output on a letter that ends them).
-Training takes blocks of 24 states, whatever the machine, and all machines have at most 12.
+Words have 0 to 40 letters, every length and letter equally likely. Each label is wrong with probability ε. Training and
+the merger with a test are told ε; AALpy's merge whatever is consistent (RPNI, EDSM, which get the label that most
+copies of a prefix have) or have a test of their own (ALERGIA, as a stochastic Mealy machine whose likeliest outputs are
+read off; where words have one label, it is the output on a letter that ends them). Training takes blocks of 24 states,
+whatever the machine, and all machines have at most 12.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from fsa2lrnn.training.learning.noisy_merging import merge_noisy
 
 NAME = "noise"
 COMMAND = f"python -m experiments.studies.{NAME}"
-NOISE, WORDS, LABELS = (0.0, 0.01, 0.05, 0.1, 0.2, 0.3), (50, 200, 2_000), ("dense", "last")
+WRONG, WORDS, LABELS = (0.0, 0.005, 0.025, 0.05, 0.1, 0.15), (50, 200, 2_000), ("dense", "last")
 MACHINES = tuple(
     f"task:random_dfa({n}, {k}, seed={seed}, minimal=true)"
     for seed in (0, 1)
@@ -52,12 +52,12 @@ _WRITTEN = 10.0  # seconds between two times that the file is written
 
 
 class Cell(NamedTuple):
-    """What a run is of, beside its machine."""
+    """What a run is of, except its machine; `wrong` is the probability that a label is wrong."""
 
     method: str
     labels: str
     words: int
-    noise: float
+    wrong: float
 
 
 class _OutOfTime(Exception):
@@ -77,7 +77,9 @@ def main(
     cells: dict[Cell, dict[str, list[Any]]] = {}
     if path.exists():
         for row in results_io.read(NAME)["results"]["cells"]:
-            cells[Cell(*(row[name] for name in Cell._fields))] = row["runs"]
+            # Earlier files give the share of labels replaced by a draw from both outputs: half of those are wrong.
+            wrong = row["wrong"] if "wrong" in row else row["noise"] / 2
+            cells[Cell(row["method"], row["labels"], row["words"], wrong)] = row["runs"]
     _compile()
     written = time.monotonic()
     try:
@@ -107,8 +109,8 @@ def plan(machines: int) -> Iterator[tuple[int, Cell]]:
     quick, *others = METHODS
     for methods in ((quick,), others):
         for machine in range(machines):
-            for method, labels, noise, words in product(methods, LABELS, NOISE, WORDS):
-                yield machine, Cell(method, labels, words, noise)
+            for method, labels, wrong, words in product(methods, LABELS, WRONG, WORDS):
+                yield machine, Cell(method, labels, words, wrong)
 
 
 def _inferred(cells: dict[Cell, dict[str, list[Any]]], cell: Cell, machine: int) -> dict[str, Any] | None:
@@ -116,9 +118,9 @@ def _inferred(cells: dict[Cell, dict[str, list[Any]]], cell: Cell, machine: int)
 
     More of them, or more wrong ones, leave it more states to compare, so it would only spend the limit again.
     """
-    for words, noise in product(WORDS, NOISE):
-        easier = cell._replace(words=words, noise=noise)
-        if cell.method == "train" or easier == cell or words > cell.words or not 0 < noise <= cell.noise:
+    for words, wrong in product(WORDS, WRONG):
+        easier = cell._replace(words=words, wrong=wrong)
+        if cell.method == "train" or easier == cell or words > cell.words or not 0 < wrong <= cell.wrong:
             continue
         runs = cells.get(easier)
         ends = {} if runs is None else dict(zip(runs["machine"], runs["end"], strict=True))
@@ -130,12 +132,12 @@ def _inferred(cells: dict[Cell, dict[str, list[Any]]], cell: Cell, machine: int)
 def run_one(source: str, cell: Cell, seconds: float) -> dict[str, Any]:
     """Whether the method finds the machine, the states of what it finds, and its processor time."""
     machine = MooreMachine.from_source(source)
-    data = draw(machine, cell.words, cell.noise, cell.labels == "dense", MACHINES.index(source))
+    data = draw(machine, cell.words, cell.wrong, cell.labels == "dense", MACHINES.index(source))
     begun = time.process_time()
     found, end = None, "done"
     try:
         with _limit(seconds):
-            found = METHODS[cell.method](data, cell.noise)
+            found = METHODS[cell.method](data, cell.wrong)
     except (_OutOfTime, SystemError) as fault:
         # A compiled kernel that is interrupted returns, and what it was interrupted by becomes a cause.
         if not isinstance(fault, _OutOfTime) and not isinstance(fault.__cause__, _OutOfTime):
@@ -162,8 +164,8 @@ def _limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGPROF, before)
 
 
-def draw(machine: MooreMachine, n_words: int, noise: float, is_dense: bool, seed: int) -> Data:
-    """Words with labels, some of them wrong. The same words whatever the noise and the labels."""
+def draw(machine: MooreMachine, n_words: int, wrong: float, is_dense: bool, seed: int) -> Data:
+    """Draw words and their labels, each wrong with probability `wrong`; the words are the same for every `wrong`."""
     lengths_of, of_labels = (np.random.Generator(np.random.PCG64([seed, n_words, which])) for which in (0, 1))
     lengths = lengths_of.integers(LONGEST + 1, size=n_words)
     tokens = lengths_of.integers(len(machine.alphabet), size=(n_words, LONGEST))
@@ -173,22 +175,24 @@ def draw(machine: MooreMachine, n_words: int, noise: float, is_dense: bool, seed
     for k in range(LONGEST):
         states[:, k + 1] = machine.delta[tokens[:, k], states[:, k]]
     labels = np.array([outputs.index(output) for output in machine.outputs])[states]
-    is_wrong, others = of_labels.random(labels.shape) < noise, of_labels.integers(len(outputs), size=labels.shape)
+    # A draw from all k outputs is another than the label with probability (k − 1)/k, each other one equally likely.
+    redrawn = of_labels.random(labels.shape) < wrong * len(outputs) / (len(outputs) - 1)
+    others = of_labels.integers(len(outputs), size=labels.shape)
     places = np.arange(LONGEST + 1)
     is_given = places <= lengths[:, None] if is_dense else places == lengths[:, None]
-    labels = np.where(is_given, np.where(is_wrong, others, labels), UNCOUNTED)
+    labels = np.where(is_given, np.where(redrawn, others, labels), UNCOUNTED)
     numbers = (np.where(is_word, tokens, 0), labels, np.arange(1, n_words + 1), lengths)
     return Data(machine.alphabet, outputs, *map(torch.from_numpy, numbers))
 
 
-def _trained(data: Data, noise: float) -> MooreMachine:
-    return learn(data, noise=noise, block=BLOCK, settle=SETTLE, held_out=0, steps=1_000_000).machine
+def _trained(data: Data, wrong: float) -> MooreMachine:
+    return learn(data, noise=wrong, block=BLOCK, settle=SETTLE, held_out=0, steps=1_000_000).machine
 
 
 def _merged_by(run: Callable[..., Any]) -> Callable[[Data, float], MooreMachine | None]:
     """A merger of AALpy, given the label that each prefix has most often, the first of those equally often."""
 
-    def merged(data: Data, _noise: float) -> MooreMachine | None:
+    def merged(data: Data, _wrong: float) -> MooreMachine | None:
         counted: dict[tuple[int, ...], Counter[int]] = {}
         for word, label in labelled_prefixes(data):
             counted.setdefault(word, Counter())[label] += 1
@@ -198,7 +202,7 @@ def _merged_by(run: Callable[..., Any]) -> Callable[[Data, float], MooreMachine 
     return merged
 
 
-def _alergia(data: Data, _noise: float) -> MooreMachine:
+def _alergia(data: Data, _wrong: float) -> MooreMachine:
     """ALERGIA's stochastic Mealy machine, with the likeliest output of each letter and where that leads."""
     is_dense = bool((data.labels != UNCOUNTED).sum(1).max() > 1)
     rows = zip(data.tokens.tolist(), data.labels.tolist(), data.lengths.tolist(), strict=True)

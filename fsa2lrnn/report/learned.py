@@ -63,7 +63,7 @@ def assemble_learned(
     provenance = {**asked, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        known = told(read_agreement(recorded), EVERY_WORD, machine.alphabet)
+        known = told(read_agreement(run), EVERY_WORD, machine.alphabet)
         known = f"a machine of {counted(machine.n_states, 'state')}{known}"
         method = _COMPUTED.get(run.asked.method)
         evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{known}"

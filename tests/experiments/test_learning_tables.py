@@ -6,7 +6,7 @@ from experiments import learning_tables, results_io
 def cell(method, words, exact, seconds, end="done"):
     n = len(exact)
     runs = {"machine": list(range(n)), "exact": exact, "states": [4] * n, "seconds": seconds, "end": [end] * n}
-    return {"method": method, "labels": "dense", "words": words, "noise": 0.05, "runs": runs}
+    return {"method": method, "labels": "dense", "words": words, "wrong": 0.025, "runs": runs}
 
 
 @pytest.fixture
@@ -20,8 +20,8 @@ def test_a_cell_says_how_many_of_how_many_and_what_has_not_been_run():
     cells.append(cell("rpni", 200, [False], [None], "out of time with easier words"))
     results_io.write("noise", {"asked": 20, "limit": 10.0, "machines": [], "cells": cells}, "")
     lines = learning_tables.noise().splitlines()
-    assert lines[2] == "| every letter | 50 | 5 % | not run | 1 of 2 (0.02) | 0 of 1 (10) | not run | not run |"
-    assert lines[3] == "| every letter | 200 | 5 % | not run | not run | 0 of 1 (out of time) | not run | not run |"
+    assert lines[2] == "| every letter | 50 | 2.5 % | not run | 1 of 2 (0.02) | 0 of 1 (10) | not run | not run |"
+    assert lines[3] == "| every letter | 200 | 2.5 % | not run | not run | 0 of 1 (out of time) | not run | not run |"
     assert "4 of 200 runs were done" in lines[-1]
 
 

@@ -11,7 +11,7 @@ from fsa2lrnn.cli import given, outputs, sources
 from fsa2lrnn.cli.options import NO, LearnMethod, Sampler
 from fsa2lrnn.errors import UnsupportedFormat
 
-_NOISE = 'the share of outputs that are wrong, or "unknown"; by default none is, and contradictions are refused'
+_NOISE = 'the share of outputs that are wrong (0.1), or "unknown"; by default none is, and contradictions are refused'
 
 
 def learn(

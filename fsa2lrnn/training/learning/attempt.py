@@ -175,9 +175,8 @@ class Attempt:
             at.window_before, at.window = at.window, 0.0
 
     def _threshold(self) -> float:
-        """The error below which words grow: with a share ε of labels replaced by one of C, ε (C−1)/C stay wrong."""
-        noise, n = self.recipe.noise or 0.0, len(self.examples.outputs)
-        return self.recipe.threshold + 1.15 * noise * (n - 1) / n
+        """Return the error below which words grow. A network that has learned all misses the wrong labels still."""
+        return self.recipe.threshold + 1.15 * (self.recipe.noise or 0.0)
 
     def _has_ceased(self) -> bool:
         """Whether the error has stopped falling at a level that is no worse than on shorter words."""

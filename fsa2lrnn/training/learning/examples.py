@@ -20,6 +20,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.training.data import Batch, Sampler, Walks, make_sampler, words
 from fsa2lrnn.training.learning.legal import is_restricted
+from fsa2lrnn.training.learning.recipe import check_noise
 
 _OF_FAILURES = 8  # one row in so many begins as a word that failed
 _AT_ONCE = 4  # such words in a batch
@@ -70,6 +71,7 @@ class FreshWords:
             raise UnsupportedFormat(
                 f"the machine has the outputs {self.outputs} and no other on these words: there is nothing to learn"
             )
+        check_noise(noise, len(self.outputs))
         counts = not self.is_restricted
         self._empty = self.outputs.index(self.machine.outputs[self.machine.start]) if counts else UNCOUNTED
         self._failures: list[np.ndarray] = []
@@ -158,11 +160,13 @@ class FreshWords:
         return Batch(tokens, self._words.labels[phase, states])
 
     def _wrong(self, labels: Tensor, generator: torch.Generator) -> Tensor:
-        """A share of the labels replaced by one drawn from all."""
+        """Replace a share of the labels by others, each other one equally likely."""
         if not self._noise:
             return labels
-        is_hit = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)
-        return torch.where(is_hit, torch.randint(len(self.outputs), labels.shape, generator=generator), labels)
+        is_wrong = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)
+        n = len(self.outputs)
+        other = (labels + torch.randint(1, n, labels.shape, generator=generator)) % n
+        return torch.where(is_wrong, other, labels)
 
 
 def padded(parts: Sequence[Batch]) -> Batch:

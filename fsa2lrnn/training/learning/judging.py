@@ -82,8 +82,13 @@ class Target:
         return legal_part(machine, self._machine, self._sampler, self._free)
 
 
-def agreement(machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...]) -> Agreement:
-    """`machine` on held-out words: tokens in its own letters' order, labels numbering `outputs`."""
+def agreement(
+    machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...], noise: float | None = 0.0
+) -> Agreement:
+    """Compare `machine` with held-out words: tokens in its own letters' order, labels numbering `outputs`.
+
+    `noise` is the share of labels that are wrong, None for unknown.
+    """
     minimal = minimise(machine)
     walk = Heads(minimal.delta[:, None, :], np.array([minimal.start]))
     states = walk.states(batch.tokens.numpy())[..., 0]  # (B, T+1)
@@ -93,4 +98,4 @@ def agreement(machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...]
     counts = labels != UNCOUNTED
     right = given == labels
     whole = (right | ~counts).all(1)
-    return Agreement(len(labels), int(whole.sum()), int(counts.sum()), int((right & counts).sum()))
+    return Agreement(len(labels), int(whole.sum()), int(counts.sum()), int((right & counts).sum()), noise)

@@ -32,7 +32,7 @@ from fsa2lrnn.training.learning.judging import Target, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
 from fsa2lrnn.training.learning.prune import fewest, observe
-from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
+from fsa2lrnn.training.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import Record, Run
 from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
@@ -130,8 +130,10 @@ def learn(
             f'method "rpni" takes every label for right, yet noise = {recipe.noise} says that some are wrong: take '
             'method "merge" or "train", or leave noise out'
         )
-    if data is not None and recipe.is_clean:
-        data.check_consistent()
+    if data is not None:
+        check_noise(recipe.noise, len(data.outputs))
+        if recipe.is_clean:
+            data.check_consistent()
     asked_of = None if machine is None else _asked_of(machine, source, sampler, recipe, plan)
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
@@ -290,16 +292,16 @@ def _from_data(
         machine = merge(kept) if method == "rpni" else merge_noisy(kept, recipe.noise)
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data), _GIVEN, (), None, (), 0, 0, time.monotonic() - begun,
-            wrong_labels(machine, kept), kept.n_labels,
+            model, machine, _evidence(machine, out, data, recipe.noise), _GIVEN, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, kept), kept.n_labels,
         )  # fmt: skip
     examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
     run = Run(recipe, examples, None, None)
     candidate = trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
-    verdict = _evidence(candidate.machine, out, data)
+    verdict = _evidence(candidate.machine, out, data, recipe.noise)
     return learned_of(run, candidate, candidate.machine, model, verdict, _GIVEN)
 
 
-def _evidence(machine: MooreMachine, out: Data | None, data: Data) -> Agreement | None:
-    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs)
+def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:
+    return None if out is None else agreement(machine, Batch(out.tokens, out.labels), data.outputs, noise)

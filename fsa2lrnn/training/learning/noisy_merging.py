@@ -3,7 +3,7 @@
 The words make a tree of prefixes, each with the labels that were seen there. As in EDSM (Lang, Pearlmutter and Price
 1998) some of its nodes are states already and their children are to be decided on: such a child is folded into a state,
 or becomes a state itself. RPNI and EDSM fold unless two labels differ, so one wrong label spoils them. Here a share of
-the labels is known to be replaced at random, and folding is a prediction: if the child is that state, then of a node of
+the labels is known to be wrong, and folding is a prediction: if the child is that state, then of a node of
 the child's tree and the node of the state's that it falls on, the labels of the second say how probable those of the
 first are. Let p be the chances of a label as it stands, by Bayes from those seen before; it comes as one of them says,
 
@@ -26,14 +26,14 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.training.learning.folding import merge_states, prefix_tree
 from fsa2lrnn.training.learning.mending import mend
 from fsa2lrnn.training.learning.word_files import Data
 
 STRICT = (2.0, 2.5, 3.0, 3.5, 4.0)  # deviations below what is expected of one state
-SHARES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3)  # that are tried where none is given
+SHARES = (0.0, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2)  # that are tried where none is given
 MAX_STATES = 256  # before mending
 _LEAST = 1e-9  # the share of wrong labels where none is said to be wrong: one is enough to part two states
 _MENDED, _NEAR = 3, 1.3  # so many of the best are mended, if they need no more than so many times the nats of the best
@@ -45,10 +45,9 @@ def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
     """The machine that describes the words best, of those found; a letter that no word shows leaves the state as it is.
 
     Args:
-        noise: the share of labels that are replaced by one drawn from all; None for unknown.
+        noise: the share of labels that are wrong, any other label being equally likely; None for unknown.
 
     Raises:
-        UnsupportedFormat: for a share that is none.
         BudgetExceeded: if every merger leaves more than `MAX_STATES` states.
 
     >>> from fsa2lrnn.training.learning.word_files import from_pairs
@@ -58,8 +57,6 @@ def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
     >>> found.n_states, found.transduce("aba")
     (2, [1, 1, 0])
     """
-    if noise is not None and not 0 <= noise < 1:
-        raise UnsupportedFormat(f"noise = {noise!r} must be a share from 0 to below 1, or None for unknown")
     bounds = [
         (share, strict)
         for share in (SHARES if noise is None else (noise,))
@@ -81,8 +78,7 @@ def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
 def merge_within(data: Data, noise: float, strict: float) -> MooreMachine | None:
     """The machine that is left under one bound; None for more than `MAX_STATES` states."""
     child, counts = prefix_tree(data)
-    n_outputs = counts.shape[1]
-    states = merge_states(child, counts, max(noise, _LEAST) * (n_outputs - 1) / n_outputs, strict, MAX_STATES)
+    states = merge_states(child, counts, max(noise, _LEAST), strict, MAX_STATES)
     if len(states) > MAX_STATES:
         return None
     number = {node: i for i, node in enumerate(states.tolist())}

@@ -54,8 +54,8 @@ class Recipe:
         growth: the factor, where words may have any length.
         letters: of a batch, whatever the length of its words.
         threshold: the running error below which words grow, where no label is wrong.
-        noise: the share of labels that are replaced at random; None for unknown: words then grow when the error has
-            ceased to fall.
+        noise: the share of labels that are wrong, any other label being equally likely; None for unknown: words then
+            grow when the error has ceased to fall.
         decay, floor: once words are at full length the rate falls to `floor` times itself in `decay` steps.
         ease: steps without growth after which the rate falls on the way too, until words grow again.
         look: steps between two looks at whether a head is the machine already.
@@ -161,6 +161,19 @@ class Recipe:
     def to_json(self) -> dict[str, Any]:
         """A JSON object of all settings."""
         return asdict(self)
+
+
+def check_noise(noise: float | None, n_outputs: int) -> None:
+    """Raise `UnsupportedFormat` unless labels of which this share is wrong are right more often than a guess.
+
+    >>> check_noise(0.49, 2), check_noise(0.6, 3), check_noise(None, 2)
+    (None, None, None)
+    """
+    if noise is not None and not 0 <= noise < 1 - 1 / n_outputs:
+        raise UnsupportedFormat(
+            f"noise = {noise!r}, but with {n_outputs} outputs a guess is wrong with a share of "
+            f"{1 - 1 / n_outputs:.3g}: give the share of wrong outputs, from 0 to below that, or None for unknown"
+        )
 
 
 def _is_number(value: object) -> bool:

@@ -19,18 +19,23 @@ EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that
 
 @dataclass(frozen=True)
 class Agreement:
-    """A machine against words that had no part in learning it: evidence, which is all that words can give.
+    """Compare a machine with words that had no part in learning it: evidence, which is all that words can give.
+
+    Where labels may be wrong, the right machine disagrees with the wrong ones, so that only the share of labels says
+    something; a long word with no wrong label is rare.
 
     Args:
         words: how many were held out.
         right: those of them whose every label is the machine's output.
         labels, right_labels: the same by label.
+        noise: the share of labels that are wrong, None for unknown.
     """
 
     words: int
     right: int
     labels: int
     right_labels: int
+    noise: float | None = 0.0
 
     def __post_init__(self) -> None:
         if not (0 <= self.right <= self.words > 0 and 0 <= self.right_labels <= self.labels):
@@ -38,15 +43,44 @@ class Agreement:
                 f"{self.right} of {self.words} words and {self.right_labels} of {self.labels} labels are right: of one "
                 "word or more it is none to all"
             )
+        if self.noise is not None and not 0 <= self.noise < 1:
+            raise UnsupportedFormat(f"noise = {self.noise} of an agreement must be a share from 0 to below 1, or None")
+
+    @property
+    def expected(self) -> float | None:
+        """The share of labels that are the right machine's outputs; None where it is unknown."""
+        return None if self.noise is None else 1 - self.noise
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval for the share of words that are right, drawn as the held-out ones were."""
-        return wilson(self.right, self.words)
+        """Wilson's 95 % interval for the share of right words where no label is wrong, else for that of right labels.
+
+        The interval for labels takes them for independent, as the wrong labels are. A wrong machine errs on many labels
+        of one word, so for it the interval is too narrow.
+        """
+        return wilson(self.right, self.words) if self.noise == 0 else wilson(self.right_labels, self.labels)
 
     def to_json(self) -> dict[str, Any]:
-        """The counts and the interval."""
-        return {**vars(self), "interval": self.interval}
+        """Return the counts, the expected share of right labels, and the interval."""
+        return {**vars(self), "expected": self.expected, "interval": self.interval}
+
+    def in_words(self) -> str:
+        """Return the counts in a sentence that goes on after "a machine of n states"."""
+        low, high = self.interval
+        outputs = f"{self.right_labels:,} of {self.labels:,} held-out outputs"
+        beyond = "Of longer or other words that says nothing"
+        if self.noise == 0:
+            return (
+                f", right on {self.right:,} of {self.words:,} held-out words, on {outputs}: on words drawn like these "
+                f"it is right with a share of {low:.4f} to {high:.4f} (95 %). {beyond}"
+            )
+        found = f", equal to {outputs}, a share of {low:.4f} to {high:.4f} (95 %)"
+        if self.expected is None:
+            return f"{found}; how many of them are wrong is unknown, so no share can be expected. {beyond}"
+        return (
+            f"{found}; the right machine is expected to reach {self.expected:.4f}, since a share of {self.noise:g} of "
+            f"the outputs is wrong. {beyond}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,11 +140,7 @@ def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, a
             if length is None:
                 return ", on which no word fails by single steps, in an arithmetic that is not the scans' own: no proof"
             return f", equal to the target on words of up to {counted(length, 'letter')}; the budget ended there"
-        case Agreement(words=n, right=right):
-            low, high = verdict.interval
-            return (
-                f", right on {right} of {n} held-out words: on words drawn like these it is right with a share of "
-                f"{low:.4f} to {high:.4f} (95 %). Of longer or other words that says nothing"
-            )
+        case Agreement():
+            return verdict.in_words()
         case None:
             return "; no words were held out, so nothing is known of words beyond the given ones"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,6 +32,7 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _T = TypeVar("_T")
 FORM = Form("fsa2lrnn-learning", 1)
+VERSION = 2  # of the folder
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
 CASCADE = "cascade.svg"
@@ -50,6 +51,8 @@ class Asked:
     Args:
         source: its name; `digest` is the SHA-256 of the machine or of the words.
         method, sampler, held_out: as `learn` takes them.
+        version: of the folder, as it was read; 1 where the file names none. In version 1 `recipe.noise` was the share
+            of labels replaced by a draw from all outputs.
     """
 
     source: str
@@ -58,6 +61,7 @@ class Asked:
     sampler: str
     held_out: float
     recipe: Recipe
+    version: int = 1
 
 
 class RunFolder:
@@ -67,11 +71,17 @@ class RunFolder:
         self.folder, self.saved_at = folder, time.monotonic()
         path = folder / ASKED
         if resume and path.exists():
-            _check_same(folder, read(Asked, parse_json(path.read_bytes(), str(path)), str(path)), asked)
+            before = read(Asked, parse_json(path.read_bytes(), str(path)), str(path))
+            if before.version == 1 and before.recipe.noise:
+                raise UnsupportedFormat(
+                    f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
+                    "of labels replaced by a draw from all outputs: start afresh"
+                )
+            _check_same(folder, before, asked)
         else:
             for name in (CHECKPOINT, *RESULTS):
                 (folder / name).unlink(missing_ok=True)
-        _write_json(path, asdict(asked))
+        _write_json(path, asdict(replace(asked, version=VERSION)))
 
     def restore(self, run: Run) -> None:
         """Let a run stand where the last one in this folder was saved, if there was one.
@@ -195,15 +205,18 @@ def _read(kind: type[_T], path: Path) -> _T:
     return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
-def read_agreement(recorded: Recorded) -> Agreement | None:
-    """How a machine that was learned from words did on those held out; None where none were.
+def read_agreement(run: Finished) -> Agreement | None:
+    """Return how a machine that was learned from words did on those held out; None where none were.
 
-    Raises `UnsupportedFormat` for counts that are none.
+    Raises `UnsupportedFormat` for counts that contradict each other.
     """
-    if recorded.verdict is None:
+    if run.recorded.verdict is None:
         return None
-    counts = {name: value for name, value in recorded.verdict.items() if name not in ("verdict", "interval")}
-    return read(Agreement, counts, "verdict")
+    derived = ("verdict", "interval", "expected")
+    counts = {name: value for name, value in run.recorded.verdict.items() if name not in derived}
+    # Version 1 did not write the noise, and its share of labels drawn anew is not a share of wrong ones.
+    before = {} if run.asked.version > 1 else {"noise": 0.0 if run.asked.recipe.is_clean else None}
+    return read(Agreement, before | counts, "verdict")
 
 
 # Verdicts are written by all judges, each in its own words; a reader asks for their kind.
@@ -239,7 +252,7 @@ def _write_json(path: Path, value: Any) -> None:
 
 
 def _check_same(folder: Path, before: Asked, after: Asked) -> None:
-    names = [field.name for field in fields(Asked) if field.name != "recipe"]
+    names = [field.name for field in fields(Asked) if field.name not in ("recipe", "version")]
     pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
     for field in fields(Recipe):
         if field.name not in _MAY_CHANGE:

@@ -43,14 +43,16 @@ def test_mistakes_are_seen_in_their_place():
     assert 0.4 < accepted.double().mean() < 0.8
 
 
-def test_a_share_of_labels_is_wrong():
+def test_the_share_of_labels_that_is_asked_for_is_wrong_and_every_other_label_as_likely():
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(5)"), noise=0.5)
     clean = FreshWords(MooreMachine.from_source("task:sum_mod(5)"))
     draw = torch.Generator().manual_seed(0)
     batch = examples.batch(64, 40, draw)
     right = clean._labelled(batch.tokens).labels
     share = (batch.labels[:, 1:] != right).double().mean()
-    assert abs(share - 0.4) < 0.03
+    assert abs(share - 0.5) < 0.03
+    shift = (batch.labels[:, 1:] - right) % 5
+    assert all(abs((shift == k).double().mean() - 0.125) < 0.03 for k in (1, 2, 3, 4))
 
 
 def test_given_words_are_cut_off_and_padded():

@@ -25,3 +25,4 @@ def test_agreement_counts_words_and_labels():
     found = agreement(zoo.sum_mod(3), Batch(tokens, labels), (0, 1, 2))
     assert (found.words, found.right, found.labels, found.right_labels) == (2, 1, 5, 4)
     assert found.to_json()["interval"] == found.interval
+    assert agreement(zoo.sum_mod(3), Batch(tokens, labels), (0, 1, 2), 0.1).noise == 0.1

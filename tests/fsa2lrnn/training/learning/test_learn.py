@@ -81,6 +81,7 @@ def test_then_prove_on_a_model_made_otherwise():
         ({"held_out": 1.5}, "held_out = 1.5 must be a share from 0 to below 1"),
         ({"depth": 3}, "depth: no such setting of a recipe, which has heads"),
         ({"noise": 2}, "noise = 2 must be a share from 0 to below 1, or None for unknown"),
+        ({"noise": 0.5}, r"noise = 0\.5, but with 2 outputs a guess is wrong with a share of 0\.5"),
         ({"recipe": Recipe(), "heads": 3}, r"give a recipe or changes \(heads\), not both"),
         ({"method": "rpni"}, 'method "rpni" learns from given words: give a file of words, not a machine'),
     ],
@@ -99,6 +100,13 @@ def test_noise_is_refused_where_the_method_knows_none():
         learn(pairs, method="rpni")
 
 
+def test_words_of_which_labels_are_as_good_as_guesses_are_refused():
+    with pytest.raises(
+        UnsupportedFormat, match=r"noise = 0\.7, but with 3 outputs a guess is wrong with a share of 0\.667"
+    ):
+        learn([("a", 0), ("b", 1), ("ab", 2)], method="merge", noise=0.7)
+
+
 def test_files_that_are_neither_words_nor_automata_are_told_what_both_are_in(tmp_path):
     (tmp_path / "words.tsv").write_text("ab\t1\n")
     with pytest.raises(UnsupportedFormat, match=r"words with outputs are in \.jsonl and \.csv, automata in \.dot"):
@@ -111,6 +119,10 @@ def test_words_with_wrong_labels_are_merged_by_a_test():
     words = ["".join(map(str, torch.randint(3, (n % 9 + 1,), generator=draw).tolist())) for n in range(400)]
     wrong = (torch.rand(400, generator=draw) < 0.1).tolist()
     pairs = [(w, (target.transduce(w)[-1] + is_wrong) % 3) for w, is_wrong in zip(words, wrong, strict=True)]
+    held_out = learn([((), 0), *pairs], method="merge", noise=0.1).verdict
+    assert isinstance(held_out, Agreement)
+    assert (held_out.labels, held_out.noise) == (40, 0.1)
+    assert held_out.interval[0] < held_out.expected < held_out.interval[1]
     found = learn([((), 0), *pairs], method="merge", noise=0.1, held_out=0)
     assert equivalent(found.machine, target) is None
     assert (found.faults, found.labels, found.verdict) == (sum(wrong), 401, None)

@@ -56,6 +56,21 @@ def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
     assert all(torch.equal(a, b) for a, b in pairs)
 
 
+def test_a_folder_of_an_earlier_version_is_resumed_unless_its_labels_were_wrong_in_another_sense(tmp_path):
+    for noise in (0.0, None, 0.2):
+        RunFolder(tmp_path, asked(noise=noise), resume=False)
+        written = json.loads((tmp_path / "learn.json").read_text())
+        assert written.pop("version") == 2
+        (tmp_path / "learn.json").write_text(json.dumps(written))
+        if noise:
+            with pytest.raises(UnsupportedFormat, match=r"earlier version, in which noise = 0\.2 was .*: start afresh"):
+                RunFolder(tmp_path, asked(noise=noise), resume=True)
+        else:
+            RunFolder(tmp_path, asked(noise=noise), resume=True)
+        RunFolder(tmp_path, asked(noise=noise), resume=False)
+        RunFolder(tmp_path, asked(noise=noise), resume=True)
+
+
 def test_the_folder_holds_what_was_learned(tmp_path):
     found = learn("task:parity", folder=tmp_path / "run", steps=500)
     machine = MooreMachine.from_source("task:parity")
