@@ -15,9 +15,9 @@ from experiments import script
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.judge import certify, coverage
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
+from fsa2lrnn.verification import certify, coverage
 
 ROOT = Path(__file__).parent.parent
 FILE = ROOT / "docs" / "coverage.md"
@@ -71,7 +71,7 @@ of the call: where "sequential" alone is named, ask for it by name.
 {table}
 
 - **Which model.** `Proved` carries a `digest`: the SHA-256 of the weights and the configuration. Compare it with
-  `fsa2lrnn.judge.model_digest(model)` before you rely on the verdict: it says nothing of a model with another digest.
+  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict: it says nothing of a model with another digest.
   The digest of an exported folder is that of its files.
 - **Which environment.** Where "environment" says "that in which it was judged", the result depends on the order in
   which floats are added up, and libraries choose that order. `Proved.covers.environment` names the version of torch,

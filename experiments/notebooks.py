@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments import script
-from fsa2lrnn.extras import require
 from fsa2lrnn.files import write_atomically
+from fsa2lrnn.optional import require
 
 FOLDER = Path(__file__).parent.parent / "docs" / "notebooks"
 SECONDS = 900  # for a cell

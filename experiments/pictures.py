@@ -13,8 +13,8 @@ import numpy as np
 
 from experiments import results_io, script
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.released import layer_file
 
 FOLDER = Path(__file__).parent.parent / "docs" / "figures"
 COLOURS = ("#1f6fb4", "#c8500a", "#2c8a4b")  # of letters, and of tasks

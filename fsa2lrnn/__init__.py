@@ -26,10 +26,6 @@ if TYPE_CHECKING:
     from fsa2lrnn.decomposition.search import decompose
     from fsa2lrnn.extraction import extract, extract_learned
     from fsa2lrnn.families import FAMILIES, represent
-    from fsa2lrnn.judge import prove_equivalent
-    from fsa2lrnn.judge.certify import certify
-    from fsa2lrnn.judge.check import check
-    from fsa2lrnn.judge.falsify import falsify
     from fsa2lrnn.lower import compile_machine
     from fsa2lrnn.lrnn.affine import Readout
     from fsa2lrnn.lrnn.checkpoint import load, save
@@ -38,6 +34,10 @@ if TYPE_CHECKING:
     from fsa2lrnn.recurrence import Recurrence
     from fsa2lrnn.repairing import repair
     from fsa2lrnn.training.learning import learn
+    from fsa2lrnn.verification import prove_equivalent
+    from fsa2lrnn.verification.certify import certify
+    from fsa2lrnn.verification.check import check
+    from fsa2lrnn.verification.falsify import falsify
 
 __version__ = "0.1.0"
 
@@ -48,8 +48,8 @@ _HOME = {
     "MooreMachine": "fsa2lrnn.automata.machine",
     "Readout": "fsa2lrnn.lrnn.affine",
     "Recurrence": "fsa2lrnn.recurrence",
-    "certify": "fsa2lrnn.judge.certify",
-    "check": "fsa2lrnn.judge.check",
+    "certify": "fsa2lrnn.verification.certify",
+    "check": "fsa2lrnn.verification.check",
     "choose": "fsa2lrnn.compile.choice",
     "classify": "fsa2lrnn.automata.monoid",
     "compile_machine": "fsa2lrnn.lower",
@@ -58,10 +58,10 @@ _HOME = {
     "equivalent": "fsa2lrnn.automata.language",
     "extract": "fsa2lrnn.extraction",
     "extract_learned": "fsa2lrnn.extraction",
-    "falsify": "fsa2lrnn.judge.falsify",
+    "falsify": "fsa2lrnn.verification.falsify",
     "learn": "fsa2lrnn.training.learning",
     "load": "fsa2lrnn.lrnn.checkpoint",
-    "prove_equivalent": "fsa2lrnn.judge",
+    "prove_equivalent": "fsa2lrnn.verification",
     "repair": "fsa2lrnn.repairing",
     "represent": "fsa2lrnn.families",
     "save": "fsa2lrnn.lrnn.checkpoint",

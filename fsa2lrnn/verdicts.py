@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, NoReturn, cast
 
 from fsa2lrnn import symbols
-from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card, failing
+from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.reading import read, shown
 

@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, settings
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
+from fsa2lrnn.extra.report.judgement import judge
 from fsa2lrnn.gates import Gate
-from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.falsify import Budget
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
-from fsa2lrnn.report.judgement import judge
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.falsify import Budget
 
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
@@ -149,7 +149,7 @@ def short_certificates():
         )
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fsa2lrnn.report.judgement.certify", enumerated)
+        patch.setattr("fsa2lrnn.extra.report.judgement.certify", enumerated)
         yield
 
 

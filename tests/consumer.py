@@ -32,8 +32,8 @@ from fsa2lrnn import (
     zoo,
 )
 from fsa2lrnn.families import Impossibility
-from fsa2lrnn.judge import Accepted, Budget, Certificate, Proved, Refuted, Undecided
 from fsa2lrnn.lrnn import scan
+from fsa2lrnn.verification import Accepted, Budget, Certificate, Proved, Refuted, Undecided
 
 
 def machines() -> MooreMachine:

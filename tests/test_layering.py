@@ -9,7 +9,7 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from fsa2lrnn.released import LAYERS
+from fsa2lrnn.extra.huggingface import LAYERS
 from fsa2lrnn.source_kinds import FORMATS
 
 ROOT = Path(__file__).parent.parent
@@ -20,7 +20,7 @@ ALL = {"*"}  # of the library
 MAY_IMPORT = {
     "fsa2lrnn": ALL,  # the door: its imports are loaded at first use
     "fsa2lrnn.errors": set(),
-    "fsa2lrnn.extras": {"errors"},
+    "fsa2lrnn.optional": {"errors"},
     "fsa2lrnn.files": {"errors"},
     "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.reading": {"errors"},
@@ -28,9 +28,9 @@ MAY_IMPORT = {
     "fsa2lrnn.source_kinds": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
-    "fsa2lrnn.leaps": {"graph_kernels"},
+    "fsa2lrnn.multi_step": {"graph_kernels"},
     "fsa2lrnn.checker": set(),
-    "fsa2lrnn.drawing": {"errors", "extras", "symbols"},
+    "fsa2lrnn.extra.report.drawing": {"errors", "extras", "symbols"},
     "fsa2lrnn.verdicts": {"drawing", "errors", "reading", "symbols"},
     "fsa2lrnn.automata": {"drawing", "errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
     "fsa2lrnn.decomposition": {"automata", "drawing", "errors", "rows", "symbols"},
@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "fsa2lrnn.streaming": {
         "automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols", "tracing",
     },
-    "fsa2lrnn.judge": {
+    "fsa2lrnn.verification": {
         "automata", "checker", "drawing", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence",
         "symbols", "verdicts", "versions",
     },
@@ -57,11 +57,11 @@ MAY_IMPORT = {
         "judge", "lower", "lrnn", "reading", "recurrence", "source_kinds", "symbols", "verdicts",
     },
     "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
-    "fsa2lrnn.released": {
+    "fsa2lrnn.extra.huggingface": {
         "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
         "versions",
     },
-    "fsa2lrnn.report": {
+    "fsa2lrnn.extra.report": {
         "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",
         "repairing", "symbols", "training", "verdicts", "versions",
     },
@@ -75,11 +75,11 @@ ALONE = {"fsa2lrnn.families.recheck": set(), "fsa2lrnn.checker": {"numpy", "safe
 # Modules that import what is named elsewhere, and what of ours that may be.
 NAMED = {
     "fsa2lrnn": set(),  # the door
-    "fsa2lrnn.extras": set(),  # packages of others
+    "fsa2lrnn.optional": set(),  # packages of others
     "fsa2lrnn.lrnn.layers": set(),  # layers of users
     "fsa2lrnn.families.recheck.__main__": {"fsa2lrnn.families.recheck"},
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},
-    "fsa2lrnn.released": {f"fsa2lrnn.released.{file}" for file in LAYERS.values()},
+    "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{file}" for file in LAYERS.values()},
     "fsa2lrnn.automata.formats": {
         f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
     },

@@ -14,12 +14,12 @@ from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.judge import Proved, model_digest, prove_equivalent
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import load, save
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import machines, wreath_products
 from fsa2lrnn.verdicts import Coverage, Scope
+from fsa2lrnn.verification import Proved, model_digest, prove_equivalent
 
 N_RANDOM, N_CASCADES = 200, 300
 BATCHES = [pytest.param(i, marks=() if i % 7 == 0 else pytest.mark.slow) for i in range(20)]

@@ -19,7 +19,7 @@ MINE = 'print("the researcher\'s own")\nMINE = True\n'
 SUITE = """
 import verify
 from fsa2lrnn import compile_machine, extract, prove_equivalent
-from fsa2lrnn.judge import Proved, Refuted
+from fsa2lrnn.verification import Proved, Refuted
 from fsa2lrnn.testing import mutants, strategies
 from hypothesis import given, settings
 

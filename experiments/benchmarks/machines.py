@@ -56,8 +56,8 @@ def minimise_a_long_chain() -> dict:
 def compile_10000_by_256() -> dict:
     """Compile, prove and extract a machine of 10,000 states and 256 letters."""
     from fsa2lrnn.extraction import extract
-    from fsa2lrnn.judge import Proved, prove_equivalent
     from fsa2lrnn.lower import compile_machine
+    from fsa2lrnn.verification import Proved, prove_equivalent
 
     machine = random_machine(10_000, 256)
     compile_seconds, model = clock(lambda: compile_machine(machine))

@@ -15,11 +15,11 @@ from rich.progress import track
 from experiments import results_io, script
 from experiments.machines import of_zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.families.minimal_block import FIELDS, analysed, minimal_block
-from fsa2lrnn.families.minimal_block.chain import chain
-from fsa2lrnn.families.minimal_block.kinds import Kind
-from fsa2lrnn.families.minimal_block.modules import classes
-from fsa2lrnn.families.minimal_block.sentences import Needs, needs
+from fsa2lrnn.extra.block_size import FIELDS, analysed, minimal_block
+from fsa2lrnn.extra.block_size.chain import chain
+from fsa2lrnn.extra.block_size.kinds import Kind
+from fsa2lrnn.extra.block_size.sentences import Needs, needs
+from fsa2lrnn.families.modules import classes
 
 NAMED = (
     "parity", *(f"sum_mod({n})" for n in (2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13)),

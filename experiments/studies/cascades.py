@@ -28,11 +28,11 @@ from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.search import Decomposition
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.symbols import encode
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 class Reference(NamedTuple):

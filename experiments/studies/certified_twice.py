@@ -31,10 +31,10 @@ from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import work_of
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import check
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.training.results import Kept, read_result
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
 
 COMMAND = "python -m experiments.studies.certified_twice"
 TIMES = 2

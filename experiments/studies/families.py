@@ -19,8 +19,8 @@ from experiments.machines import of_zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families import Impossibility, Witness, represent
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness, safe_length
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 TRIED = (
     "parity", "sum_mod(3)", "sum_mod(5)", "flip_flop", "length_mod(3)", "shift_register(3)", "even_pair(5)",

@@ -29,15 +29,15 @@ from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.certify import WORK, certify
-from fsa2lrnn.judge.check import check
-from fsa2lrnn.judge.falsify import Budget, falsify
+from fsa2lrnn.extra.report.judgement import REPAIRS, judge
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.report.judgement import REPAIRS, judge
 from fsa2lrnn.symbols import from_json
 from fsa2lrnn.training.results import Kept, read_result
 from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.verification.certify import WORK, certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.falsify import Budget, falsify
 
 COMMAND = "python -m experiments.studies.learned"
 ACCURATE = 0.95  # at length 500, from which a model counts as one that has learned its task

@@ -3,7 +3,7 @@
 Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
 than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run
 on GPUs alone, its published recurrence is run until no new state turns up. Every no is a certificate
-that `fsa2lrnn/released/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME` that column
+that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME` that column
 alone is computed, and the others are kept as the table has them.
 """
 
@@ -27,10 +27,10 @@ from experiments.machines import of_zoo
 from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.released import LAYERS, layer_file
-from fsa2lrnn.released.answers import answer
-from fsa2lrnn.released.folder import load, run, save
-from fsa2lrnn.released.proof import prove
+from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+from fsa2lrnn.extra.huggingface.answers import answer
+from fsa2lrnn.extra.huggingface.folder import load, run, save
+from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.verdicts import Proved, Undecided
 
 MACHINES = (

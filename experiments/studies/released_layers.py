@@ -16,10 +16,10 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extras import require
+from fsa2lrnn.extra.baselines.channels import check_stream
+from fsa2lrnn.extra.huggingface.packages import modeling, pdssm, transformers
 from fsa2lrnn.lrnn import Layer, LayerConfig
-from fsa2lrnn.lrnn.layers.channels import check_stream
-from fsa2lrnn.released.packages import modeling, pdssm, transformers
+from fsa2lrnn.optional import require
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Mixer(Layer):
     """A mixer of transformers with its own cache, made anew for each call from the state that it is given."""
 
     unproved: ClassVar[str | None] = "whose gates round as no judge models"
-    layer: ClassVar[str]  # its name in `fsa2lrnn.released.LAYERS`
+    layer: ClassVar[str]  # its name in `fsa2lrnn.extra.huggingface.LAYERS`
     kind: ClassVar[str]
     prefix: ClassVar[str]
     module: ClassVar[str]

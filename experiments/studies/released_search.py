@@ -23,9 +23,9 @@ from torch import Tensor, nn
 
 from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
-from fsa2lrnn.released.packages import modeling, transformers
-from fsa2lrnn.released.recheck import LAYERS
-from fsa2lrnn.released.refuse import refuse
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.recheck import LAYERS
+from fsa2lrnn.extra.huggingface.refuse import refuse
 
 SMALL = (
     "parity", "sum_mod(3)", "flip_flop", "length_mod(3)", "ab_star", "tomita(1)", "tomita(6)", "length_mod(2)",

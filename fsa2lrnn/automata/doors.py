@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-    from fsa2lrnn.drawing.machine import Machine
+    from fsa2lrnn.extra.report.drawing.machine import Machine
 
 
 # What follows loads packages, or readers that few need.
@@ -56,14 +56,14 @@ def to_dot(machine: MooreMachine) -> str:
 
 def drawn_alone(machine: MooreMachine) -> str | None:
     """`drawing.automaton.alone`."""
-    from fsa2lrnn.drawing.automaton import alone
+    from fsa2lrnn.extra.report.drawing.automaton import alone
 
     return alone(_drawn(machine))
 
 
 def to_svg(machine: MooreMachine) -> str:
     """The same, where there is one."""
-    from fsa2lrnn.drawing.raster import too_large
+    from fsa2lrnn.extra.report.drawing.raster import too_large
 
     if (drawing := drawn_alone(machine)) is None:
         raise too_large(_drawn(machine))
@@ -72,13 +72,13 @@ def to_svg(machine: MooreMachine) -> str:
 
 def to_png(machine: MooreMachine) -> bytes:
     """`drawing.raster.png`."""
-    from fsa2lrnn.drawing.raster import png
+    from fsa2lrnn.extra.report.drawing.raster import png
 
     return png(_drawn(machine))
 
 
 def _drawn(machine: MooreMachine) -> Machine:
-    from fsa2lrnn.drawing.machine import Machine
+    from fsa2lrnn.extra.report.drawing.machine import Machine
 
     return Machine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
 

@@ -15,25 +15,25 @@ import typer
 from fsa2lrnn import __version__
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
 from fsa2lrnn.cli.verbs.certify import certify
-from fsa2lrnn.cli.verbs.compare import compare
 from fsa2lrnn.cli.verbs.compile import compile_
 from fsa2lrnn.cli.verbs.convert import convert
-from fsa2lrnn.cli.verbs.demo import demo
-from fsa2lrnn.cli.verbs.draw import draw
 from fsa2lrnn.cli.verbs.explain import explain
-from fsa2lrnn.cli.verbs.export import export
 from fsa2lrnn.cli.verbs.extract import extract
 from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.cli.verbs.gates import gates
 from fsa2lrnn.cli.verbs.learn import learn
 from fsa2lrnn.cli.verbs.repair import repair
-from fsa2lrnn.cli.verbs.report import report
 from fsa2lrnn.cli.verbs.run import run
-from fsa2lrnn.cli.verbs.sweep import sweep
 from fsa2lrnn.cli.verbs.tasks import tasks
 from fsa2lrnn.cli.verbs.train import train
 from fsa2lrnn.cli.verbs.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
+from fsa2lrnn.extra.distributed.commands.sweep import sweep
+from fsa2lrnn.extra.huggingface.commands.export import export
+from fsa2lrnn.extra.huggingface.commands.gates import gates
+from fsa2lrnn.extra.report.commands.compare import compare
+from fsa2lrnn.extra.report.commands.demo import demo
+from fsa2lrnn.extra.report.commands.draw import draw
+from fsa2lrnn.extra.report.commands.report import report
 from fsa2lrnn.source_kinds import endings
 
 _VERBS = {

@@ -11,9 +11,9 @@ from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
-from fsa2lrnn.decomposition.drawing import blocks_of, describe, title, to_dot, to_svg
+from fsa2lrnn.decomposition.description import blocks_of, describe, title, to_dot, to_svg
 from fsa2lrnn.decomposition.search import Candidate, Decomposition, one_a_key
-from fsa2lrnn.drawing.cards import blocks_text
+from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.files import write_atomically
 

@@ -12,11 +12,11 @@ from fsa2lrnn.errors import counted, shortened
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
+    from fsa2lrnn.extra.report.judgement import Judgement
     from fsa2lrnn.extraction import Extraction
-    from fsa2lrnn.judge.certificate import Certificate
-    from fsa2lrnn.report.judgement import Judgement
     from fsa2lrnn.symbols import Alphabet
     from fsa2lrnn.verdicts import Scope
+    from fsa2lrnn.verification.certificate import Certificate
 
 _OUTPUTS = 40  # at the end of a trace
 _SHOWN_WORD = 72  # letters of a failing word in a row
@@ -84,7 +84,7 @@ def _outputs(name: str, trace: Sequence[Hashable]) -> str:
 
 def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
     """What a certificate says, without its sets, and which outputs count by it."""
-    from fsa2lrnn.judge.coverage import of_certificate
+    from fsa2lrnn.verification.coverage import of_certificate
 
     names = ("horizon", "method", "memory", "dtype", "slack", "sha256")
     facts = {name: getattr(certificate, name) for name in names}

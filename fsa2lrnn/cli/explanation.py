@@ -17,9 +17,9 @@ from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.block_size import too_large
+from fsa2lrnn.extra.block_size.sentences import Needs, needs
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, recheck, represent
-from fsa2lrnn.families.minimal_block import too_large
-from fsa2lrnn.families.minimal_block.sentences import Needs, needs
 from fsa2lrnn.families.named import NAMED, Said, say
 from fsa2lrnn.files import write_atomically
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.cli import console, evidence, sizes
-from fsa2lrnn.drawing.cards import blocks_text
+from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.layers import layer_named

@@ -1,6 +1,6 @@
 """Machines as cascades of small ones."""
 
 from fsa2lrnn.decomposition import cascade as _cascade
-from fsa2lrnn.decomposition import drawing
+from fsa2lrnn.decomposition import description as drawing
 
 _cascade.drawing = drawing

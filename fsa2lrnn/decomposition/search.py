@@ -10,7 +10,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.decomposition import drawing
+from fsa2lrnn.decomposition import description as drawing
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.decomposition.congruence import lattice, meet

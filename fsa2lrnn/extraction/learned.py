@@ -18,9 +18,9 @@ from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.asking import Asked
 from fsa2lrnn.extraction.suffixes import classes_of
-from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.model import decode
 from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.optional import require
 
 METHODS = ("suffixes", "lstar")
 _HELD_OUT = 256  # random words

@@ -1,7 +1,7 @@
 """Breadth first: what words lead to, a level at a time, each state once and with a shortest word to it.
 
 Nothing here knows of machines or verdicts. A system says how its states are stepped; `extract` walks them by
-themselves, `fsa2lrnn.judge.walk` jointly with the states of a machine.
+themselves, `fsa2lrnn.verification.walk` jointly with the states of a machine.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
-from fsa2lrnn.families.minimal_block import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.families.recheck import Rejected
 from fsa2lrnn.families.verdicts import Answer, Certified, Unknown, certificate_header
 from fsa2lrnn.recurrence import Recurrence

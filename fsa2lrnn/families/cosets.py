@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fsa2lrnn.families.minimal_block.groups import Group, group_of, subgroups
+from fsa2lrnn.families.groups import Group, group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000

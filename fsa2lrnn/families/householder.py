@@ -14,11 +14,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size.heads import HeadTables, head_tables
+from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
+from fsa2lrnn.extra.block_size.products import keys as sink_keys
+from fsa2lrnn.extra.block_size.products import sink_of
 from fsa2lrnn.families.cosets import fewest_points, transpositions
-from fsa2lrnn.families.minimal_block.heads import HeadTables, head_tables
-from fsa2lrnn.families.minimal_block.householder import FactorBounds, factor_bounds
-from fsa2lrnn.families.minimal_block.products import keys as sink_keys
-from fsa2lrnn.families.minimal_block.products import sink_of
 from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
 
 BUDGET = 20.0  # seconds

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.drawing.cards import BAD, GOOD, OPEN, card
+from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
 from fsa2lrnn.families.lanes import Lane

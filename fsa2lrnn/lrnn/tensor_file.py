@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.unfilled import unfilled
+from fsa2lrnn.lrnn.meta_device import unfilled
 from fsa2lrnn.reading import shown
 
 # Of the types that safetensors knows, those that models and optimisers of ours have.

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from fsa2lrnn import symbols
-from fsa2lrnn.drawing.cards import blocks_text, card
+from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack

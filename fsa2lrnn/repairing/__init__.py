@@ -15,7 +15,6 @@ import torch
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
@@ -24,6 +23,7 @@ from fsa2lrnn.repairing.observed import observe
 from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
 from fsa2lrnn.repairing.states import States
 from fsa2lrnn.repairing.work import Attempt, Work
+from fsa2lrnn.verification.goal import goal_for
 
 __all__ = ["Change", "Columns", "Head", "Mode", "Repaired", "repair", "snap"]
 

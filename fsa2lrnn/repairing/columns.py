@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extras import require
+from fsa2lrnn.optional import require
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.probe import Block, Probe
 from fsa2lrnn.repairing.representation import Representation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.reach import settled
-from fsa2lrnn.judge.goal import Goal
+from fsa2lrnn.verification.goal import Goal
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class States(Goal):
         """The states of a goal.
 
         >>> from fsa2lrnn import compile_machine, zoo
-        >>> from fsa2lrnn.judge.goal import goal_for
+        >>> from fsa2lrnn.verification.goal import goal_for
         >>> states = States.of(goal_for(compile_machine(zoo.parity()), zoo.parity()))
         >>> states.delta.tolist(), states.numbers.tolist()
         ([[0, 1, 0], [1, 0, 1]], [0, 1, 0])

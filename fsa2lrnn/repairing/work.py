@@ -12,8 +12,6 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible
-from fsa2lrnn.judge.equivalence import prove_equivalent
-from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
@@ -25,6 +23,8 @@ from fsa2lrnn.repairing.representation import Representation, learned_representa
 from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
 from fsa2lrnn.repairing.states import States
 from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.goal import Goal
 
 _CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
 _PAIRS = 100_000  # of states, that a proof of a dyadic model may take

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.modules import admit
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.model import LRNN, State
 from fsa2lrnn.lrnn.normalise import normalise
 from fsa2lrnn.recurrence import DenseTables, Recurrence
 from fsa2lrnn.symbols import encode
+from fsa2lrnn.verification.modules import admit
 
 
 def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head: int = 0) -> LRNN:

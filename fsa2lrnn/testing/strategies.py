@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extras import require
 from fsa2lrnn.lrnn.normalise import normalise
+from fsa2lrnn.optional import require
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
 
 if TYPE_CHECKING:

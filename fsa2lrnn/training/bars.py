@@ -6,7 +6,7 @@ import sys
 import time
 from typing import Any
 
-from fsa2lrnn.drawing.markup import Markup, join, tag
+from fsa2lrnn.display.markup import Markup, join, tag
 from fsa2lrnn.training.seeds import Judged
 from fsa2lrnn.training.train import Progress
 

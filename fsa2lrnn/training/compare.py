@@ -15,9 +15,9 @@ from rich.table import Table
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extras import require
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.optional import require
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, check_amount, evaluate
 

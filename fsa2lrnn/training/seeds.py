@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 import torch
 
 from fsa2lrnn.errors import Fsa2LrnnError
+from fsa2lrnn.extra.distributed.stacked import train_stacked
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.stacked import train_stacked
 from fsa2lrnn.training.train import Diverged, Outcome, Progress, Stop, train, use_threads
 
 RESULT = "result.json"

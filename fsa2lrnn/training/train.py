@@ -26,15 +26,16 @@ from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.extra.distributed import writers
+from fsa2lrnn.extra.distributed.replay import Replay
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training import run_folder, snapshot, writers
+from fsa2lrnn.training import run_folder, snapshot
 from fsa2lrnn.training.data import Batch, Words, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
-from fsa2lrnn.training.replay import Replay
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
 
 _SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5

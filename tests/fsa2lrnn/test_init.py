@@ -28,7 +28,7 @@ def test_no_room_has_the_name_of_something_else():
 
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
-    rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.repairing, fsa2lrnn.report.judgement"
+    rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.repairing, fsa2lrnn.extra.report.judgement"
     functions = f"from fsa2lrnn import {', '.join(FUNCTIONS)}"
     look = f"import inspect, fsa2lrnn\nassert all(inspect.isfunction(getattr(fsa2lrnn, x)) for x in {FUNCTIONS})"
     look += f"\nassert all(map(inspect.isfunction, [{', '.join(FUNCTIONS)}]))"

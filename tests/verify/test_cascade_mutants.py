@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.judge import Proved, Refuted, Undecided, prove_equivalent
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.testing import mutants
+from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
 
 BUDGET = 2_000  # a fault can make the states of a layer grow without end
 

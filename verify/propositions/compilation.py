@@ -10,7 +10,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from fsa2lrnn import judge
+from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence

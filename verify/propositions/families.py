@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from fsa2lrnn import judge
+from fsa2lrnn import verification as judge
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine

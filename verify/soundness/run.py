@@ -17,16 +17,16 @@ from torch import Tensor
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.certificate import Certificate
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import SCANS, CertificateRefused, check
-from fsa2lrnn.judge.coverage import model_digest
-from fsa2lrnn.judge.equivalence import prove_equivalent
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verdicts import EVERY, Accepted, Proved, Verdict
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import SCANS, CertificateRefused, check
+from fsa2lrnn.verification.coverage import model_digest
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.goal import goal_for
 from verify.soundness.models import RULES, Drawn, model
 from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 

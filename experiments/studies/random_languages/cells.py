@@ -12,13 +12,13 @@ from experiments.studies.random_languages.arms import ARMS, settings
 from experiments.studies.random_languages.machines import Drawn
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.families.named import NO
-from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.chance import shares_of
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.train import Diverged, train
 from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.verification.falsify import Budget, falsify
 
 LENGTHS, WORDS = (40, 500), 1_000
 SECONDS = 60.0  # of a processor, that `learn` may take

@@ -55,8 +55,8 @@ def _certify(
 ) -> int:
     """N such that the model is right on every word of at most N letters, with the sets that prove it."""
     from fsa2lrnn.cli import console, evidence
-    from fsa2lrnn.judge.certify import certify as certify_model
-    from fsa2lrnn.judge.exactness import may_close
+    from fsa2lrnn.verification.certify import certify as certify_model
+    from fsa2lrnn.verification.exactness import may_close
 
     certificate = certify_model(network, machine, "auto" if memory is None else memory, ignore=LACKED)
     if output is not None:
@@ -78,9 +78,9 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     search."""
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.cli import console, evidence, words
-    from fsa2lrnn.judge.certificate import Certificate
-    from fsa2lrnn.judge.check import CertificateRefused
-    from fsa2lrnn.judge.check import check as check_certificate
+    from fsa2lrnn.verification.certificate import Certificate
+    from fsa2lrnn.verification.check import CertificateRefused
+    from fsa2lrnn.verification.check import check as check_certificate
 
     certificate = Certificate.load(file)
     why, scope = None, certificate.scope

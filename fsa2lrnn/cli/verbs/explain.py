@@ -44,7 +44,7 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        from fsa2lrnn.cli import exported
+        from fsa2lrnn.extra.huggingface.commands import folders as exported
 
         exported.explain(machine, layer, certificates, as_json)
         return

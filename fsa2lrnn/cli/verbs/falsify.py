@@ -42,8 +42,8 @@ def falsify(
 ) -> None:
     """Look for the shortest word on which a model is wrong; exit with 1 where one is found."""
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.judge import Budget, Refuted
-    from fsa2lrnn.judge import falsify as falsify_model
+    from fsa2lrnn.verification import Budget, Refuted
+    from fsa2lrnn.verification import falsify as falsify_model
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed, rounds)

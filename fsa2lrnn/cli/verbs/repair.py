@@ -53,9 +53,9 @@ def repair(
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.extra.report.judgement import LETTERS, long_accuracy, mend
     from fsa2lrnn.lrnn.checkpoint import save
     from fsa2lrnn.repairing import snap as snapped
-    from fsa2lrnn.report.judgement import LETTERS, long_accuracy, mend
 
     if mode == "distil":
         from fsa2lrnn.cli import learning

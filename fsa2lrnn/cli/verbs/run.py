@@ -52,7 +52,7 @@ def run(
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.cli import exported
+        from fsa2lrnn.extra.huggingface.commands import folders as exported
 
         given = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,

@@ -32,14 +32,14 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.cli import exported
+        from fsa2lrnn.extra.huggingface.commands import folders as exported
 
         given = ["--dtype"] if dtype != "float32" else []
         exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json, given)
         return
 
     from fsa2lrnn.cli import evidence
-    from fsa2lrnn.judge import Proved, prove_equivalent
+    from fsa2lrnn.verification import Proved, prove_equivalent
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     verdict = prove_equivalent(network, machine, budget, empty_word)

@@ -12,19 +12,19 @@ from importlib import import_module
 from pathlib import Path
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer
+from fsa2lrnn.extra.baselines.lru import LRUConfig, LRULayer
+from fsa2lrnn.extra.baselines.rwkv4 import RWKV4Config, RWKV4Layer
+from fsa2lrnn.extra.baselines.s4 import S4Config, S4Layer
+from fsa2lrnn.extra.baselines.s4d import S4DConfig, S4DLayer
+from fsa2lrnn.extra.baselines.s5 import S5Config, S5Layer
+from fsa2lrnn.extra.baselines.vanilla import VanillaConfig, VanillaLayer
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
 from fsa2lrnn.lrnn.layers.hard_lanes import HardLanesConfig, HardLanesLayer
 from fsa2lrnn.lrnn.layers.hard_reflections import HardReflectionsConfig, HardReflectionsLayer
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
-from fsa2lrnn.lrnn.layers.liquid_s4 import LiquidS4Config, LiquidS4Layer
-from fsa2lrnn.lrnn.layers.lru import LRUConfig, LRULayer
-from fsa2lrnn.lrnn.layers.rwkv4 import RWKV4Config, RWKV4Layer
-from fsa2lrnn.lrnn.layers.s4 import S4Config, S4Layer
-from fsa2lrnn.lrnn.layers.s4d import S4DConfig, S4DLayer
-from fsa2lrnn.lrnn.layers.s5 import S5Config, S5Layer
-from fsa2lrnn.lrnn.layers.vanilla import VanillaConfig, VanillaLayer
 from fsa2lrnn.reading import shown
 
 LAYERS: dict[str, type[Layer]] = {

@@ -15,9 +15,9 @@ from torch import Tensor, nn
 
 from fsa2lrnn import graph_kernels
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.leaps import FEW_STATES, LANES, LONG, Leaps
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.scans import check_method
+from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, Leaps
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:

@@ -12,13 +12,13 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.autograd import once
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.column_kernels import kernels
 from fsa2lrnn.lrnn.normalise.reference import bounded
-from fsa2lrnn.lrnn.once import once
 
 _PASSES = 8  # multiplications that the work on a number is worth, about
 

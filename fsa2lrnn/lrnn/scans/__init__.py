@@ -14,7 +14,6 @@ from torch import Tensor
 from torch.func import debug_unwrap
 
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
-from fsa2lrnn.extras import is_installed
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.scans import gpu
 from fsa2lrnn.lrnn.scans.chunked import chunked
@@ -22,6 +21,7 @@ from fsa2lrnn.lrnn.scans.fused import fused, fused_tokens
 from fsa2lrnn.lrnn.scans.pscan import pscan
 from fsa2lrnn.lrnn.scans.reference import sequential
 from fsa2lrnn.lrnn.scans.tokens import letters, sequential_tokens
+from fsa2lrnn.optional import is_installed
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
 """The scans of tables that every machine runs, by name."""

@@ -24,8 +24,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extras import is_installed, missing
-from fsa2lrnn.lrnn.once import once
+from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 WIDEST = 64  # blocks that fit in a program's registers

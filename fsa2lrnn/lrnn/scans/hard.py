@@ -21,11 +21,11 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.autograd import once
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, thread_count
 from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE
-from fsa2lrnn.lrnn.once import once
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
 

@@ -9,7 +9,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extras import require
+from fsa2lrnn.optional import require
 from fsa2lrnn.training.learning.word_files import Data
 
 _UNKNOWN = "unknown"

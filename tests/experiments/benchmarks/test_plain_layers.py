@@ -18,8 +18,8 @@ def test_plain_layers_are_ours(name):
 
 
 def test_the_plain_s4_is_ours_with_its_c_as_the_released_code_keeps_it():
-    from fsa2lrnn.lrnn.layers.channels import complex_of
-    from fsa2lrnn.lrnn.ssm.generating import untruncated
+    from fsa2lrnn.extra.baselines.channels import complex_of
+    from fsa2lrnn.extra.baselines.kernels.generating import untruncated
 
     layer = layers.new_layer("s4")
     u = torch.randn(2, 13, layers.WIDTH, generator=torch.Generator().manual_seed(0))

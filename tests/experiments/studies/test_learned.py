@@ -9,7 +9,7 @@ from experiments.studies import learned as learned_table
 from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import SEARCH, main, searched, summary, table
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.falsify import Budget
+from fsa2lrnn.verification.falsify import Budget
 
 COMMITTED = results_io.read("learned")["results"]
 

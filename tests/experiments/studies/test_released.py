@@ -5,9 +5,9 @@ import pytest
 from experiments import results_io
 from experiments.studies import released
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extras import is_installed
-from fsa2lrnn.released import LAYERS
-from fsa2lrnn.released.answers import answer
+from fsa2lrnn.extra.huggingface import LAYERS
+from fsa2lrnn.extra.huggingface.answers import answer
+from fsa2lrnn.optional import is_installed
 
 NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",)}
 ROWS = {row["machine"]: row for row in results_io.read("released_table")["results"]}

@@ -5,8 +5,8 @@ import torch
 
 from experiments.studies.released_layers import MIXERS, MixerConfig
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extras import is_installed
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layer_named, load, save
+from fsa2lrnn.optional import is_installed
 
 pytest.importorskip("transformers")
 OF_TRANSFORMERS = [name for name in MIXERS if name != "pd-ssm"]

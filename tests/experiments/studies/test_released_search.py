@@ -8,8 +8,8 @@ pytest.importorskip("transformers")
 from experiments import results_io
 from experiments.studies import released_search as search
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extras import is_installed
-from fsa2lrnn.released.recheck import LAYERS
+from fsa2lrnn.extra.huggingface.recheck import LAYERS
+from fsa2lrnn.optional import is_installed
 
 ROWS = {(row["machine"], row["layer"]): row for row in results_io.read("released_search")["results"]}
 
@@ -65,7 +65,7 @@ def test_the_recurrence_of_rwkv_7_by_matrices():
 
 @pytest.mark.skipif(not is_installed("rwkv"), reason="rwkv is not installed")
 def test_the_recurrence_of_rwkv_7_is_that_of_the_package():
-    from fsa2lrnn.released.rwkv_package import _module
+    from fsa2lrnn.extra.huggingface.rwkv_package import _module
 
     H, N, T = 2, 8, 5
     x = torch.randn(T, H * N, generator=torch.Generator().manual_seed(0))

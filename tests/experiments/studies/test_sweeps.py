@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 from experiments import results_io, script
 from experiments.studies import sweeps as sweep_table
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.grid import Sweep, read
-from fsa2lrnn.training.sweep import SUMMARY
+from fsa2lrnn.extra.distributed.grid import Sweep, read
+from fsa2lrnn.extra.distributed.sweep import SUMMARY
 
 SPREADS = {name: {"mean": 0.5, "min": 0, "max": 1} for name in ("last_position", "whole_word")}
 LINE = {"length": 9, "words": 20, **SPREADS}

@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
-from fsa2lrnn.judge.certificate import Tube
-from fsa2lrnn.judge.goal import goal_for
+from fsa2lrnn.verification.certificate import Tube
+from fsa2lrnn.verification.goal import goal_for
 
 from ..judge.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 

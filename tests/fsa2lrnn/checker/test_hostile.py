@@ -18,13 +18,13 @@ from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.replay import Replay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.judge.certificate import Certificate, Sets, Tail, Tube
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import CertificateRefused, check
-from fsa2lrnn.judge.goal import goal_for
-from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import CertificateRefused, check
+from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.plain import plain
 
 from ..judge.certify.conftest import assert_uncontradicted, model_of, perturbed
 
@@ -111,7 +111,7 @@ def test_processors_that_take_small_numbers_for_zero_are_allowed_for():
 
 
 def test_enumerations_that_do_not_end_are_refused(monkeypatch):
-    monkeypatch.setattr(import_module("fsa2lrnn.judge.check"), "MOST_READ", 12)
+    monkeypatch.setattr(import_module("fsa2lrnn.verification.check"), "MOST_READ", 12)
     machine = zoo.sum_mod(5)
     model = compile_machine(machine, layout="index")
     certificate = certify(model, machine)

@@ -14,11 +14,11 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.checker.limits import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import Replay
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.judge.certificate import Certificate, Tube
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import CertificateRefused, check
-from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
+from fsa2lrnn.verification.certificate import Certificate, Tube
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import CertificateRefused, check
+from fsa2lrnn.verification.plain import plain
 
 from .conftest import walks
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from fsa2lrnn.checker.margins import Margins, Readout
 from fsa2lrnn.checker.replay import Replay
 from fsa2lrnn.checker.rounding import Format, Slack
-from fsa2lrnn.judge.certificate import Sets
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.goal import goal_for
-from fsa2lrnn.judge.plain import plain
+from fsa2lrnn.verification.certificate import Sets
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.plain import plain
 
 from .conftest import counts, sampled, walks
 

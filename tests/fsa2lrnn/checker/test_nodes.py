@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
-from fsa2lrnn.judge.goal import Goal
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification.goal import Goal
 
 
 @st.composite

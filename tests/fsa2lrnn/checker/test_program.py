@@ -21,10 +21,10 @@ from fsa2lrnn.checker.errors import CertificateRefused, UnsupportedInput
 from fsa2lrnn.checker.files import read_automaton, read_certificate
 from fsa2lrnn.checker.model_file import read_tables
 from fsa2lrnn.checker.program import difference, main, proved
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import check
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import as_tables, switched
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
 
 FOLDER = Path(fsa2lrnn.checker.__file__).parent
 
@@ -208,7 +208,7 @@ def test_as_a_module_of_the_library_it_does_not_import_torch(files):
 
 
 def test_a_certificate_is_read_as_the_library_reads_it(files):
-    from fsa2lrnn.judge.certificate import Certificate
+    from fsa2lrnn.verification.certificate import Certificate
 
     ours, theirs = read_certificate(files[0]), Certificate.load(files[0])
     assert ours.claim.horizon == theirs.horizon

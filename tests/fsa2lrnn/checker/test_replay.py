@@ -9,9 +9,9 @@ import pytest
 from fsa2lrnn.checker.errors import CertificateRefused
 from fsa2lrnn.checker.replay import Replay, grown
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.goal import goal_for
-from fsa2lrnn.judge.plain import plain
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.plain import plain
 
 
 def test_stored_sets_take_the_place_of_those_found(drifting):

@@ -6,8 +6,8 @@ import torch
 
 from fsa2lrnn.checker.errors import UnsupportedInput
 from fsa2lrnn.checker.rounding import Format, ReadoutError, Slack, StepError
-from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lrnn.switched import EPS, Readout, SwitchedAffine
+from fsa2lrnn.verification.plain import plain
 
 KIND = Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 

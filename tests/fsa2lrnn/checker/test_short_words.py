@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from fsa2lrnn.checker.margins import Readout
 from fsa2lrnn.checker.rounding import Slack, StepError
 from fsa2lrnn.checker.short_words import all_words, least_margin
-from fsa2lrnn.judge.plain import plain
 from fsa2lrnn.lrnn.scans import scan_tokens
+from fsa2lrnn.verification.plain import plain
 
 from .conftest import walks
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.checker.replay import Replay
 from fsa2lrnn.checker.rounding import Slack
-from fsa2lrnn.judge.plain import plain
+from fsa2lrnn.verification.plain import plain
 
 from .conftest import outside, sampled, walks
 

@@ -15,13 +15,14 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
+    from fsa2lrnn.extra.distributed import sweep
+    from fsa2lrnn.extra.huggingface import LAYERS as RELEASED
     from fsa2lrnn.extraction import learned
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
     from fsa2lrnn.lrnn.normalise import RULES
     from fsa2lrnn.lrnn.scans import GPU_METHODS, METHODS, TOKEN_METHODS
-    from fsa2lrnn.released import LAYERS as RELEASED
-    from fsa2lrnn.training import data, learning, settings, sweep
+    from fsa2lrnn.training import data, learning, settings
 
     assert get_args(options.Columns) == get_args(repairing.Columns)
     assert get_args(options.Completion) == get_args(language.Completion)

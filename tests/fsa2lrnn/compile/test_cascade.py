@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def component(n_states, start, layer, letters, reads, step):

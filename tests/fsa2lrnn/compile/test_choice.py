@@ -6,9 +6,9 @@ from fsa2lrnn.compile import compile_recurrence, compile_with_reason
 from fsa2lrnn.compile.choice import best_cascade, choose, gate_units
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, GatedStack, IndexTables
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 @pytest.mark.parametrize("seed", [0, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, *range(3, 10)))])

@@ -9,9 +9,9 @@ from fsa2lrnn.automata import MooreMachine, product, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.onehot import dense_bytes, share_cells
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.recurrence import DenseTables, IndexTables
 from fsa2lrnn.testing.strategies import machines, permutation_machines
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 @given(machines())

@@ -2,10 +2,11 @@
 
 import copy
 
-from fsa2lrnn.automata import zoo
-from fsa2lrnn.families.minimal_block import minimal_block
-from fsa2lrnn.families.minimal_block.householder import factor_bounds
 from tests.fsa2lrnn.families.minimal_block.conftest import machine_of
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.extra.block_size import minimal_block
+from fsa2lrnn.extra.block_size.householder import factor_bounds
 
 
 def _certificates():

@@ -7,8 +7,8 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
-from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
 from fsa2lrnn.lower.witness import lower_witness
+from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from fsa2lrnn.families import (
     Unknown,
     represent,
 )
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def test_small_machines_and_visible_products_fit():

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.families import HouseholderWitness, Rejected, Unknown, recheck, represent
 from fsa2lrnn.families.householder import transpositions
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.testing.strategies import permutation_machines
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def product_of(keys, n):

@@ -12,9 +12,9 @@ from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, r
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import Family, commutator
 from fsa2lrnn.families.liquid import dense_liquid
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 @given(machines(max_states=5, max_letters=2))

@@ -135,7 +135,7 @@ def test_certificates_hold_the_claim_the_machine_and_plain_numbers(machine, fami
     [("shift_register(2)", "lti"), ("flip_flop", "diagonal[0,1]"), ("sum_mod(4)", "diagonal-complex")],
 )
 def test_an_exact_witness_lowers_to_a_network_that_is_proved_equal(source, family):
-    from fsa2lrnn.judge import Proved, prove_equivalent
+    from fsa2lrnn.verification import Proved, prove_equivalent
 
     witness = represent(zoo.from_task(source), family)
     assert isinstance(prove_equivalent(lower_witness(witness), zoo.from_task(source)), Proved)

@@ -3,11 +3,11 @@ import torch
 
 from fsa2lrnn import LRNN, compile_machine, extract, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
 from fsa2lrnn.lower import DTYPES, harden
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.layers import BlockLayerConfig
+from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 def model(gate="table", seed=0, sizes=(3, 3)):

@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extra.block_size import minimal_block
 from fsa2lrnn.families import HeadsWitness, RealBlockWitness, Witness, represent
 from fsa2lrnn.families.lattice import Affine
-from fsa2lrnn.families.minimal_block import minimal_block
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 DECIDED = ["lti", "lti-diagonalisable", "diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex"]
 

@@ -9,10 +9,10 @@ from torch.func import functional_call
 from torch.nn.functional import layer_norm
 
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load, save
 from fsa2lrnn.lrnn.connection import CONNECTIONS, connect, stream_widths
 from fsa2lrnn.lrnn.scans import METHODS
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 SIZES = ((2, 2), (3, 1), (1, 1, 1))
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 1e-5}

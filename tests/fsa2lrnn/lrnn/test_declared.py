@@ -7,15 +7,15 @@ import torch
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import check
-from fsa2lrnn.judge.equivalence import prove_equivalent
-from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
 from fsa2lrnn.lrnn.declared import check_causal, check_provable, unproved
 from fsa2lrnn.repairing import repair
 from fsa2lrnn.streaming import run
 from fsa2lrnn.verdicts import Refuted
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.falsify import Budget, falsify
 
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)

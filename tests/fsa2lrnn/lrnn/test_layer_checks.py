@@ -8,7 +8,6 @@ from torch import nn
 
 from fsa2lrnn import MooreMachine, certify, check, falsify, prove_equivalent
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge.check import CertificateRefused
 from fsa2lrnn.lrnn import LRNN, FalseDeclaration, Gate, Layer, LayerConfig, LRNNConfig, check_layers, load, save, scan
 from fsa2lrnn.lrnn.layer_checks import TOLERANCES, check_layer, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLayerConfig, Shape, register
@@ -16,6 +15,7 @@ from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.settings import preset
 from fsa2lrnn.training.train import Run
 from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.check import CertificateRefused
 
 TRUE = MooreMachine([[0], [0]], [True], alphabet=("a", "b"))
 

@@ -7,11 +7,11 @@ from torch import nn
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
-from fsa2lrnn.judge import prove_equivalent
-from fsa2lrnn.judge.falsify import Budget, falsify
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.wrapped import wrap
+from fsa2lrnn.verification import prove_equivalent
+from fsa2lrnn.verification.falsify import Budget, falsify
 
 
 class Sum(nn.Module):

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
 from fsa2lrnn.gates import Gate
-from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
 from fsa2lrnn.recurrence import GatedLayer, GatedStack
 from fsa2lrnn.recurrence import stack as stack_module
+from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 def random_gate(rng, width_in, width_out, unseen=()):

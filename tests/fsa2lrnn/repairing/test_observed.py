@@ -7,10 +7,10 @@ import torch
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.observed import is_right, observe
 from fsa2lrnn.repairing.states import States
+from fsa2lrnn.verification.goal import goal_for
 
 
 def tables_and_states(model, machine):

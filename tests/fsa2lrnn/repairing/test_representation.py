@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.representation import (
     Representation,
@@ -24,6 +23,7 @@ from fsa2lrnn.repairing.representation import (
 )
 from fsa2lrnn.repairing.states import States
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification.goal import goal_for
 
 
 def fourier(n, k):

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.judge.goal import goal_for
 from fsa2lrnn.repairing.states import States
 from fsa2lrnn.testing.strategies import machines
+from fsa2lrnn.verification.goal import goal_for
 
 
 def states_of(machine):

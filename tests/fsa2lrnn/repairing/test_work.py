@@ -7,12 +7,12 @@ import torch
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.repairing import repair, snap
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import count
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 MACHINES = {
     "sum": zoo.sum_mod(5),

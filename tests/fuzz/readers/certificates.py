@@ -16,15 +16,15 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.extra.huggingface import recheck as refusals
+from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.judge.certificate import Certificate, Tube
-from fsa2lrnn.judge.certify import certify
-from fsa2lrnn.judge.check import check
-from fsa2lrnn.judge.packing import pack
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
-from fsa2lrnn.released import recheck as refusals
-from fsa2lrnn.released.refuse import refuse
+from fsa2lrnn.verification.certificate import Certificate, Tube
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.packing import pack
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import either, of_json
 from tests.fuzz.readers.models import networks

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.judge import equivalence
-from fsa2lrnn.judge.equivalence import prove_equivalent
 from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.verification import equivalence
+from fsa2lrnn.verification.equivalence import prove_equivalent
 from verify.soundness import run
 from verify.soundness.tampering import HARMLESS, KINDS, SWITCH
 

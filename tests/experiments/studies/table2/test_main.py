@@ -8,7 +8,7 @@ import pytest
 from experiments import results_io
 from experiments.studies.table2 import __main__ as script
 from experiments.studies.table2 import cells, columns
-from fsa2lrnn.training.grid import Sweep
+from fsa2lrnn.extra.distributed.grid import Sweep
 from fsa2lrnn.training.seeds import Plan
 
 TASK = columns.TASKS[0]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from fsa2lrnn import MooreMachine, judge, load, zoo
+from fsa2lrnn import MooreMachine, load, zoo
+from fsa2lrnn import verification as judge
 from fsa2lrnn.cli.verbs.falsify import falsify
-from fsa2lrnn.judge import Budget
+from fsa2lrnn.verification import Budget
 
 EVEN5 = str(Path(__file__).parents[4] / "experiments" / "models" / "even5" / "seed-4.safetensors")
 

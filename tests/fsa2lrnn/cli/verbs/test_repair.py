@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import load, zoo
-from fsa2lrnn.judge import Proved, prove_equivalent
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 SUM2 = str(Path(__file__).parents[4] / "experiments" / "models" / "sum2" / "seed-0.safetensors")
 

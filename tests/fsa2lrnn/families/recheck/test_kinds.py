@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from flint import fmpq
 
-from fsa2lrnn.families.minimal_block.commutant import hilbert_symbol
+from fsa2lrnn.extra.block_size.commutant import hilbert_symbol
 from fsa2lrnn.families.recheck.kinds import _hilbert_symbol
 from tests.fsa2lrnn.families.conftest import rejected
 from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value

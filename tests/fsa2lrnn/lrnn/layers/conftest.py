@@ -5,9 +5,9 @@ from copy import deepcopy
 import pytest
 import torch
 
+from fsa2lrnn.extra.baselines.kernels import letters
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
-from fsa2lrnn.lrnn.ssm import letters
 
 WIDTH, LETTERS, WORDS = 8, 5, 3
 LENGTHS = (1, 2, 39, 40, 500)

@@ -75,7 +75,7 @@ def test_auto_runs_what_it_chooses(monkeypatch):
 
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_threads_compose_the_same_states(n_threads, monkeypatch):
-    monkeypatch.setattr("fsa2lrnn.leaps.LONG", 1_000)
+    monkeypatch.setattr("fsa2lrnn.multi_step.LONG", 1_000)
     generator, before = torch.Generator().manual_seed(0), torch.get_num_threads()
     table, cells = torch.randint(5, (3, 5), generator=generator), torch.randint(3, (2, 3_001), generator=generator)
     starts = torch.tensor([0, 4])

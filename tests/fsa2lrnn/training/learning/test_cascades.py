@@ -6,13 +6,13 @@ import torch
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition.search import Search
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, UnsupportedFormat
-from fsa2lrnn.judge import prove_equivalent
 from fsa2lrnn.training.learning import Recipe, cascades, learn
 from fsa2lrnn.training.learning.cascades import TaughtRun, distil_cascade, placed, plan_cascade
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.saving import Asked, RunFolder
 from fsa2lrnn.verdicts import EVERY, Proved, Refuted
+from fsa2lrnn.verification import prove_equivalent
 
 
 def cascade_of(machine, largest=8):

@@ -2,9 +2,9 @@ import torch
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.judge import Proved, Refuted
 from fsa2lrnn.training.data import Batch, make_sampler
 from fsa2lrnn.training.learning.judging import Target, agreement
+from fsa2lrnn.verification import Proved, Refuted
 
 
 def test_a_wrong_column_is_refuted_by_a_shortest_word():

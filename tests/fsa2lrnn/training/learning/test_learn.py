@@ -4,8 +4,8 @@ import torch
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, learn, zoo
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.judge import Proved, Refuted, prove_equivalent
 from fsa2lrnn.training.learning import Agreement, Recipe, then_prove
+from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 
 
 @pytest.mark.parametrize("source", ["task:sum_mod(3)", "task:parity", "regex:(ab)*"])

@@ -11,7 +11,6 @@ import torch
 from fsa2lrnn import MooreMachine, learn, load
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.files import alone
-from fsa2lrnn.judge import Proved, prove_equivalent
 from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
 from fsa2lrnn.training.learning import saving
 from fsa2lrnn.training.learning.examples import FreshWords
@@ -30,6 +29,7 @@ from fsa2lrnn.training.learning.saving import (
     read_finished,
     write_learned,
 )
+from fsa2lrnn.verification import Proved, prove_equivalent
 
 
 def run_of(recipe):

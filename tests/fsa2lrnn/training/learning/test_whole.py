@@ -9,10 +9,10 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import represent
-from fsa2lrnn.judge import prove_equivalent
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training.learning import learn, then_prove
 from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.verification import prove_equivalent
 
 
 @pytest.mark.parametrize(

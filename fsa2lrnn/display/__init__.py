@@ -1,0 +1,1 @@
+"""Format text, tables and small drawings for pages and notebooks."""

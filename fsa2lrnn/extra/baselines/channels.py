@@ -1,0 +1,252 @@
+"""Layers whose channels each run a state-space system of their own, mixed by gates afterwards: S4's block.
+
+S4, S4D and Liquid-S4 differ in the system alone. Channel h takes copy h mod n_ssm of A and B, and its own Δ, C and D.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, softplus
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines.kernels import channels, letters
+from fsa2lrnn.extra.baselines.kernels.channels import System
+from fsa2lrnn.extra.baselines.kernels.hippo import Start, check_even
+from fsa2lrnn.extra.baselines.kernels.mixing import Mixing, check_mixing
+from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.lrnn.scans import check_method
+
+DT_TRANSFORMS = ("softplus", "exp")
+BEYOND = ("refuse", "cut")
+LEAST_FREQUENCY = 1e-4  # |Im Λ| of an entry that would be real, at the start
+COMPLEX = "whose arithmetic of complex numbers no judge models"
+_RATE = 1e-3  # of Δ, A, B and P, in the released configurations
+
+
+@dataclass(frozen=True)
+class ChannelConfig(LayerConfig):
+    """What layers of single channels share.
+
+    Args:
+        width: H, channels in and out.
+        d_state: N, real states a channel; even.
+        n_ssm: copies of A and B, of which H is a multiple; None for one a channel.
+        dt_min, dt_max: Δ is drawn between them, its logarithm uniformly.
+        dt_transform: what makes Δ of its parameter, "softplus" or "exp".
+        mixing: what follows the systems (`fsa2lrnn.extra.baselines.kernels.mixing`).
+        l_max: the longest word, None for no limit.
+        beyond: what happens to longer words: "refuse", or "cut", as the released code does it: the impulse response
+            ends after l_max letters, and nothing older matters.
+    """
+
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
+    d_state: int = 64
+    n_ssm: int | None = 1
+    dt_min: float = 1e-3
+    dt_max: float = 1e-1
+    dt_transform: str = "softplus"
+    mixing: str = "glu"
+    l_max: int | None = None
+    beyond: str = "refuse"
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_even(self.d_state, "d_state")
+        check_width(self.width * self.d_state)
+        if self.copies < 1 or self.width % self.copies:
+            raise UnsupportedFormat(
+                f"n_ssm = {self.n_ssm}: {self.width} channels can't share so many copies of A and B evenly, "
+                "give a divisor of the width"
+            )
+        if not 0 < self.dt_min <= self.dt_max < math.inf:
+            raise UnsupportedFormat(
+                f"dt_min = {self.dt_min}, dt_max = {self.dt_max}: give 0 < dt_min ≤ dt_max, both finite"
+            )
+        if self.dt_transform not in DT_TRANSFORMS:
+            raise UnsupportedFormat(f"dt_transform {self.dt_transform!r} is none of {', '.join(DT_TRANSFORMS)}")
+        check_mixing(self.mixing)
+        if self.l_max is not None and self.l_max < 1:
+            raise UnsupportedFormat(f"l_max = {self.l_max}: give at least 1, or None for words of any length")
+        if self.beyond not in BEYOND:
+            raise UnsupportedFormat(f"beyond {self.beyond!r} is none of {', '.join(BEYOND)}")
+
+    @property
+    def copies(self) -> int:
+        """How many copies of A and B there are."""
+        return self.width if self.n_ssm is None else self.n_ssm
+
+    @property
+    def entries(self) -> int:
+        """2H, before the gates: states are made at the ends of pieces alone."""
+        return 2 * self.width
+
+
+class ChannelLayer(Layer):
+    """y = mixing(system(u)), with parameters as the released S4 keeps them, complex ones as pairs.
+
+    `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C` (H, n, 2), `D` (H,)
+    and the gates of `mixing`; n = N/2. The state is (B, H, N): real parts beside imaginary parts of the stored half.
+    """
+
+    takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = COMPLEX
+    methods: ClassVar[tuple[str, ...]] = tuple(channels.METHODS)
+
+    def __init__(self, width_in: int, config: Any) -> None:
+        super().__init__()
+        check_stream(width_in, config.width, type(self).__name__)
+        self.config = config
+        H, n = config.width, config.d_state // 2
+        dt = torch.exp(torch.rand(H) * math.log(config.dt_max / config.dt_min) + math.log(config.dt_min))
+        self.inv_dt = nn.Parameter(dt.log() if config.dt_transform == "exp" else dt + torch.log(-torch.expm1(-dt)))
+        start = self.start(config)
+        A_real, A_imag = written_poles(start)
+        self.A_real, self.A_imag = (nn.Parameter(x.float().repeat(config.copies, 1)) for x in (A_real, A_imag))
+        self.B = nn.Parameter(pairs(start.B, config.copies))
+        self.C = nn.Parameter(torch.randn(H, n, 2) * math.sqrt(0.5))
+        self.D = nn.Parameter(torch.randn(H))
+        self.mixing = Mixing(H, config.mixing)
+
+    @classmethod
+    def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
+        """A linear map, as the released models have it; no hidden units."""
+        return nn.Linear(width, n_outputs)
+
+    @staticmethod
+    def start(config: Any) -> Start:
+        """A and B of a new layer."""
+        raise NotImplementedError
+
+    def system(self) -> System:
+        """The discretised system."""
+        raise NotImplementedError
+
+    def dt(self) -> Tensor:
+        """Δ in double precision: (H, 1)."""
+        raw = self.inv_dt.double().unsqueeze(-1)
+        return raw.exp() if self.config.dt_transform == "exp" else softplus(raw)
+
+    def poles(self) -> Tensor:
+        """Λ of each channel in double precision: (H, n)."""
+        return self.of_channels(torch.complex(-self.A_real.double().exp(), -self.A_imag.double()))
+
+    def of_channels(self, x: Tensor) -> Tensor:
+        """What each channel takes of the copies: (S, n) -> (H, n)."""
+        return x.repeat(self.config.width // len(x), 1)
+
+    def parameter_hints(self) -> dict[str, Hint]:
+        """The released rate for Δ, A and B (and P), and no weight decay on them."""
+        return {name: Hint(_RATE, 0.0) for name in ("inv_dt", "A_real", "A_imag", "B", "P") if hasattr(self, name)}
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Zero: (B, H, N)."""
+        return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
+
+        `method` is one of `channels.METHODS`; "letters" stands for "auto". With `index` (B, T), u (R, H) are all inputs
+        there are.
+        """
+        method = check_channels_method(method)
+        u = u if index is None else embedding(index, u)
+        if self.is_too_long(u.shape[1]):
+            return self.mixing(self._cut(u, state)), torch.ones_like(state)  # not zero: it can't be carried on
+        y, state = self.run(u, state, method)
+        return self.mixing(y, method), state
+
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """The outputs of `forward` alone."""
+        if check_channels_method(method) != "chunked":
+            return super().outputs(u, state, method, index)
+        length = (u if index is None else index).shape[1]
+        if self.is_too_long(length):
+            return self.mixing(self._cut(u if index is None else embedding(index, u), state))
+        if index is not None and letters.is_worth_it(index, u) and not channels.matters(state):
+            K = self.system().respond(length, u.dtype).K
+            return self.mixing(letters.respond(index, u.unsqueeze(1) * K))
+        return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
+
+    def _cut(self, u: Tensor, state: Tensor) -> Tensor:
+        """The convolution with what is left of the impulse response. There is no state to go on from."""
+        if channels.may_move(state):
+            raise UnsupportedFormat(
+                f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
+                "has no state to be carried on; give the whole word, or set l_max = None"
+            )
+        return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
+
+    def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        """`forward` by a method by name, before the gates."""
+        return channels.METHODS[method](self.system(), u, state)
+
+    def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One letter: (B, H), (B, H, N) -> (B, H), (B, H, N)."""
+        y, state = self.system().step(u, state)
+        return self.mixing(y), state
+
+    def emit(self, state: Tensor) -> Tensor:
+        """mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
+        return self.mixing(self.system().read(state))
+
+    def is_too_long(self, length: int) -> bool:
+        """Whether a word is longer than `l_max`. Raises `UnsupportedFormat` if it is, and such words are refused."""
+        l_max = self.config.l_max
+        if l_max is None or length <= l_max:
+            return False
+        if self.config.beyond == "refuse":
+            raise UnsupportedFormat(
+                f"a word of {length} letters and l_max = {l_max}: the impulse response would be cut off there, so that "
+                'nothing older could matter; set l_max = None, or beyond = "cut" if that is meant'
+            )
+        return True
+
+
+def check_channels_method(method: str) -> str:
+    """The name of one of `channels.METHODS`. Raises `UnsupportedFormat` for an unknown one."""
+    check_method(method, {**channels.METHODS, "letters": None})
+    return "chunked" if method in ("auto", "letters") else method
+
+
+def check_stream(width_in: int, width: int, name: str) -> None:
+    """Raises `UnsupportedFormat` unless a layer of single channels reads as many as it has."""
+    if width_in != width:
+        raise UnsupportedFormat(
+            f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
+            "stream as wide as the layer, without token shift"
+        )
+
+
+def written_poles(start: Start) -> tuple[Tensor, Tensor]:
+    """A_real = log(−Re Λ) and A_imag = −Im Λ, the latter at least `LEAST_FREQUENCY`: (n,) each.
+
+    Raises:
+        UnsupportedFormat: for a pole that is not in the left half-plane, which the parameters can't hold.
+    """
+    poles = torch.from_numpy(start.poles)
+    if (wrong := (poles.real >= 0) | ~poles.isfinite()).any():
+        k = int(wrong.nonzero()[0])
+        raise UnsupportedFormat(
+            f"pole {k} is {complex(poles[k]):.3g}: its real part is kept as −exp of a parameter, so it must be finite "
+            "and below 0"
+        )
+    return torch.log(-poles.real), (-poles.imag).clamp(min=LEAST_FREQUENCY)
+
+
+def pairs(x: Any, copies: int) -> Tensor:
+    """Complex numbers (n,) as `copies` rows of pairs: float32 (copies, n, 2)."""
+    return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
+
+
+def complex_of(x: Tensor) -> Tensor:
+    """Pairs (…, 2) as complex128 (…)."""
+    return torch.view_as_complex(x.double().contiguous())

@@ -1,0 +1,207 @@
+"""Liquid-S4 (Hasani et al. 2022): S4 whose transition is moved by the input, and what its released code computes.
+
+The two are not the same. `kernel` names which is meant:
+
+- "exact": the recurrence x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k of the paper, in S4's diagonal basis.
+- "polyb", "kb": S4 plus the correction of the released code to the letter. It multiplies pairs (or p letters) among the
+  last few of the whole word, lays the products over the word in reverse, and weighs them with constants that are frozen
+  at the start. So it is no recurrence: an output depends on later letters, and there is no step.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from itertools import combinations, islice
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, pad
+
+from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
+from fsa2lrnn.extra.baselines.channels import ChannelConfig, check_channels_method, complex_of
+from fsa2lrnn.extra.baselines.kernels import channels, hippo
+from fsa2lrnn.extra.baselines.kernels.liquid import liquid, step
+from fsa2lrnn.extra.baselines.kernels.transition import twice_real
+from fsa2lrnn.extra.baselines.s4 import S4Layer
+
+KERNELS = ("exact", "polyb", "kb")
+
+
+@dataclass(frozen=True)
+class LiquidS4Config(ChannelConfig):
+    """Liquid-S4 as released: every channel has its own A and B, Δ = exp, B of LegS uncut; the rest as of S4.
+
+    Args:
+        kernel: "exact", "polyb" or "kb".
+        degree: of the largest products of letters, for "polyb" and "kb".
+        allcombs: whether products of any letters count, or of neighbours alone.
+    """
+
+    n_ssm: int | None = None
+    dt_transform: str = "exp"
+    kernel: str = "exact"
+    degree: int = 2
+    allcombs: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.kernel not in KERNELS:
+            raise UnsupportedFormat(f"kernel {self.kernel!r} is not known: choose one of {', '.join(KERNELS)}")
+        if self.l_max is not None:
+            raise UnsupportedFormat(f"l_max = {self.l_max}: Liquid-S4 has no limit to words; leave it None")
+        if self.degree < 2:
+            raise UnsupportedFormat(f"degree = {self.degree}: products have at least two factors")
+
+
+class LiquidS4Layer(S4Layer):
+    """The recurrence or what was released in its place, by `config.kernel`; parameters as of `S4Layer`.
+
+    For "polyb" and "kb" the buffers `frozen_inputs`, `frozen_outputs`, `frozen_poles` and `frozen_dt` are what the
+    released correction reads in place of the parameters, and are saved with the model.
+    """
+
+    Config = LiquidS4Config
+    methods: ClassVar[tuple[str, ...]] = ("sequential",)
+    frozen_inputs: Tensor
+    frozen_outputs: Tensor
+    frozen_poles: Tensor
+    frozen_dt: Tensor
+
+    def __init__(self, width_in: int, config: LiquidS4Config) -> None:
+        super().__init__(width_in, config)  # pyright: ignore[reportArgumentType]
+        if not self.is_causal:
+            poles = torch.complex(-self.A_real.exp(), -self.A_imag)
+            frozen = {
+                "inputs": self.B,
+                "outputs": complex_pairs(complex_of(self.C).conj()),
+                "poles": complex_pairs(poles),
+            }
+            for name, value in frozen.items():
+                self.register_buffer(f"frozen_{name}", value.detach().float().clone())
+            self.register_buffer("frozen_dt", self.dt().detach().float().squeeze(-1))
+
+    @property
+    def is_causal(self) -> bool:
+        """Of the recurrence alone."""
+        return self.config.kernel == "exact"
+
+    @property
+    def family(self) -> str | None:
+        """A moved by the input; what was released is no recurrence, and in no family."""
+        return "liquid-s4" if self.is_causal else None
+
+    @staticmethod
+    def start(config: Any) -> hippo.Start:
+        """LegS, Im B uncut."""
+        return hippo.normal_plus_low_rank(config.d_state, clipped=False)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Zero: (B, H, N), or (B, 1) where there is no state, 0 before a word and 1 after it."""
+        return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As of `ChannelLayer`; "exact" takes `liquid.METHODS`.
+
+        Raises:
+            UnsupportedFormat: for a word in pieces where `kernel` is not causal.
+            InvalidWord: for a word so short that there are too few products.
+        """
+        if not self.is_causal:
+            return self._released(u if index is None else embedding(index, u), state, check_channels_method(method))
+        u = u if index is None else embedding(index, u)
+        y, state = liquid(self.system(), u, state, method)
+        return self.mixing(y, method), state
+
+    def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
+        """The outputs of `forward` alone."""
+        return self(u, state, method, index)[0]
+
+    def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        """One letter. Raises `UnsupportedFormat` where `kernel` is not causal."""
+        if not self.is_causal:
+            raise self._has_no_state("can't be run step by step")
+        y, state = step(self.system(), u, state)
+        return self.mixing(y), state
+
+    def emit(self, state: Tensor) -> Tensor:
+        """mixing(2 Re Σ C x); without a state, that of zero."""
+        return super().emit(state if self.is_causal else super().initial_state(len(state)))
+
+    def _has_no_state(self, what: str) -> UnsupportedFormat:
+        return UnsupportedFormat(
+            f"Liquid-S4 with kernel {self.config.kernel!r} is not causal: its outputs depend on later letters, so it "
+            f'{what}; give whole words, or take the kernel "exact"'
+        )
+
+    def _released(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        if channels.may_move(state):
+            raise self._has_no_state("can't read a word in pieces")
+        if not u.shape[1]:
+            return u, state
+        start = super().initial_state(len(u))
+        if self.config.kernel == "polyb":
+            whole = method == "chunked"
+            y = channels.outputs_alone(self.system(), u, start) if whole else self.run(u, start, method)[0]
+            of_products, weight = self._frozen()
+            for p in range(2, self.config.degree + 1):
+                correction = weight * of_products ** (2 ** (p - 1) - 1) * self._products(u, p)
+                y = y + correction.float().to(y.dtype)
+        else:
+            y = self._kb(u)
+        return self.mixing(y, method), torch.ones_like(state)
+
+    def _kb(self, u: Tensor) -> Tensor:
+        """The spectra of two lengths, multiplied bin by bin."""
+        length, system = u.shape[1], self.system()
+        K = system._replace(D=torch.zeros_like(system.D)).respond(length, u.dtype).K  # (T, H), without D
+        spectrum = torch.fft.rfft(K, 2 * length, 0) * torch.fft.rfft(u, 2 * length, 1)
+        of_products = self._frozen()[0]
+        for p in range(2, self.config.degree + 1):
+            stretched = torch.fft.fft(K * of_products ** (p - 1), length + 1, 0)
+            spectrum = spectrum + stretched * torch.fft.rfft(self._products(u, p), 2 * length, 1)
+        return torch.fft.irfft(spectrum, 2 * length, 1)[:, :length] + self.D * u
+
+    def _frozen(self) -> tuple[Tensor, Tensor]:
+        """Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), of the constants: (H,) each."""
+        B, C, poles = (complex_of(x) for x in (self.frozen_inputs, self.frozen_outputs, self.frozen_poles))
+        dt = self.frozen_dt.double().unsqueeze(-1)
+        q = dt * B / (1 - dt / 2 * poles)
+        return twice_real(q).to(self.D.dtype), twice_real(C * q).to(self.D.dtype)
+
+    def _products(self, u: Tensor, p: int) -> Tensor:
+        """Products of p letters, laid over the word in reverse: (B, T, H) -> (B, T, H)."""
+        if self.config.allcombs:
+            factors = [u.index_select(1, places) for places in _subsets(u.shape[1], p, u.device).unbind(1)]
+            return reduce(torch.mul, factors)
+        product = u
+        for _ in range(p - 1):
+            product = product * pad(product, (0, 0, 1, 0))[:, :-1]
+        return product.flip(1)
+
+
+@lru_cache
+def _subsets(length: int, p: int, device: torch.device) -> Tensor:
+    """Positions of the factors of each of `length` products: the last p-subsets, the last in lexicographical order
+    first, of so few last positions as have that many: (length, p).
+
+    Raises `InvalidWord` for a word whose letters do not have that many.
+    """
+    window = next((m for m in range(2, length) if math.comb(m, p) >= length), None)
+    if window is None:
+        raise InvalidWord(
+            f"a word of {length} letters: Liquid-S4's released code needs as many products of {p} letters as there are "
+            "letters, among all but the first; give a longer word"
+        )
+    subsets = combinations(range(length - window, length), p)
+    found = torch.tensor(list(islice(subsets, math.comb(window, p) - length, None)))
+    return found.flip(0).to(device)
+
+
+def complex_pairs(x: Tensor) -> Tensor:
+    """Complex numbers (…) as pairs (…, 2)."""
+    return torch.view_as_real(x.resolve_conj())

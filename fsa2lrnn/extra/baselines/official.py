@@ -1,0 +1,124 @@
+"""Weights as the code released with other layers keeps them, into ours: one function a layer, by the names in a file.
+
+Each returns the parameters of one of our layers, by name, made of the given ones by torch operations: gradients go back
+through them. `load_state_dict` takes them as they are. Complex numbers are pairs (…, 2), there as here.
+
+- `s4_block`: S4 and S4D, S4Block of state-spaces/s4 (and Liquid-S4, `liquid_block`, of its fork).
+- `s5_layer`, `lru_layer`: SequenceLayer of lindermanlab/S5 and of NicolasZucchet/minimal-LRU.
+- `rwkv4_block`: Block of RWKV-v4 in BlinkDL/RWKV-LM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from fsa2lrnn.extra.baselines.channels import complex_of
+from fsa2lrnn.extra.baselines.kernels import generating
+from fsa2lrnn.extra.baselines.kernels.transition import low_rank
+
+Weights = Mapping[str, Tensor]
+
+
+def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
+    """Of S4Block. `kernel_length` is its buffer l_kernel, for which its C stands after the first word that it read;
+    None for S4D, and for an S4 that has read nothing yet."""
+    kernel = {name.removeprefix("layer.kernel."): x for name, x in weights.items() if name.startswith("layer.kernel.")}
+    found = {
+        "inv_dt": kernel["inv_dt"].squeeze(-1),
+        "A_real": kernel["A_real"],
+        "A_imag": kernel["A_imag"],
+        "B": kernel["B"].squeeze(0),
+        "C": kernel["C"].squeeze(0),
+        "D": weights["layer.D"].squeeze(0),
+        **_linear(weights, "output_linear.0.", "mixing.linear."),
+    }
+    if "P" in kernel:
+        found["P"] = kernel["P"].squeeze(0)
+    if kernel_length is not None:
+        found["C"] = _untruncated(found, kernel_length, dt_transform)
+    return found
+
+
+def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str, Tensor]:
+    """Of the S4 module of the fork raminmh/liquid-s4, with its frozen constants where `weights` has them as "frozen.…".
+
+    `kernel_length` as in `s4_block`.
+    """
+    kernel = {
+        name.removeprefix("kernel.kernel."): x for name, x in weights.items() if name.startswith("kernel.kernel.")
+    }
+    found = {
+        "inv_dt": kernel["log_dt"],
+        "A_real": kernel["inv_w_real"],
+        "A_imag": -kernel["w_imag"],
+        "B": kernel["B"].squeeze(0),
+        "P": kernel["P"].squeeze(0),
+        "C": kernel["C"].squeeze(0),
+        "D": weights["D"].squeeze(0),
+        **_linear(weights, "output_linear.0.", "mixing.linear."),
+    }
+    if kernel_length is not None:
+        found["C"] = _untruncated(found, kernel_length, "exp")
+    if "frozen.kernel.B" in weights:
+        for theirs, ours in (("B", "inputs"), ("w", "poles"), ("C", "outputs")):
+            x = weights[f"frozen.kernel.{theirs}"]
+            found[f"frozen_{ours}"] = torch.view_as_real(x.squeeze(0) if theirs == "C" else x)
+        found["frozen_dt"] = weights["frozen.kernel.log_dt"].exp()
+    return found
+
+
+def _untruncated(found: Weights, length: int, dt_transform: str) -> Tensor:
+    """C from what the released S4 keeps in its place, with the Ā of now."""
+    copies = len(found["C"]) // len(found["A_real"])
+    poles = torch.complex(-found["A_real"].double().exp(), -found["A_imag"].double()).repeat(copies, 1)
+    P, B = (complex_of(found[name]).repeat(copies, 1) for name in "PB")
+    raw = found["inv_dt"].double().unsqueeze(-1)
+    transition, _ = low_rank(poles, P, B, raw.exp() if dt_transform == "exp" else softplus(raw))
+    return torch.view_as_real(generating.untruncated(transition, complex_of(found["C"]), length))
+
+
+def s5_layer(weights: Weights) -> dict[str, Tensor]:
+    """Of S5's SequenceLayer, its norm left out. The gates of "full_glu" become one map."""
+    found = {name: weights[f"seq.{name}"] for name in ("Lambda_re", "Lambda_im", "B", "C", "D")}
+    return {**found, "log_step": weights["seq.log_step"].squeeze(-1), **_dense(weights)}
+
+
+def lru_layer(weights: Weights) -> dict[str, Tensor]:
+    """Of LRU's SequenceLayer, its norm left out."""
+    found = {name: weights[f"seq.{name}"] for name in ("nu_log", "theta_log", "gamma_log", "D")}
+    for name in "BC":
+        found[name] = torch.stack([weights[f"seq.{name}_re"], weights[f"seq.{name}_im"]], -1)
+    return {**found, **_dense(weights)}
+
+
+def rwkv4_block(weights: Weights) -> dict[str, Tensor]:
+    """Of RWKV-4's Block: the same names, mixing weights without their two axes of length 1."""
+    return {name: x.flatten() if ".time_mix_" in name else x for name, x in weights.items()}
+
+
+def part(weights: Weights, prefix: str) -> dict[str, Tensor]:
+    """Those whose names begin with `prefix`, without it.
+
+    >>> list(part({"layers.0.D": torch.ones(1), "norm.weight": torch.ones(1)}, "layers.0."))
+    ['D']
+    """
+    return {name.removeprefix(prefix): x for name, x in weights.items() if name.startswith(prefix)}
+
+
+def _linear(weights: Weights, theirs: str, ours: str) -> dict[str, Tensor]:
+    return {ours + name: x for name, x in part(weights, theirs).items()}
+
+
+def _dense(weights: Weights) -> dict[str, Tensor]:
+    """Flax's Dense layers "out1" and "out2", inputs first, as one map, outputs first."""
+    names = [name for name in ("out1", "out2") if f"{name}.kernel" in weights]
+    if not names:
+        return {}
+    return {
+        "mixing.linear.weight": torch.cat([weights[f"{name}.kernel"].T for name in names]),
+        "mixing.linear.bias": torch.cat([weights[f"{name}.bias"] for name in names]),
+    }

@@ -1,0 +1,175 @@
+"""RWKV-4 (Peng et al. 2023): time mixing by a decaying average, channel mixing by a gated square.
+
+A layer is one block of the released model, with its own LayerNorms and its own residual stream. So models of it chain
+layers, and norm the read-out alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines.channels import check_stream
+from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+
+_TINY = 1e-4  # the gain of the embedding at the start: the LayerNorm behind it makes it the same size as any
+
+
+@dataclass(frozen=True)
+class RWKV4Config(LayerConfig):
+    """A block of RWKV-4 with `width` channels, the one numbered `place` from 0 of `depth` in all.
+
+    The place says how the block starts, and the first has a LayerNorm of the embedding before all.
+    """
+
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
+    place: int = 0
+    depth: int = 1
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one channel")
+        check_width(self.entries)
+        if not 0 <= self.place < self.depth:
+            raise UnsupportedFormat(f"place = {self.place}: blocks are numbered from 0, and there are {self.depth}")
+
+    @property
+    def entries(self) -> int:
+        """4C, hidden units of the channel mixing, or 5C, a state."""
+        return 5 * self.width
+
+    def at(self, place: int, depth: int) -> Self:
+        """The same, as the block of that number."""
+        return replace(self, place=place, depth=depth)
+
+
+class RWKV4Layer(Layer):
+    """x += TimeMix(LN1 x), x += ChannelMix(LN2 x); before the first block, x = LN0 x.
+
+    Both mix each input with the one before it (`time_mix_*`), which is part of the state (B, 5, C): p, q and o of
+    `wkv`, then what either mixing read last. Rates of decay, −exp(`time_decay`), do not depend on the input.
+    """
+
+    Config = RWKV4Config
+    takes_index: ClassVar[bool] = True
+    unproved: ClassVar[str | None] = "whose exponentials no judge models"
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+
+    def __init__(self, width_in: int, config: RWKV4Config) -> None:
+        super().__init__()
+        check_stream(width_in, config.width, type(self).__name__)
+        C, last = config.width, config.depth - 1
+        a, b = config.place / last if last else 0.0, 1 - config.place / config.depth
+        self.ln0 = nn.LayerNorm(C) if config.place == 0 else None
+        self.ln1, self.ln2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.att, self.ffn = TimeMix(C, a, b), ChannelMix(C, b)
+
+    @classmethod
+    def embedding(cls, config: RWKV4Config, n_letters: int, dim: int) -> nn.Module:
+        """Orthogonal and tiny."""
+        made = nn.Embedding(n_letters, dim)
+        nn.init.orthogonal_(made.weight, math.sqrt(max(n_letters, dim)) * _TINY)
+        return made
+
+    @classmethod
+    def readout(cls, config: RWKV4Config, width: int, hidden: int, n_outputs: int) -> nn.Module:
+        """A matrix; no hidden units."""
+        return _matrix(n_outputs, width, 0.5)
+
+    def initial_state(self, batch: int) -> Tensor:
+        """No letter read, and zero before the first: (B, 5, C)."""
+        state = self.ln1.weight.new_zeros(batch, 5, len(self.ln1.weight))
+        state[:, 2].fill_(NOTHING)
+        return state
+
+    def emit(self, state: Tensor) -> Tensor:
+        """Zero: what a block gives out is added to its input, and there is none. (B, 5, C) -> (B, C)."""
+        return torch.zeros_like(state[:, 0])
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs and the last state: u (B, T, C), state (B, 5, C) -> (B, T, C), (B, 5, C).
+
+        `method` is one of `wkv.METHODS`. With `index` (B, T), u (R, C) are all inputs there are.
+        """
+        if not (u if index is None else index).shape[1]:
+            return (u if index is None else embedding(index, u)), state
+        x = u if self.ln0 is None else self.ln0(u)
+        read = Read(self.ln1(x), index, state[:, 3])
+        mixed, average = self.att(read, state[:, :3], method)
+        x = (x if index is None else embedding(index, x)) + mixed
+        read_next = Read(self.ln2(x), None, state[:, 4])
+        after = torch.cat([average, read.last.unsqueeze(1), read_next.last.unsqueeze(1)], dim=1)
+        return x + self.ffn(read_next), after
+
+
+class Read:
+    """Inputs u (B, T, C), or rows u (R, C) and which is where (B, T), and the one before the first (B, C)."""
+
+    def __init__(self, u: Tensor, index: Tensor | None, before: Tensor) -> None:
+        self.u, self.index, self.before = u, index, before
+        self.last = u[:, -1] if index is None else u[index[:, -1]]
+
+    def mixed(self, mu: Tensor, W: Tensor) -> Tensor:
+        """W (μ ⊙ u_t + (1 − μ) ⊙ u_{t−1}): (B, T, C'). Of rows, W takes each once in either place."""
+        if self.index is None:
+            earlier = torch.cat([self.before.unsqueeze(1), self.u[:, :-1]], dim=1)
+            return linear(torch.lerp(earlier, self.u, mu), W)
+        now, then = linear(mu * self.u, W), linear((1 - mu) * self.u, W)
+        first = linear((1 - mu) * self.before, W).unsqueeze(1)
+        return embedding(self.index, now) + torch.cat([first, embedding(self.index[:, :-1], then)], dim=1)
+
+
+class TimeMix(nn.Module):
+    """W_o (σ(r) ⊙ wkv(k, v)); a and b say where in the model the block is."""
+
+    def __init__(self, C: int, a: float, b: float) -> None:
+        super().__init__()
+        fraction, i = torch.arange(C) / C, torch.arange(C)
+        self.time_decay = nn.Parameter(8 * torch.linspace(0, 1, C) ** (0.7 + 1.3 * a) - 5)
+        self.time_first = nn.Parameter(math.log(0.3) + ((i + 1) % 3 - 1) / 2)
+        self.time_mix_k = nn.Parameter(fraction**b)
+        self.time_mix_v = nn.Parameter(fraction**b + 0.3 * a)
+        self.time_mix_r = nn.Parameter(fraction ** (b / 2))
+        self.key, self.value, self.receptance, self.output = (_matrix(C, C, gain) for gain in (0, 1, 0, 0))
+
+    def forward(self, read: Read, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+        """(B, T, C) and the average's last state (B, 3, C)."""
+        k = read.mixed(self.time_mix_k, self.key.weight)
+        v = read.mixed(self.time_mix_v, self.value.weight)
+        r = read.mixed(self.time_mix_r, self.receptance.weight)
+        y, state = wkv(-self.time_decay.exp(), self.time_first, k, v, state, method)
+        return self.output(torch.sigmoid(r) * y), state
+
+
+class ChannelMix(nn.Module):
+    """σ(W_r x) ⊙ W_v ReLU(W_k x)²."""
+
+    def __init__(self, C: int, b: float) -> None:
+        super().__init__()
+        fraction = torch.arange(C) / C
+        self.time_mix_k, self.time_mix_r = nn.Parameter(fraction**b), nn.Parameter(fraction**b)
+        self.key, self.receptance, self.value = _matrix(4 * C, C, 1), _matrix(C, C, 0), _matrix(C, 4 * C, 0)
+
+    def forward(self, read: Read) -> Tensor:
+        """(B, T, C)."""
+        k = torch.relu(read.mixed(self.time_mix_k, self.key.weight))
+        return torch.sigmoid(read.mixed(self.time_mix_r, self.receptance.weight)) * self.value(k * k)
+
+
+def _matrix(rows: int, columns: int, gain: float) -> nn.Linear:
+    """A map without bias, zero or orthogonal at the start; longer outputs are as large as shorter ones, by entry."""
+    made = nn.Linear(columns, rows, bias=False)
+    if gain:
+        nn.init.orthogonal_(made.weight, gain * max(1.0, math.sqrt(rows / columns)))
+    else:
+        nn.init.zeros_(made.weight)
+    return made

@@ -1,0 +1,100 @@
+"""The vanilla linear recurrence: one learned matrix for all letters, x_k = A x_{k−1} + B u_k."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, linear
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines.kernels import constant
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.lrnn.scans import scan
+
+TRANSITIONS = ("dense", "diagonal")
+
+
+@dataclass(frozen=True)
+class VanillaConfig(LayerConfig):
+    """`width` states and one `transition` for all letters, "dense" or "diagonal". Nothing bounds it."""
+
+    width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
+    transition: str = "dense"
+
+    def __post_init__(self) -> None:
+        if self.width < 1:
+            raise UnsupportedFormat(f"width = {self.width}: a layer needs at least one state")
+        check_width(self.width)
+        if self.transition not in TRANSITIONS:
+            raise UnsupportedFormat(f"transition {self.transition!r} is none of {', '.join(TRANSITIONS)}")
+
+
+class VanillaLayer(Layer):
+    """x_k = A x_{k−1} + B u_k, y = x. Parameters: `A` (n, n) or, diagonal, (n,), `B` (n, d), `x0` (n,).
+
+    A dense A starts with a spectral radius near 1 (entries of variance 1/n), a diagonal one uniform in (−1, 1); x₀
+    starts at 0. The state is (B, 1, n), or (B, n, 1): blocks of the sizes that A has.
+    """
+
+    Config = VanillaConfig
+    takes_index: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = tuple(constant.METHODS)
+
+    def __init__(self, width_in: int, config: VanillaConfig) -> None:
+        super().__init__()
+        n = config.width
+        self.is_dense = config.transition == "dense"
+        self.A = nn.Parameter(torch.randn(n, n) / math.sqrt(n) if self.is_dense else 2 * torch.rand(n) - 1)
+        self.B = nn.Parameter(torch.randn(n, width_in) / math.sqrt(width_in))
+        self.x0 = nn.Parameter(torch.zeros(n))
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """One block, or n of size 1."""
+        n = len(self.x0)
+        return (n,) if self.is_dense else (1,) * n
+
+    @property
+    def has_tables(self) -> bool:
+        """Yes: A is the same for all letters."""
+        return True
+
+    @property
+    def family(self) -> str | None:
+        """Input-independent; a diagonal A is diagonalisable."""
+        return "lti" if self.is_dense else "lti-diagonalisable"
+
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """A and B u in blocks: (…, d) -> (…, H, b, b), (…, H, b)."""
+        n_heads, b = self.n_heads, self.block_sizes[0]
+        A = self.A.view(n_heads, b, b).expand(*u.shape[:-1], n_heads, b, b)
+        return A, linear(u, self.B).unflatten(-1, (n_heads, b))
+
+    def initial_state(self, batch: int) -> Tensor:
+        """x₀: (B, H, b)."""
+        return self.x0.view(self.n_heads, -1).expand(batch, -1, -1)
+
+    def emit(self, state: Tensor) -> Tensor:
+        """The state itself: (B, H, b) -> (B, n)."""
+        return state.flatten(1)
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Outputs and the last state: u (B, T, d), state (B, H, b) -> (B, T, n), (B, H, b).
+
+        `method` is one of `constant.METHODS`. With `index` (B, T), u (R, d) are all inputs there are.
+        """
+        v = linear(u, self.B)
+        v = v if index is None else embedding(index, v)
+        x0 = state.flatten(1)
+        if self.is_dense:
+            x = constant.scan_constant(self.A, v, x0, method)
+        else:
+            A = self.A.view(-1, 1, 1).expand(*v.shape, 1, 1)
+            x = scan(A, v.unsqueeze(-1), x0.unsqueeze(-1), "auto" if method == "letters" else method).squeeze(-1)
+        return x, x[:, -1].view_as(state) if x.shape[1] else state

@@ -1,0 +1,168 @@
+"""Which block size a machine needs: the least b for which one layer of blocks of size at most b represents it.
+
+A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
+docs/theory.md). So the question is which submodules of the module of all functions tell the states apart. The lower
+bound comes from a chain of submodules that holds all small ones (T31), the upper one from submodules that were found;
+both are certificates, and neither is said before `families.recheck` has accepted it. Where they don't meet the answer
+is the interval.
+
+>>> from fsa2lrnn.automata import zoo
+>>> answer = minimal_block(zoo.sum_mod(5), "R")
+>>> answer.value, [block.size for block in answer.blocks], minimal_block(zoo.sum_mod(5), "Q").value
+(2, [2], 4)
+>>> answer.explain()
+"real blocks of size 2 do, and smaller ones don't (both proved)"
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
+from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock
+from fsa2lrnn.extra.block_size.blocks import StateBlock
+from fsa2lrnn.extra.block_size.certificates import chain_certificate, simple_certificate
+from fsa2lrnn.extra.block_size.chain import chain
+from fsa2lrnn.extra.block_size.constituents import constituents
+from fsa2lrnn.extra.block_size.kinds import Kind
+from fsa2lrnn.extra.block_size.search import Search
+from fsa2lrnn.extra.block_size.simple import Simple, simple
+from fsa2lrnn.families.modules import Module, functions_module
+from fsa2lrnn.families.recheck import Rejected, recheck
+
+BUDGET = 60.0  # seconds
+_OPEN = "submodules of these sizes were neither found nor excluded"
+MAX_STATES = 200
+"""States of the minimal machine beyond which there are only the bounds that need no search."""
+MAX_WORK = 50_000_000  # multiplications of one matrix a letter, beyond which a single step could outlast a budget
+
+
+def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUDGET) -> MinimalBlock:
+    """The least block size over a field, or an interval.
+
+    Args:
+        machine: any machine; its minimal machine is what gets represented, one vector a state.
+        field: "Q", "R" or "C". Floats are rational: blocks that are exact in them need the size over "Q".
+        budget: seconds after which no further step is begun; what is proved by then is the answer.
+
+    Raises:
+        UnsupportedFormat: for another field.
+    """
+    if field not in FIELDS:
+        raise UnsupportedFormat(f"field {field!r} is not known: choose Q (rational), R (real) or C (complex)")
+    minimal = minimise(machine)
+    n = minimal.n_states
+    if n <= 2:
+        return MinimalBlock(minimal, field, n - 1, n - 1, None, None, "")  # no functions, or those of one dimension
+    if note := too_large(minimal):
+        return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
+    deadline = time.monotonic() + budget
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
+
+    return _accepted(_bounds(minimal, field, check))
+
+
+def too_large(minimal: MooreMachine) -> str:
+    """Why no submodules are looked for; nothing if they are.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> too_large(zoo.sum_mod(150))
+    '150 letters on 150 states are more than steps of bounded time can take in'
+    """
+    n, n_letters = minimal.n_states, len(minimal.alphabet)
+    if n > MAX_STATES:
+        return f"{n} states are more than the {MAX_STATES} for which submodules are looked for"
+    if n_letters * n**3 > MAX_WORK:
+        return f"{n_letters} letters on {n} states are more than steps of bounded time can take in"
+    return ""
+
+
+def _accepted(answer: MinimalBlock) -> MinimalBlock:
+    """The answer as far as the independent checker accepts its certificates."""
+    try:
+        recheck(answer.to_json())
+    except Rejected as fault:
+        note = f"the certificate of the upper bound was refused ({fault}): please report this machine"
+        answer = replace(answer, upper=answer.machine.n_states - 1, found=None, note=note)
+    if answer.impossible is not None:
+        try:
+            recheck(answer.impossible)
+        except Rejected as fault:
+            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+            answer = replace(answer, lower=1, impossible=None, note=note)
+    return answer
+
+
+def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> MinimalBlock:
+    n, lower, impossible = minimal.n_states, 1, None
+    try:
+        if (whole := _whole(minimal)) is not None:
+            certificate = {**simple_certificate(minimal, *whole), "field": field}
+            return MinimalBlock(minimal, field, n - 1, n - 1, certificate, None, "")
+        module, kinds = analysed(minimal, check)
+        if kinds is None:
+            note = "some constituent of the functions of the state was neither split nor proved irreducible"
+            return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
+        found = chain(module, kinds, field, check)
+        if found.bound > 1:
+            impossible = chain_certificate(minimal, field, found.bound - 1, kinds, found)
+        lower = found.bound if impossible is not None else 1
+        search = Search(module, minimal, kinds, field, found, check)
+        for size in range(lower, n - 1):
+            if (blocks := search.blocks(size)) is not None:
+                return MinimalBlock(minimal, field, lower, size, impossible, tuple(blocks), _OPEN * (size > lower))
+        return MinimalBlock(minimal, field, lower, n - 1, impossible, None, _OPEN * (n - 1 > lower))
+    except (BudgetExceeded, NotExact) as fault:
+        return MinimalBlock(minimal, field, lower, n - 1, impossible, None, str(fault))
+
+
+@dataclass
+class Analysis:
+    """What is found out about a minimal machine, once for all fields.
+
+    Args:
+        module: V.
+        whole: why it is simple, None if it is not known to be; unset until it was looked for.
+        kinds: of its constituents, None if some were not found; unset likewise.
+    """
+
+    module: Module
+    whole: Simple | Literal["unset"] | None = "unset"
+    kinds: list[Kind] | Literal["unset"] | None = "unset"
+
+
+_KEPT: dict[MooreMachine, Analysis] = {}  # of the last few machines
+
+
+def _analysis(minimal: MooreMachine) -> Analysis:
+    if minimal not in _KEPT:
+        while len(_KEPT) >= 8:
+            del _KEPT[next(iter(_KEPT))]
+        _KEPT[minimal] = Analysis(functions_module(minimal.delta))
+    return _KEPT[minimal]
+
+
+def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[Kind] | None]:
+    """V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
+    known = _analysis(minimal)
+    if known.kinds == "unset":
+        known.kinds = constituents(known.module, check)
+    return known.module, known.kinds
+
+
+def _whole(minimal: MooreMachine) -> Simple | None:
+    known = _analysis(minimal)
+    if known.whole == "unset":
+        known.whole = simple(known.module)
+    return known.whole
+
+
+__all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block", "too_large"]

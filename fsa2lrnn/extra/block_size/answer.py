@@ -1,0 +1,79 @@
+"""The answer to "which block size does this machine need?": two bounds, each with what proves it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size.blocks import StateBlock, whole_block
+from fsa2lrnn.families.recheck import recheck
+from fsa2lrnn.families.verdicts import certificate_header
+
+Field = Literal["Q", "R", "C"]
+FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
+"""The fields that blocks are taken over, by their letter."""
+
+
+@dataclass(frozen=True)
+class MinimalBlock:
+    """The least b for which one layer of blocks of size at most b represents the machine, or an interval that holds it.
+
+    One vector a state of the minimal machine, exact arithmetic, any norm (docs/theory.md §9 says what other notions of
+    representation there are, and that they can do with less).
+
+    Args:
+        machine: the minimal machine.
+        field: which numbers the blocks may have.
+        lower: no layer with smaller blocks represents the machine.
+        upper: a layer with blocks of this size does.
+        impossible: the certificate of `lower`; None where it is 0 or 1, which needs none.
+        found: blocks that prove `upper`; None for the one block of all n − 1 functions.
+        note: why the bounds don't meet, if they don't.
+    """
+
+    machine: MooreMachine
+    field: Field
+    lower: int
+    upper: int
+    impossible: dict[str, Any] | None
+    found: tuple[StateBlock, ...] | None
+    note: str
+
+    @property
+    def value(self) -> int | None:
+        """b, if the bounds meet."""
+        return self.lower if self.lower == self.upper else None
+
+    @cached_property
+    def blocks(self) -> tuple[StateBlock, ...]:
+        """Blocks of size at most `upper` that represent the machine together."""
+        if self.found is not None:
+            return self.found
+        return (whole_block(self.machine.delta.tolist()),) if self.machine.n_states > 1 else ()
+
+    def check(self) -> str:
+        """Re-verify both bounds by `recheck`, which shares no code with the search; what is proved, in one line.
+
+        Raises `recheck.Rejected` if one is not proved.
+        """
+        proved = [recheck(self.to_json())]
+        if self.impossible is not None:
+            proved.append(recheck(self.impossible))
+        return "; ".join(proved)
+
+    def explain(self) -> str:
+        """The answer in a sentence."""
+        name = FIELDS[self.field]
+        if self.value is not None:
+            return f"{name} blocks of size {self.value} do, and smaller ones don't (both proved)"
+        return f"{name} blocks of size {self.upper} do, of less than {self.lower} don't; between: {self.note}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate of the upper bound, as `recheck` accepts it; that of the lower one is `impossible`."""
+        return {
+            **certificate_header(self.machine, f"block({max(self.upper, 1)})", "representable"),
+            "field": self.field,
+            "blocks": [block.to_json() for block in self.blocks],
+        }

@@ -1,0 +1,192 @@
+"""Blocks as functions of the state that letters move affinely, over the rationals or a number field (T30)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from flint import acb, arb, ctx, fmpq, fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.extra.block_size.certificates import irreducible_to_json, text
+from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.modules import Module
+
+RATIONAL: Polynomial = (0, 1)
+_BITS = 200
+Number = tuple[object, ...]  # k coefficients of 1, t, t² …, exact rationals
+
+
+@dataclass(frozen=True)
+class StateBlock:
+    """x_q = (f_1(q) … f_b(q)) with f_i(δ(q, a)) = Σ_j A_a[i, j] f_j(q) + v_a[i], in numbers of Q[t]/(h).
+
+    Args:
+        polynomial: h, irreducible; `RATIONAL` for rational numbers.
+        functions: shape (b, n), each entry k = deg h coefficients; zero at the start.
+        matrices: A_a, shape (|Σ|, b, b).
+        shifts: v_a, shape (|Σ|, b).
+    """
+
+    polynomial: Polynomial
+    functions: tuple[tuple[Number, ...], ...]
+    matrices: tuple[tuple[tuple[Number, ...], ...], ...]
+    shifts: tuple[tuple[Number, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """b, over the field of its numbers."""
+        return len(self.functions)
+
+    @property
+    def real_size(self) -> int:
+        """Over the real numbers: where h has no real root, functions that are not rational have two parts."""
+        return sum(len(parts) for parts in self._parts)
+
+    @property
+    def _parts(self) -> list[tuple[str, ...]]:
+        """For each function the parts that are not zero."""
+        if real_roots(self.polynomial):
+            return [("real",)] * self.size
+        are_rational = [not any(c != 0 for number in row for c in number[1:]) for row in self.functions]
+        return [("real",) if is_rational else ("real", "imag") for is_rational in are_rational]
+
+    @property
+    def is_rational(self) -> bool:
+        """Whether all numbers are."""
+        return len(self.polynomial) == 2
+
+    @cached_property
+    def _powers(self) -> list[acb]:
+        """1, t, t² … to 60 digits."""
+        before = ctx.prec
+        try:
+            ctx.prec = _BITS
+            roots = complex_roots(self.polynomial)
+            real = [root for root in roots if root.imag == 0]
+            t = max(real, key=lambda root: float(root.real.mid())) if real else roots[0]
+            return [t**m for m in range(len(self.polynomial) - 1)]
+        finally:
+            ctx.prec = before
+
+    def _nearest(self, number: Iterable[Any]) -> tuple[float, float]:
+        before = ctx.prec
+        try:
+            ctx.prec = _BITS
+            total = acb(0)
+            for c, power in zip(number, self._powers, strict=True):
+                total += power * arb(fmpq(c))
+            return float(total.real.mid()), float(total.imag.mid())
+        finally:
+            ctx.prec = before
+
+    def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
+
+        t is the largest real root of h, or else any root, and then functions are given by their parts. Each number is
+        the float nearest to the true one, or next to it.
+        """
+
+        def value(numbers: object) -> tuple[np.ndarray, np.ndarray]:
+            coefficients = np.array(numbers, dtype=object)
+            shape = coefficients.shape[:-1]
+            found = [self._nearest(number) for number in coefficients.reshape(-1, coefficients.shape[-1])]
+            real, imag = np.array(found).reshape(-1, 2).T
+            return real.reshape(shape), imag.reshape(shape)
+
+        kept = [2 * i + (part == "imag") for i, parts in enumerate(self._parts) for part in parts]
+        (A, A_i), v, f = value(self.matrices), value(self.shifts), value(self.functions)
+        turned = np.stack([np.stack([A, -A_i], -1), np.stack([A_i, A], -1)], -3)  # (|Σ|, b, 2, b, 2)
+        matrices = turned.reshape(len(A), 2 * self.size, 2 * self.size)
+        functions, shifts = np.stack(f, 1).reshape(2 * self.size, -1), np.stack(v, -1).reshape(len(A), -1)
+        return functions[kept], matrices[:, kept][:, :, kept], shifts[:, kept]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `recheck` reads it."""
+        return {
+            "polynomial": list(self.polynomial),
+            "irreducible": irreducible_to_json(self.polynomial),
+            "functions": [_row(row) for row in self.functions],
+            "matrices": [[_row(row) for row in matrix] for matrix in self.matrices],
+            "shifts": [_row(row) for row in self.shifts],
+        }
+
+
+def _row(numbers: Sequence[Number]) -> list[list[int | str]]:
+    return [[text(c) for c in number] for number in numbers]
+
+
+def rational_block(module: Module, rows: fmpq_mat, delta: Sequence[Sequence[int]]) -> StateBlock:
+    """The block of a submodule of V that rows span, in a basis in which everything is an integer."""
+    return field_block(module, [_lattice(module, rows)], RATIONAL, delta)
+
+
+def field_block(
+    module: Module, coefficients: list[fmpq_mat], polynomial: Polynomial, delta: Sequence[Sequence[int]]
+) -> StateBlock:
+    """The block of functions Σ_m t^m f_m, over Q[t]/(h), that span a submodule.
+
+    Args:
+        module: V.
+        coefficients: f_m for m = 0 … k−1, each of shape (b, n−1), values at states 1 … n−1.
+        polynomial: h.
+        delta: the table of the machine.
+
+    Raises:
+        ArithmeticError: if they don't span a submodule of dimension b.
+    """
+    k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
+    multiples = [coefficients]
+    for _ in range(k - 1):
+        *rest, top = multiples[-1]
+        multiples.append([part - top * c for part, c in zip([top * 0, *rest], polynomial, strict=False)])
+    wide = linear.stack((_side_by_side(multiple, d) for multiple in multiples), k * d)
+    chosen = linear.pivots(linear.row_space(wide))
+    if len(chosen) != b * k:
+        raise ArithmeticError(f"{b} functions over a field of degree {k} span {len(chosen)} dimensions")
+    inverse = linear.columns_of(wide, chosen).inv()
+    matrices = []
+    for letter in module.letters:
+        image = _side_by_side([part * letter for part in coefficients], d)
+        solved = linear.columns_of(image, chosen) * inverse
+        if solved * wide != image:
+            raise ArithmeticError("the functions of a block are not closed under the letters")
+        matrices.append(tuple(tuple(tuple(solved[i, m * b + j] for m in range(k)) for j in range(b)) for i in range(b)))
+    zero = tuple(coefficients[0][0, 0] * 0 for _ in range(k))
+    functions = tuple((zero, *(tuple(part[i, q] for part in coefficients) for q in range(d))) for i in range(b))
+    shifts = tuple(tuple(function[step[0]] for function in functions) for step in delta)
+    return StateBlock(polynomial, functions, tuple(matrices), shifts)
+
+
+def _side_by_side(parts: list[fmpq_mat], d: int) -> fmpq_mat:
+    rows = [[entry for part in parts for entry in (part[i, q] for q in range(d))] for i in range(parts[0].nrows())]
+    return linear.matrix(rows, d * len(parts))
+
+
+def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
+    """A basis, short and of integers, of a lattice of functions that letters map into itself."""
+    r, d = rows.nrows(), rows.ncols()
+    lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
+    letters = [letter.numer_denom()[0] for letter in module.letters]
+    while True:
+        images = [entry for letter in letters for entry in (lattice * letter).entries()]
+        wider = fmpz_mat(r * (1 + len(letters)), d, [*lattice.entries(), *images]).hnf()
+        wider = fmpz_mat(r, d, wider.entries()[: r * d])
+        if wider == lattice.hnf():
+            return fmpq_mat(lattice.lll())
+        lattice = wider
+
+
+def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
+    """All n − 1 functions: the indicators of the states but the first, less their values there."""
+    n = len(delta[0])
+    functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
+    matrices = tuple(
+        tuple(tuple((int(step[q] == i) - int(step[0] == i),) for q in range(1, n)) for i in range(1, n))
+        for step in delta
+    )
+    shifts = tuple(tuple((int(step[0] == i),) for i in range(1, n)) for step in delta)
+    return StateBlock(RATIONAL, functions, matrices, shifts)

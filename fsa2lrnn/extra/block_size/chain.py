@@ -1,0 +1,126 @@
+"""The chain of submodules that holds all blocks of bounded size (T31 of docs/theory.md).
+
+U_c holds every submodule over K of dimension at most c: it is the sum, over the kinds, of the copies of each in V/U_j,
+j = c less the kind's weight over K. Where U_c does not tell two states apart, no block of size c does. All U_c are
+rational, whatever K is: only the weights depend on K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.extra.block_size.kinds import Kind, homs, image
+from fsa2lrnn.extra.block_size.late import Late, late_copy, least
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.modules import Module, classes, quotient, spin
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a kind in V/U_base.
+
+    Args:
+        kind: its number.
+        base: how many rows, from the first, span U_base.
+        level: c, the first with the copy in U_c.
+        rows: functions whose classes modulo U_base are the rows of the kind.
+        late: why it is not in U_c for c = the level of the base plus its weight, if it is not.
+    """
+
+    kind: int
+    base: int
+    level: int
+    rows: fmpq_mat
+    late: Late | None = None
+
+
+@dataclass(frozen=True)
+class Chain:
+    """U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
+
+    Args:
+        copies: in the order of their levels; their rows together are a basis of V.
+        sizes: `sizes[c]` is the dimension of U_c, the number of rows of level at most c.
+    """
+
+    copies: tuple[Copy, ...]
+    sizes: tuple[int, ...]
+
+    def rows(self, c: int) -> fmpq_mat:
+        """A basis of U_c."""
+        return linear.stack((copy.rows for copy in self.copies if copy.level <= c), self.copies[0].rows.ncols())
+
+    def merged(self, c: int) -> tuple[int, int] | None:
+        """Two states that U_c does not tell apart."""
+        seen: dict[int, int] = {}
+        for q, number in enumerate(classes(self.rows(c))):
+            if number in seen:
+                return seen[number], q
+            seen[number] = q
+        return None
+
+    @property
+    def bound(self) -> int:
+        """The least c at which all states are told apart: no smaller block does it."""
+        return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
+
+
+def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[], None]) -> Chain:
+    """The chain of V over a field, from the kinds of all its constituents."""
+    d = module.dimension
+    weights = [kind.weight(field) for kind in kinds]
+    echelon = Echelon(d, linear.PRIME)
+    copies, sizes = list[Copy](), [0]
+    generators: dict[tuple[int, int], list[fmpq_mat]] = {}
+    delayed: dict[int, tuple[Copy, int]] = {}  # by kind: not yet in the chain; and how many of the kind are below it
+    while sizes[-1] < d:
+        c = len(sizes)
+        for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
+            if weight > c:
+                continue
+            base = sizes[c - weight]
+            below = [copy for copy, start in zip(copies, _starts(copies), strict=True) if start < base]
+            if (i, base) not in generators:
+                check()
+                generators[i, base] = _generators(module, below, kind)
+            rows = generators[i, base]
+            is_alone = len(rows) == kind.commutant.dimension
+            if is_alone and i not in delayed and echelon.is_new(linear.residues(rows[0])):
+                found = linear.together_primitive(image(kind.standard, module, rows[0]))
+                under = linear.stack((copy.rows for copy in below), d)
+                count = sum(copy.kind == i for copy in below)
+                late = None
+                if len(spin(module, rows[0]).path) * weight > c * kind.dimension:
+                    late = late_copy(module, kinds, i, under, found, count)
+                delayed[i] = Copy(i, base, c, found, late), count
+            if i in delayed:
+                copy, count = delayed[i]
+                is_same = is_alone and count == sum(other.kind == i for other in below)
+                if not (is_same and least(copy.late, kind, field) > c):
+                    del delayed[i]
+                    copies.append(replace(copy, level=c))
+                    echelon.independent(linear.residues(copy.rows))
+            for row in rows if not is_alone else ():
+                if echelon.is_new(linear.residues(row)):
+                    found = linear.together_primitive(image(kind.standard, module, row))
+                    echelon.independent(linear.residues(found))
+                    copies.append(Copy(i, base, c, found))
+        sizes.append(sum(copy.rows.nrows() for copy in copies))
+    return Chain(tuple(copies), tuple(sizes))
+
+
+def _starts(copies: list[Copy]) -> list[int]:
+    return [0, *accumulate(copy.rows.nrows() for copy in copies)][: len(copies)]
+
+
+def _generators(module: Module, below: list[Copy], kind: Kind) -> list[fmpq_mat]:
+    """Functions whose classes modulo what is below are the images of v under a basis of the homomorphisms."""
+    rows = linear.stack((copy.rows for copy in below), module.dimension)
+    modulo = quotient(module, linear.row_space(rows))
+    lifted = homs(kind.standard, modulo.module) * modulo.lift
+    return [linear.rows_of(lifted, [i]) for i in range(lifted.nrows())]

@@ -1,0 +1,308 @@
+"""The maps that commute with the letters of an irreducible module: a field, or quaternions over one.
+
+They decide how the module splits over the reals and the complex numbers. A map c is known by the row v·c, v the vector
+that generates the module, and lies in the span of a basis of such rows: its coordinates are a row of e numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from flint import fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.extra.block_size.polynomials import (
+    Polynomial,
+    negative_at_real_roots,
+    real_roots,
+    why_irreducible,
+)
+from fsa2lrnn.families import linear
+
+_TRIED = 150  # generators of a field, among which the one with the smallest polynomial is taken
+
+
+@dataclass(frozen=True)
+class Commutant:
+    """A field E = Q[t]/(h), or quaternions E⟨i, j⟩ with i² = α, j² = β, ij = −ji and no zero divisors.
+
+    Args:
+        polynomial: h, monic with integer coefficients.
+        generator: the row v·t.
+        pair: the rows v·i and v·j; none for a field.
+        squares: α and β, polynomials in t; none for a field.
+        prime: over E = Q, where α x² + β y² = z² has only the zero solution p-adically; none where E has only real
+            roots and α and β are negative at all of them, and for a field.
+    """
+
+    polynomial: Polynomial
+    generator: fmpq_mat
+    pair: tuple[fmpq_mat, fmpq_mat] | None = None
+    squares: tuple[tuple[fmpq, ...], tuple[fmpq, ...]] | None = None
+    prime: int | None = None
+
+    @property
+    def degree(self) -> int:
+        """Of E over the rationals."""
+        return len(self.polynomial) - 1
+
+    @property
+    def dimension(self) -> int:
+        """Of C over the rationals."""
+        return self.degree * (1 if self.pair is None else 4)
+
+    def splits_in_one_way(self, field: str) -> bool:
+        """Whether the constituents over a field are finitely many, conjugate to each other."""
+        return self.pair is None or field == "Q" or (field == "R" and self.prime is None)
+
+    def least_ideal(self, field: str) -> int:
+        """The dimension over a field K of a least one-sided ideal of C ⊗ K that is not zero."""
+        if field == "C":
+            return 1 if self.pair is None else 2
+        if field == "Q":
+            return self.dimension
+        if self.pair is not None:
+            return 4 if self.prime is None else 2
+        return 1 if real_roots(self.polynomial) else 2
+
+
+@dataclass(frozen=True)
+class ZeroDivisor:
+    """A row v·c with c neither zero nor invertible: the module is reducible."""
+
+    row: fmpq_mat
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """C by structure constants: `products[j]` takes the coordinates of c to those of "c, then the j-th basis map"."""
+
+    basis: fmpq_mat
+    products: tuple[fmpq_mat, ...]
+
+    @property
+    def dimension(self) -> int:
+        """e."""
+        return self.basis.nrows()
+
+    def times(self, coordinates: fmpq_mat) -> fmpq_mat:
+        """The matrix of "then c" on coordinates."""
+        total = fmpq_mat(self.dimension, self.dimension)
+        for j, product in enumerate(self.products):
+            total = total + product * coordinates[0, j]
+        return total
+
+    @property
+    def center(self) -> fmpq_mat:
+        """Coordinates, a row each, of a basis of the maps that commute with all."""
+        e = self.dimension
+        sides = [
+            [
+                entry
+                for i in range(e)
+                for entry in (linear.rows_of(self.products[i], [j]) - linear.rows_of(self.products[j], [i])).entries()
+            ]
+            for j in range(e)
+        ]
+        return linear.left_kernel(linear.matrix(sides, e * e))
+
+
+def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commutant | ZeroDivisor | None:
+    """What kind of algebra C is; None if it is neither a field nor quaternions that are known to have no zero divisors.
+
+    Args:
+        algebra: C.
+        one: the coordinates of the identity, a row.
+        hints: coordinates of maps worth trying as generators of its center.
+    """
+    center = algebra.center
+    field = _field(algebra, one, center, hints)
+    if isinstance(field, ZeroDivisor) or field is None:
+        return field
+    polynomial, generator = field
+    found = Commutant(polynomial, generator * algebra.basis)
+    if center.nrows() == algebra.dimension:
+        return found
+    return _quaternions(algebra, one, center, found, generator) if algebra.dimension == 4 * found.degree else None
+
+
+def _field(
+    algebra: Algebra, one: fmpq_mat, center: fmpq_mat, hints: list[fmpq_mat]
+) -> tuple[Polynomial, fmpq_mat] | ZeroDivisor | None:
+    """A generator of the center with an integral polynomial, the smallest of some."""
+    degree = center.nrows()
+    best: tuple[tuple[bool, int], Polynomial, fmpq_mat] | None = None
+    within = linear.row_space(center)
+    for tried, candidate in enumerate(_candidates(center, hints)):
+        if tried >= _TRIED and (best is not None or tried >= 20 * _TRIED):
+            break
+        if linear.rank(linear.stack([within, candidate], algebra.dimension)) > degree:
+            continue  # a hint that is not central
+        minimal = algebra.times(candidate).minpoly()
+        if (part := _reducible(minimal)) is not None:
+            return ZeroDivisor(_evaluate(algebra, one, candidate, part) * algebra.basis)
+        if minimal.degree() < degree:
+            continue
+        polynomial, scale = integral(minimal)
+        polynomial, generator = _centred(polynomial, candidate * scale, one)
+        score = (why_irreducible(polynomial) is None, max(map(abs, polynomial[:-1])))
+        if best is None or score < best[0]:
+            best = score, polynomial, generator
+            if score <= (False, 1):
+                break
+    return None if best is None else best[1:]
+
+
+def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
+    rows = [linear.rows_of(center, [i]) for i in range(center.nrows())]
+    yield from hints
+    yield from rows
+    for x, y in combinations(rows, 2):
+        yield x + y
+        yield x - y
+    for step in range(1, 400):  # combinations with growing coefficients, in no pattern
+        total = fmpq_mat(1, center.ncols())
+        for i, row in enumerate(rows):
+            total = total + row * (((i + 1) * step * step + 3 * i * step) % (3 + step // 10) - 1)
+        yield total
+
+
+def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
+    """A proper factor of a reducible polynomial."""
+    factors = minimal.factor()[1]
+    return factors[0][0] if sum(exponent for _, exponent in factors) > 1 else None
+
+
+def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: fmpq_poly) -> fmpq_mat:
+    """The coordinates of polynomial(c)."""
+    total, power, times = one * 0, one, algebra.times(candidate)
+    for coefficient in polynomial.coeffs():
+        total = total + power * coefficient
+        power = power * times
+    return total
+
+
+def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
+    """The monic polynomial with integer coefficients of a multiple of a root, and the least such factor.
+
+    >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
+    ((1, 0, 1), 2)
+    """
+    degree = minimal.degree()
+    coefficients = [minimal[i] / minimal.leading_coefficient() for i in range(degree + 1)]
+    scale = 1
+    for i, coefficient in enumerate(coefficients[:-1]):
+        # scale^(degree − i) must be a multiple of the denominator
+        for prime, exponent in coefficient.q.factor():
+            needed = -(-exponent // (degree - i))
+            while scale % prime**needed:
+                scale *= int(prime)
+    return tuple(int(c * fmpq(scale) ** (degree - i)) for i, c in enumerate(coefficients)), scale
+
+
+def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
+    """The generator less the integer nearest to the mean of its conjugates; a cyclotomic one is left as it is."""
+    degree = len(polynomial) - 1
+    poly = fmpz_poly(list(polynomial))
+    if degree > 1 and poly.is_cyclotomic():
+        return polynomial, candidate
+    shift = round(-polynomial[-2] / degree)
+    moved = poly(fmpz_poly([shift, 1]))
+    return tuple(int(c) for c in moved.coeffs()) + (0,) * (degree + 1 - len(moved.coeffs())), candidate - one * shift
+
+
+def _quaternions(
+    algebra: Algebra, one: fmpq_mat, center: fmpq_mat, found: Commutant, generator: fmpq_mat
+) -> Commutant | ZeroDivisor | None:
+    """i and j with i², j² in the center and ij = −ji, if the algebra is seen to have no zero divisors."""
+    powers = [one]
+    for _ in range(found.degree - 1):
+        powers.append(powers[-1] * algebra.times(generator))
+    basis = linear.stack(powers, algebra.dimension)
+    for k in range(algebra.dimension):
+        x = fmpq_mat(1, algebra.dimension, [int(j == k) for j in range(algebra.dimension)])
+        if linear.rank(linear.stack([center, x], algebra.dimension)) == found.degree:
+            continue
+        first = _pure(algebra, x, basis)
+        if first is None:
+            return None
+        for m in range(algebra.dimension):
+            y = fmpq_mat(1, algebra.dimension, [int(j == m) for j in range(algebra.dimension)])
+            second = first * algebra.times(y) - y * algebra.times(first)
+            if linear.rank(second) == 0:
+                continue
+            squares = []
+            for pure in (first, second):
+                square = pure * algebra.times(pure)
+                if linear.rank(square) == 0:
+                    return ZeroDivisor(pure * algebra.basis)
+                squares.append(tuple(_coordinates(square, basis)))
+            pair = first * algebra.basis, second * algebra.basis
+            prime = None
+            if not _is_definite(found.polynomial, squares):
+                prime = _ramified(squares[0][0], squares[1][0]) if found.degree == 1 else None
+                if prime is None:
+                    return None
+            return Commutant(found.polynomial, found.generator, pair, (squares[0], squares[1]), prime)
+    return None
+
+
+def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) -> bool:
+    """Whether E has only real roots, and the quaternions are Hamilton's over each of them."""
+    degree = len(polynomial) - 1
+    return real_roots(polynomial) == degree and all(
+        negative_at_real_roots(square, polynomial) == degree for square in squares
+    )
+
+
+def _ramified(a: fmpq, b: fmpq) -> int | None:
+    """A prime p at which a x² + b y² = z² has only the zero solution; None if there is none."""
+    candidates = {2} | {int(p) for number in (a, b) for part in (number.p, number.q) for p, _ in abs(part).factor()}
+    return next((p for p in sorted(candidates) if hilbert_symbol(a, b, p) == -1), None)
+
+
+def hilbert_symbol(a: fmpq, b: fmpq, p: int) -> int:
+    """1 if a x² + b y² = z² has a p-adic solution that is not zero, else −1 (Serre, A Course in Arithmetic, III).
+
+    >>> [hilbert_symbol(fmpq(-1), fmpq(-1), p) for p in (2, 3)], hilbert_symbol(fmpq(-1), fmpq(3), 3)
+    ([-1, 1], -1)
+    """
+    (i, u), (j, v) = (_valuation(int(x.p) * int(x.q), p) for x in (a, b))
+    if p > 2:
+        sign = -1 if i * j * (p - 1) // 2 % 2 else 1
+        return sign * _legendre(u, p) ** j * _legendre(v, p) ** i
+    exponent = (u - 1) // 2 * ((v - 1) // 2) + i * ((v * v - 1) // 8) + j * ((u * u - 1) // 8)
+    return -1 if exponent % 2 else 1
+
+
+def _valuation(x: int, p: int) -> tuple[int, int]:
+    exponent = 0
+    while x % p == 0:
+        x, exponent = x // p, exponent + 1
+    return exponent, x
+
+
+def _legendre(x: int, p: int) -> int:
+    return 1 if pow(x, (p - 1) // 2, p) == 1 else -1
+
+
+def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
+    """x less half its trace: x² = t x − n with t and n in the center, so that (x − t/2)² is central."""
+    k = basis.nrows()
+    times = algebra.times(x)
+    system = linear.stack([basis * times, basis, x * times], algebra.dimension)
+    relation = linear.left_kernel(system)
+    for i in range(relation.nrows()):
+        last = relation[i, 2 * k]
+        if last != 0:
+            trace = fmpq_mat(1, k, [-relation[i, j] / last for j in range(k)]) * basis
+            return x - trace * fmpq(1, 2)
+    return None
+
+
+def _coordinates(row: fmpq_mat, basis: fmpq_mat) -> list[fmpq]:
+    """The coefficients of a row in a basis of a space that holds it."""
+    k = basis.nrows()
+    relation = linear.left_kernel(linear.stack([basis, row], basis.ncols()))
+    return [-relation[0, j] / relation[0, k] for j in range(k)]

@@ -1,0 +1,226 @@
+"""The irreducible constituents of a module over the rationals: a MeatAxe without a finite field.
+
+Rows that some element θ of the algebra kills generate submodules, columns that it kills submodules of the dual. Where
+both generate everything and the kernel of θ is v·C, C what commutes with the letters, the module is irreducible as far
+as C has no zero divisors (Norton's criterion, T32 of docs/theory.md). θ is drawn from short combinations of words,
+whose kernels are not zero for a reason: maps of states agree on many states.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+
+from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.errors import NotExact
+from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
+from fsa2lrnn.extra.block_size.kinds import Kind, Standard, endomorphism, homs, standard
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.modules import Element, Module, Word, quotient, restricted, spin, words_of
+
+DRAWN = 400  # elements before a module is given up
+_SHORTLIST = 6  # singular elements among which the one with the smallest kernel is taken
+_RELATIONS = 60  # elements made of relations
+_SHORT = 60  # of the relations at once
+_LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
+
+
+def constituents(module: Module, check: Callable[[], None]) -> list[Kind] | None:
+    """The kinds of all constituents of a module, each once; None if some part could neither be split nor proved simple.
+
+    Args:
+        module: of any dimension.
+        check: called between steps; it may raise to end the search.
+    """
+    found: list[Kind] = []
+    pending = [module]
+    while pending:
+        part = pending.pop()
+        while part.dimension:
+            check()
+            reduced = _known_part(part, found)
+            if not reduced.nrows():
+                break
+            part = quotient(part, reduced).module
+        if not part.dimension:
+            continue
+        result = split(part, check)
+        if result is None:
+            return None
+        if isinstance(result, Kind):
+            found.append(result)
+        else:
+            pending += result
+    return found
+
+
+def _known_part(module: Module, kinds: list[Kind]) -> fmpq_mat:
+    """The sum of all submodules of the kinds, in reduced rows."""
+    parts = []
+    for kind in kinds:
+        rows = homs(kind.standard, module)
+        if rows.nrows():
+            parts.append(spin(module, rows).rows)
+    return linear.row_space(linear.stack(parts, module.dimension))
+
+
+def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tuple[Module, Module] | None:
+    """The module as a kind, proved irreducible, or a quotient and the submodule; None if nothing was found."""
+    rng, n_maps = random.Random(seed), 0
+    for _ in range(DRAWN // _SHORTLIST):
+        check()
+        element, kernel = _singular(module, rng)
+        if not kernel.nrows():
+            continue
+        result, n_maps = _norton(module, element, kernel, n_maps)
+        if isinstance(result, Kind):
+            return result
+        if result is not None:
+            rows = linear.row_space(result)
+            letters = restricted(module, linear.primitive(rows))
+            if letters is None:
+                raise NotExact("a submodule modulo a prime is none over the rationals: please report this machine")
+            return quotient(module, rows).module, Module(letters)
+    return None
+
+
+def _norton(module: Module, element: Element, kernel: fmpq_mat, n_maps: int) -> tuple[fmpq_mat | Kind | None, int]:
+    """Rows that span a proper submodule, or the module as a kind; None if this element decides nothing.
+
+    With it comes the dimension of all maps that commute with the letters, 0 for not known yet, as it is given.
+    """
+    d = module.dimension
+    vector = linear.rows_of(kernel, [0])
+    spun = spin(module, vector)
+    if len(spun.path) < d:
+        return spun.rows, n_maps
+    covectors = linear.left_kernel(module.element(element).transpose())
+    cospun = spin(module.dual, linear.rows_of(covectors, [0]))
+    if len(cospun.path) < d:
+        return linear.left_kernel(cospun.rows.transpose()), n_maps
+    form = _annihilating(standard(module, vector, spun.path, element), kernel.nrows(), max(n_maps, 1))
+    kernel = linear.left_kernel(form.module.element(form.element))
+    if n_maps and kernel.nrows() > n_maps:
+        return None, n_maps
+    maps = homs(form, form.module)
+    if maps.nrows() < kernel.nrows():
+        found = _commutant(form, maps) if maps.nrows() > 1 else None
+        is_split = isinstance(found, ZeroDivisor)
+        return spin(form.module, found.row).rows * spun.rows if is_split else None, maps.nrows()
+    covector = linear.rows_of(linear.left_kernel(form.module.element(form.element).transpose()), [0])
+    cospun = spin(form.module.dual, covector)
+    if len(cospun.path) < d:
+        return linear.left_kernel(cospun.rows.transpose()) * spun.rows, maps.nrows()
+    found = _commutant(form, maps)
+    if isinstance(found, ZeroDivisor):
+        return spin(form.module, found.row).rows * spun.rows, maps.nrows()
+    return None if found is None else Kind(form, covector, found), maps.nrows()
+
+
+def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
+    """The same basis with an element that kills v and as little else as is found, made of the relations of v.
+
+    Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
+    relations, followed by words, kill nothing but v·C.
+    """
+    rng, d, letters = random.Random(1), form.dimension, form.module.modular
+    start, first, relations = form.element, form.module.residue(form.element), list[tuple[Element, nmod_mat]]()
+    for tried in range(_RELATIONS if nullity > enough else 0):
+        if tried % (_RELATIONS // 2) == 0:
+            relations = _relations(form, rng, tried > 0)
+        total, terms = first, list(start)
+        for relation, product in rng.sample(relations, min(len(relations), 1 + tried % (_RELATIONS // 2) // 6)):
+            after = tuple(rng.randrange(len(letters)) for _ in range(rng.randrange(4)))
+            sign = rng.choice((-2, -1, 1, 2))
+            terms += [(sign * coefficient, word + after) for coefficient, word in relation]
+            for a in after:
+                product = product * letters[a]
+            total = total + product * (sign % linear.PRIME)
+        if (found := d - total.rank()) < nullity:
+            form, nullity = replace(form, element=tuple(terms)), found
+        if nullity <= enough:
+            break
+    return form
+
+
+def _relations(form: Standard, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
+    """Some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
+    words, tree = words_of(form.path), set(form.path[1:])
+    found: list[tuple[int, int, list[int]]] = []
+    for a, letter in enumerate(form.module.letters):
+        numerators, scale = letter.numer_denom()
+        for i, row in enumerate(numerators.tolist()):
+            if (i, a) not in tree:
+                found.append((i, a, [int(scale), *map(int, row)]))
+    if are_long:
+        rng.shuffle(found)
+    else:
+        found.sort(key=lambda relation: sum(map(bool, relation[2])))
+    products = [linear.one(form.dimension)]
+    for parent, a in form.path[1:]:
+        products.append(products[parent] * form.module.modular[a])
+    relations = []
+    for i, a, (scale, *row) in found[:_SHORT]:
+        terms = [(j, c) for j, c in enumerate(row) if c]
+        element = ((scale, (*words[i], a)), *((-c, words[j]) for j, c in terms))
+        product = products[i] * form.module.modular[a] * (scale % linear.PRIME)
+        for j, c in terms:
+            product = product - products[j] * (c % linear.PRIME)
+        relations.append((element, product))
+    return relations
+
+
+def _commutant(form: Standard, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
+    """C from the rows v·c, with the letters that commute with all as hints for a generator of its center."""
+    d = form.dimension
+    algebra = structure(form, maps)
+    first = fmpq_mat(1, d, [int(j == 0) for j in range(d)])
+    letters = form.module.letters
+    central = [a for a in letters if all(a * b == b * a for b in letters)]
+    hints = [linear.coordinates(first * a, maps) for a in central[:20]]
+    return commutant(algebra, linear.coordinates(first, maps), hints)
+
+
+def structure(form: Standard, maps: fmpq_mat) -> Algebra:
+    """The algebra of the maps v ↦ row, by its products."""
+    chosen = linear.pivots(maps)
+    square = linear.columns_of(maps, chosen).inv()
+    products = []
+    for i in range(maps.nrows()):
+        then = endomorphism(form, linear.rows_of(maps, [i]))
+        products.append(linear.columns_of(maps * then, chosen) * square)
+    return Algebra(maps, tuple(products))
+
+
+def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
+    """Of some elements drawn the one with the smallest kernel that is not zero, and the kernel."""
+    best: tuple[int, Element] | None = None
+    for _ in range(_SHORTLIST):
+        element = draw(len(module.letters), rng)
+        nullity = module.nullity(element)
+        if nullity and (best is None or nullity < best[0]):
+            best = nullity, element
+        if nullity == 1:
+            break
+    if best is None:
+        return (), fmpq_mat(0, module.dimension)
+    return best[1], linear.left_kernel(module.element(best[1]))
+
+
+def draw(n_letters: int, rng: random.Random) -> Element:
+    """A short combination of words: nothing, differences, sums, or sums of products of differences with words."""
+
+    def word() -> Word:
+        return tuple(rng.randrange(n_letters) for _ in range(rng.choice(_LENGTHS)))
+
+    pattern = rng.random()
+    if pattern < 0.1:
+        return ()
+    if pattern < 0.45:
+        return ((1, word()), (rng.choice((-1, -1, 1)), word()))
+    if pattern < 0.7:
+        return ((1, word()), (-1, word()), (rng.choice((-1, 1)), word()), (rng.choice((-2, -1, 1, 2)), word()))
+    u, v, x, y = word(), word(), word(), word()
+    return ((1, u + x), (-1, v + x), (1, word() + y), (-1, word() + y))

@@ -1,0 +1,138 @@
+"""Bounds on the factors of a layer of Householder products, with what proves them (T36 of docs/theory.md)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.extra.block_size import analysed, minimal_block, too_large
+from fsa2lrnn.extra.block_size.blocks import StateBlock
+from fsa2lrnn.extra.block_size.products import (
+    excluded,
+    factors,
+    largest_rank,
+    least_factors,
+    paths,
+    reach,
+    sink_of,
+)
+from fsa2lrnn.extra.block_size.search import Search
+from fsa2lrnn.families.recheck import Rejected, recheck
+from fsa2lrnn.families.verdicts import certificate_header
+
+BUDGET = 60.0  # seconds
+
+
+@dataclass(frozen=True)
+class FactorBounds:
+    """How many factors I − β k kᵀ a letter needs in one layer of heads.
+
+    Args:
+        machine: the minimal machine.
+        lower: fewer do not suffice; None if no number of them does.
+        upper: so many do; None if no construction is known.
+        impossible: the certificate of `lower`, of one factor less or of any number; None for lower = 0 or 1.
+        heads: functions of the heads that prove `upper` for permutations and constants; none elsewhere.
+        sink: the state at zero, for letters that are one to one but for it.
+        note: what is not known.
+    """
+
+    machine: MooreMachine
+    lower: int | None
+    upper: int | None
+    impossible: dict[str, Any] | None
+    heads: tuple[StateBlock, ...]
+    sink: int | None
+    note: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate of `upper` by heads, as `recheck` accepts it."""
+        return {
+            **certificate_header(self.machine, f"householder({max(self.upper or 1, 1)})", "representable"),
+            "field": "R",
+            "blocks": [head.to_json() for head in self.heads],
+        }
+
+
+def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds:
+    """The least number of factors, exact for permutations and constants, else bounds.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> [factor_bounds(machine).upper for machine in (zoo.group("S4"), zoo.group("S3"), zoo.dyck(1, 2))]
+    [2, 2, 3]
+    >>> factor_bounds(zoo.cerny(4)).lower is None
+    True
+    """
+    minimal = minimise(machine)
+    n = minimal.n_states
+    sink = sink_of(minimal.delta) if n > 1 else None
+    upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
+    if note := too_large(minimal):
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, note)
+    deadline = time.monotonic() + budget
+
+    def check() -> None:
+        if time.monotonic() > deadline:
+            raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
+
+    try:
+        return _accepted(_bounds(minimal, sink, upper, budget, check))
+    except (BudgetExceeded, NotExact) as fault:
+        return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, str(fault))
+
+
+def _bounds(
+    minimal: MooreMachine, sink: int | None, upper: int | None, budget: float, check: Callable[[], None]
+) -> FactorBounds:
+    n = minimal.n_states
+    module, kinds = analysed(minimal, check)
+    if n == 1 or kinds is None:
+        note = "" if n == 1 else "some constituent was neither split nor proved irreducible"
+        return FactorBounds(minimal, min(1, n - 1), 0 if n == 1 else upper, None, (), sink, note)
+    found = factors(minimal.delta, kinds, check)
+    lower = least = least_factors(module, found, check)
+    impossible = None
+    if least is None or least > 1:
+        impossible = excluded(minimal, module, found, None if least is None else least - 1, check)
+        lower = least if impossible is not None else 1
+    whole = largest_rank(module)
+    if lower is not None and lower < whole:
+        smaller = minimal_block(minimal, "R", budget)
+        if smaller.lower == n - 1 and smaller.impossible is not None:
+            lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
+    heads: tuple[StateBlock, ...] = ()
+    if least is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
+        chosen = reach(module, found, least, check)
+        heads = tuple(Search(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
+        upper = least
+    note = "" if upper is not None or lower is None else "no construction is known for such letters"
+    return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
+
+
+def _accepted(bounds: FactorBounds) -> FactorBounds:
+    """The bounds as far as the independent checker accepts their certificates."""
+    if bounds.heads:
+        try:
+            recheck(bounds.to_json())
+        except Rejected as fault:
+            bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
+    if bounds.impossible is not None:
+        try:
+            recheck(bounds.impossible)
+        except Rejected as fault:
+            note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
+            bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
+    return bounds
+
+
+def _of_letter(row: np.ndarray, sink: int) -> int:
+    """The factors of a letter that is one to one but for a sink: its chains' states, and a cycle's less one."""
+    chains, cycles = paths(row, sink)
+    return sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)

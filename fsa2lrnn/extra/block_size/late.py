@@ -1,0 +1,182 @@
+"""Copies that come late in the chain: what they need below them is more than their weight says (T31).
+
+Let one copy of a kind F stand on U. A submodule W with it as its head holds a function f outside of U that an element
+of the algebra finds: it is nilpotent on one line of F and invertible on all other kinds. If U has no F in it, W holds
+all that f generates. Else f is known up to parameters g_1, g_2 … in U, and W holds f·ρ for every ρ that kills them all.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.extra.block_size.constituents import draw
+from fsa2lrnn.extra.block_size.kinds import Kind
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.modules import (
+    Element,
+    Module,
+    Path,
+    follow,
+    quotient,
+    restricted,
+    spin,
+    words_of,
+)
+
+_DRAWN = 200  # elements, for one that finds f
+_LARGEST = 300  # dimensions of f and the parameters together
+
+
+@dataclass(frozen=True)
+class Late:
+    """Why a submodule with a copy as its head is larger than the level of its base and its weight say.
+
+    Args:
+        element: it finds the functions: some power kills them, and it is invertible on all other kinds.
+        function: f, a row with a part in the copy.
+        parameters: g_1 …, rows, one for each copy of the kind below.
+        moves: elements that kill the parameters and lead f below the copy.
+        dimension: over the rationals, of a submodule that every W holds, the copy included.
+    """
+
+    element: Element
+    function: fmpq_mat
+    parameters: fmpq_mat
+    moves: tuple[Element, ...]
+    dimension: int
+
+
+def least(late: Late | None, kind: Kind, field: str) -> int:
+    """At least which dimension over the field a submodule has with the copy as its head; 0 if nothing is known."""
+    if late is None or not kind.commutant.splits_in_one_way(field):
+        return 0
+    return -(-late.dimension * kind.weight(field) // kind.dimension)
+
+
+def late_copy(
+    module: Module, kinds: Sequence[Kind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
+) -> Late | None:
+    """What every submodule with a copy of kind i as its head holds; None if no element that finds it is drawn.
+
+    Args:
+        module: V.
+        kinds: of all its constituents.
+        i: the kind of the copy.
+        under: a basis of U, on which the copy stands.
+        rows: the copy.
+        count: how many copies of the kind U has.
+    """
+    kind, others = kinds[i].standard.module, [k.standard.module for j, k in enumerate(kinds) if j != i]
+    if count and (kinds[i].commutant.dimension > 1 or (count + 1) * module.dimension > _LARGEST):
+        return None
+    for element in _finders(kinds[i]):
+        is_line = not count or kind.nullity(_squared(element)) == 1
+        if not is_line or not kind.nullity(element) or any(other.nullity(element) for other in others):
+            continue
+        part = linear.stack([under, rows], module.dimension)
+        if not count:
+            function = linear.primitive(linear.rows_of(linear.left_kernel(part * module.element(element)), [0]) * part)
+            empty = fmpq_mat(0, module.dimension)
+            return Late(element, function, empty, (), len(spin(module, function).path))
+        return _with_parameters(module, element, part, under, kind.dimension)
+    return None
+
+
+def _finders(kind: Kind) -> Iterator[Element]:
+    """Elements that are singular on a kind: its own, and others less an eigenvalue that they have there."""
+    yield kind.standard.element
+    rng, module = random.Random(0), kind.standard.module
+    letters = range(len(module.letters))
+    for tried in range(_DRAWN):
+        element = tuple((rng.randint(-3, 3), (a,)) for a in letters) if tried % 4 == 0 else draw(len(letters), rng)
+        for factor, _ in module.element(element).charpoly().factor()[1]:
+            if factor.degree() == 1:
+                root = -factor[0] / factor[1]
+                yield (*((c * int(root.q), word) for c, word in element), (-int(root.p), ()))
+
+
+def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fmpq_mat, weight: int) -> Late:
+    parameters, both = _killed(module, element, under), _killed(module, element, part)
+    reduced = linear.row_space(under)
+    function = next(
+        row for row in _rows(both) if linear.rank(linear.stack([reduced, row], row.ncols())) > under.nrows()
+    )
+    moves, dimension = _moves(module, function, parameters, reduced)
+    return Late(element, function, parameters, moves, dimension + weight)
+
+
+def _moves(
+    module: Module, function: fmpq_mat, parameters: fmpq_mat, reduced: fmpq_mat
+) -> tuple[tuple[Element, ...], int]:
+    """Elements that kill the parameters and lead f into U; the dimension of what the images generate."""
+    below = quotient(module, reduced)
+    joint = Module(
+        tuple(
+            _diagonal([small, *([letter] * parameters.nrows())])
+            for small, letter in zip(below.module.letters, module.letters, strict=True)
+        )
+    )
+    start = [entry for row in (function * below.down, parameters) for entry in row.entries()]
+    generator = fmpq_mat(1, joint.dimension, start)
+    path = spin(joint, generator).path
+    rows = follow(joint, generator, path)
+    letters = restricted(joint, rows)
+    if letters is None:
+        raise ArithmeticError("a submodule modulo a prime is none over the rationals")
+    images = follow(module, function, path)
+    echelon = Echelon(module.dimension, linear.PRIME)
+    kept: list[Element] = []
+    found: list[fmpq_mat] = []
+    for relation, row in sorted(_relations(path, letters, images, module), key=lambda pair: len(pair[0])):
+        if echelon.is_new(linear.residues(row)):
+            kept.append(relation)
+            found.append(row)
+            echelon.independent(linear.residues(spin(module, linear.stack(found, module.dimension)).rows))
+    dimension = len(spin(module, linear.stack(found, module.dimension)).path) if found else 0
+    return tuple(kept), dimension
+
+
+def _relations(
+    path: Path, letters: Sequence[fmpq_mat], images: fmpq_mat, module: Module
+) -> Iterator[tuple[Element, fmpq_mat]]:
+    """Each w_i·a − Σ_j (letter a)[i, j] w_j, of the words of a path, and the row that it leads f to."""
+    words, tree = words_of(path), set(path[1:])
+    for a, letter in enumerate(letters):
+        moved = images * module.letters[a] - letter * images
+        numerators, scale = letter.numer_denom()
+        for i, row in enumerate(numerators.tolist()):
+            if (i, a) not in tree:
+                terms = tuple((-int(c), words[j]) for j, c in enumerate(row) if c)
+                yield ((int(scale), (*words[i], a)), *terms), linear.rows_of(moved, [i]) * scale
+
+
+def _killed(module: Module, element: Element, rows: fmpq_mat) -> fmpq_mat:
+    """The rows of a submodule that some power of an element kills."""
+    reduced = linear.row_space(rows)
+    chosen = linear.pivots(reduced)
+    action = linear.columns_of(reduced * module.element(element), chosen)
+    for _ in range(reduced.nrows().bit_length()):
+        action = action * action
+    return linear.primitive(linear.left_kernel(action) * reduced)
+
+
+def _diagonal(blocks: Sequence[fmpq_mat]) -> fmpq_mat:
+    d, start = sum(block.nrows() for block in blocks), 0
+    entries: list[list[object]] = []
+    for block in blocks:
+        entries += [[0] * start + list[object](row) + [0] * (d - start - block.ncols()) for row in block.tolist()]
+        start += block.ncols()
+    return linear.matrix(entries, d)
+
+
+def _squared(element: Element) -> Element:
+    return tuple((c * d, u + v) for c, u in element for d, v in element)
+
+
+def _rows(matrix: fmpq_mat) -> Iterator[fmpq_mat]:
+    return (linear.rows_of(matrix, [i]) for i in range(matrix.nrows()))

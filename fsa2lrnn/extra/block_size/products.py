@@ -1,0 +1,229 @@
+"""How many Householder-like factors a letter needs in one layer of heads (T36 of docs/theory.md).
+
+A head with m factors I − β k kᵀ a letter carries functions on which no letter differs from the identity by rank more
+than m, and which have an inner product that no letter expands. So do their constituents. What can be built from
+constituents that qualify is a submodule; if it does not tell all states apart, m factors do not suffice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import lcm
+from typing import Any
+
+import numpy as np
+from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size.certificates import factor_certificate
+from fsa2lrnn.extra.block_size.chain import Chain, Copy
+from fsa2lrnn.extra.block_size.kinds import Kind, homs, image
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.identities import cycle_lengths
+from fsa2lrnn.families.modules import Module, Word, classes, quotient
+
+_WORDS = 150  # that an inner product is asked to agree with
+_LARGEST = 16  # dimensions of a kind for which inner products are looked for
+
+
+@dataclass(frozen=True)
+class Factors:
+    """What heads of Householder products need.
+
+    Args:
+        kinds: the kinds of the machine.
+        counts: for each kind the most that a letter differs from the identity, in rank, on a real constituent.
+        forbidden: for each kind words with which no inner product but 0 agrees; none if that is not so.
+    """
+
+    kinds: Sequence[Kind]
+    counts: tuple[int, ...]
+    forbidden: tuple[tuple[Word, ...], ...]
+
+    def allowed(self, m: int | None) -> list[int]:
+        """The kinds that m factors can do, or any number of them."""
+        return [i for i, count in enumerate(self.counts) if not self.forbidden[i] and (m is None or count <= m)]
+
+
+def factors(delta: np.ndarray, kinds: Sequence[Kind], check: Callable[[], None]) -> Factors:
+    """Ranks and inner products of all kinds."""
+    is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)  # a group and constants: means do
+    forbidden = []
+    for kind in kinds:
+        check()
+        forbidden.append(() if is_free else without_inner_product(kind, delta))
+    return Factors(kinds, tuple(_count(kind) for kind in kinds), tuple(forbidden))
+
+
+def _count(kind: Kind) -> int:
+    one = linear.identity(kind.dimension)
+    largest = max(linear.rank(letter - one) for letter in kind.standard.module.letters)
+    return largest * kind.weight("R") // kind.dimension
+
+
+def largest_rank(module: Module) -> int:
+    """The most that a letter differs from the identity, in rank, on all functions."""
+    one = linear.identity(module.dimension)
+    return max(linear.rank(letter - one) for letter in module.letters)
+
+
+def without_inner_product(kind: Kind, delta: np.ndarray) -> tuple[Word, ...]:
+    """Words that leave only G = 0 with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω, M = w P; none if more is left.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> from fsa2lrnn.extra.block_size.constituents import constituents
+    >>> from fsa2lrnn.families.modules import functions_module
+    >>> machine = zoo.cerny(3)
+    >>> kind = constituents(functions_module(machine.delta), lambda: None)[0]
+    >>> bool(without_inner_product(kind, machine.delta))
+    True
+    """
+    d = kind.dimension
+    if d > _LARGEST:
+        return ()
+    pairs = [(i, j) for i in range(d) for j in range(i, d)]
+    symmetric = np.zeros((d * d, len(pairs)), np.int64)
+    for k, (i, j) in enumerate(pairs):
+        symmetric[[i * d + j, j * d + i], k] = 1
+    echelon, used, one = Echelon(len(pairs), linear.PRIME), list[Word](), np.eye(d, dtype=np.int64)
+    for word, step in _words(delta):
+        period = lcm(*cycle_lengths(step))
+        w = _product(kind, word)
+        power = _power(w, period * -(-delta.shape[1] // period))
+        both = w @ power % linear.PRIME
+        equations = np.concatenate(
+            [
+                np.kron(power, one) - np.kron(one, power),
+                (np.kron(both, both) - np.kron(power, power)) % linear.PRIME,
+            ]
+        )
+        if echelon.independent(equations @ symmetric % linear.PRIME):
+            used.append(word)
+        if echelon.rank == len(pairs):
+            return tuple(used)
+    return ()
+
+
+def _words(delta: np.ndarray) -> list[tuple[Word, np.ndarray]]:
+    """Short words, as they act on functions, with their maps of states: one for each map that is no constant."""
+    n = delta.shape[1]
+    found: dict[bytes, tuple[Word, np.ndarray]] = {np.arange(n).tobytes(): ((), np.arange(n))}
+    queue = list(found.values())
+    for word, step in queue:
+        for a, row in enumerate(delta):
+            after = step[row]  # f ∘ step ∘ δ_a
+            if after.tobytes() not in found and len(np.unique(after)) > 1 and len(found) < _WORDS:
+                found[after.tobytes()] = (*word, a), after
+                queue.append(found[after.tobytes()])
+    return queue[1:]
+
+
+def _product(kind: Kind, word: Word) -> np.ndarray:
+    total = np.eye(kind.dimension, dtype=np.int64)
+    for a in word:
+        total = total @ kind.standard.module.residues[a] % linear.PRIME
+    return total
+
+
+def _power(matrix: np.ndarray, exponent: int) -> np.ndarray:
+    total = np.eye(len(matrix), dtype=np.int64)
+    while exponent:
+        if exponent & 1:
+            total = total @ matrix % linear.PRIME
+        matrix, exponent = matrix @ matrix % linear.PRIME, exponent >> 1
+    return total
+
+
+def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> Chain:
+    """V in copies: first, at level 0, the largest submodule of allowed kinds, then the rest at level 1."""
+    d = module.dimension
+    copies: list[Copy] = []
+    for level, allowed in enumerate((found.allowed(m), range(len(found.kinds)))):
+        is_growing = True
+        while is_growing:
+            rows = linear.stack((copy.rows for copy in copies), d)
+            below, base, is_growing = quotient(module, linear.row_space(rows)), rows.nrows(), False
+            echelon = Echelon(below.module.dimension, linear.PRIME)
+            for i in allowed:
+                check()
+                standard = found.kinds[i].standard
+                generators = homs(standard, below.module)
+                for k in range(generators.nrows()):
+                    row = linear.rows_of(generators, [k])
+                    if echelon.is_new(linear.residues(row)):
+                        small = image(standard, below.module, row)
+                        echelon.independent(linear.residues(small))
+                        lifted = linear.together_primitive(small * below.lift)
+                        copies.append(Copy(i, base, level, lifted))
+                        is_growing = True
+    sizes = [sum(copy.rows.nrows() for copy in copies if copy.level <= level) for level in (0, 1)]
+    return Chain(tuple(copies), tuple(sizes))
+
+
+def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> int | None:
+    """The least m that is not excluded; None if no number of factors does."""
+    counts = sorted({found.counts[i] for i in found.allowed(None)})
+    if reach(module, found, None, check).merged(0) is not None:
+        return None
+    return next(m for m in (0, *counts) if reach(module, found, m, check).merged(0) is None)
+
+
+def excluded(
+    machine: MooreMachine, module: Module, found: Factors, m: int | None, check: Callable[[], None]
+) -> dict[str, Any] | None:
+    """The certificate that m factors do not suffice, or that no number of them does; None if that is not known."""
+    return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))
+
+
+def sink_of(delta: np.ndarray) -> int | None:
+    """A state s that no letter leaves, with every letter one to one on the states that it does not send to s."""
+    for s in range(delta.shape[1]):
+        if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
+            return s
+    return None
+
+
+def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
+    """The chains of states that a letter leads to a sink, and its cycles of two or more states.
+
+    >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
+    ([[0, 1]], [[4, 5]])
+    """
+    sources = set(row.tolist())
+    chains, seen = list[list[int]](), {sink}
+    for q in range(len(row)):
+        if q not in sources and q != sink:
+            chain = [q]
+            while row[chain[-1]] != sink:
+                chain.append(int(row[chain[-1]]))
+            chains.append(chain)
+            seen.update(chain)
+    cycles: list[list[int]] = []
+    for q in range(len(row)):
+        if q not in seen:
+            cycle = [q]
+            while row[cycle[-1]] != q:
+                cycle.append(int(row[cycle[-1]]))
+            seen.update(cycle)
+            if len(cycle) > 1:
+                cycles.append(cycle)
+    return chains, cycles
+
+
+def keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
+    """The keys of a letter's I − k kᵀ, the first applied first, with a sink at 0 and other states at unit vectors."""
+    n, found = len(row), list[tuple[int, ...]]()
+    chains, cycles = paths(row, sink)
+    for chain in chains:
+        found.append(tuple(int(q == chain[-1]) for q in range(n)))
+    for cycle in (*chains, *cycles):
+        found += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
+    return found
+
+
+def separates(rows: fmpq_mat) -> bool:
+    """Whether functions tell all states apart."""
+    return len(set(classes(rows))) == rows.ncols() + 1

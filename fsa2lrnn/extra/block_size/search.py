@@ -1,0 +1,296 @@
+"""Small submodules that tell states apart: upper bounds on the block size (T30).
+
+A submodule W that tells p from q and is as small as can be has one maximal submodule X (T30), and W/X is a kind F. Over
+the reals or the complex numbers F may split, and then X with one constituent of F tells as much as W: functions over
+a number field. So the size of W is dim X plus the weight of F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block
+from fsa2lrnn.extra.block_size.chain import Chain
+from fsa2lrnn.extra.block_size.fields import splitting_map, value_at
+from fsa2lrnn.extra.block_size.kinds import Kind, Standard, homs, image, standard
+from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots
+from fsa2lrnn.families import linear
+from fsa2lrnn.families.closure import Echelon
+from fsa2lrnn.families.modules import Module, classes, quotient, restricted, reverse, spin
+
+_MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
+_NATURAL = 40  # states from which indicator functions are no longer tried
+_PAIRS = 200  # of states, for which submodules are looked for one by one
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a kind splits over the field: a map that commutes with it, its polynomial, and the size of what it gives."""
+
+    kind: Kind
+    polynomial: Polynomial
+    map: fmpq_mat
+    weight: int
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A submodule, and the size of the block that tells as much as it does.
+
+    Args:
+        rows: a basis of it.
+        size: its dimension, or less where its head splits.
+        numbers: states that it does not tell apart share a number.
+        head: where it splits, the rows of X and of the images of v·c^m, m = 0, 1 …, and the split.
+    """
+
+    rows: fmpq_mat
+    size: int
+    numbers: tuple[int, ...]
+    head: tuple[fmpq_mat, Split, fmpq_mat] | None
+
+
+class Search:
+    """Blocks over one field, for one machine: what was found is kept."""
+
+    def __init__(
+        self,
+        module: Module,
+        machine: MooreMachine,
+        kinds: Sequence[Kind],
+        field: str,
+        found: Chain,
+        check: Callable[[], None],
+    ) -> None:
+        self._module, self._kinds, self._check = module, kinds, check
+        self._delta, self._outputs = machine.delta.tolist(), machine.outputs
+        self._duals = [_dual(kind) for kind in kinds]
+        self._splits: dict[int, Split] = {}
+        for i, kind in enumerate(kinds):
+            if (split := splitting_map(kind, field)) is not None:
+                parts = 2 if field == "R" and not real_roots(split[0]) else 1
+                self._splits[i] = Split(kind, *split, kind.dimension // (len(split[0]) - 1) * parts)
+        self._known: dict[str, Candidate] = {}
+        self._pool = self._candidates(found)
+        self._pairs: dict[tuple[int, int], list[Candidate]] = {}
+
+    def blocks(self, size: int) -> list[StateBlock] | None:
+        """Blocks of at most the size that together tell all states apart, none superfluous; None if none are found."""
+        n = len(self._delta[0])
+        for _ in self._pool:
+            pass  # each is kept in _known
+        chosen: list[Candidate] = []
+        numbers: tuple[int, ...] = (0,) * n
+        for candidate in sorted(self._known.values(), key=lambda c: (-max(c.numbers), c.size)):
+            chosen, numbers = _with(candidate, size, chosen, numbers)
+        for _ in range(_PAIRS):
+            if max(numbers) == n - 1:
+                break
+            self._check()
+            small = [c for c in self._for_pair(_merged(numbers)) if c.size <= size]
+            if not small:
+                return None
+            chosen, numbers = _with(small[0], size, chosen, numbers)
+        if max(numbers) < n - 1:
+            return None
+        return [self._block(candidate) for candidate in _needed(chosen, n)]
+
+    def of_copies(self, found: Chain) -> list[StateBlock]:
+        """Blocks of the copies at level 0 that stand on nothing, none superfluous, if they tell all states apart."""
+        n = len(self._delta[0])
+        chosen = [
+            candidate
+            for copy in found.copies
+            if copy.level == copy.base == 0
+            for candidate in self._candidate(copy.rows, again=True)
+        ]
+        return [self._block(candidate) for candidate in _needed(chosen, n)]
+
+    def _candidates(self, found: Chain) -> Iterator[Candidate]:
+        """Submodules that are known or easily found: copies in the chain, mixed ones of a kind first; of indicators."""
+        alike: dict[tuple[int, int, int], list[fmpq_mat]] = {}
+        for copy in found.copies:
+            alike.setdefault((copy.kind, copy.base, copy.level), []).append(linear.rows_of(copy.rows, [0]))
+        for rows in alike.values():
+            for step in range(1, _MIXED + 1 if len(rows) > 1 else 0):
+                self._check()
+                mixed = sum((row * ((j + 1) ** step + j) for j, row in enumerate(rows)), start=rows[0] * 0)
+                yield from self._candidate(spin(self._module, mixed).rows)
+        for copy in found.copies:
+            self._check()
+            yield from self._candidate(spin(self._module, linear.rows_of(copy.rows, [0])).rows)
+        d, outputs = self._module.dimension, self._outputs
+        sets = [[output != outputs[0] for output in outputs[1:]]]  # all outputs but one, and single states
+        sets += [[i == q for i in range(d)] for q in range(d if d < _NATURAL else 0)]
+        for indicator in sets:
+            self._check()
+            yield from self._candidate(spin(self._module, fmpq_mat(1, d, [int(i) for i in indicator])).rows)
+
+    def _for_pair(self, pair: tuple[int, int]) -> list[Candidate]:
+        """Submodules that tell two states apart and hold no smaller one that does, smallest first."""
+        if pair not in self._pairs:
+            found: dict[str, Candidate] = {}
+            for kept in range(len(self._kinds)):
+                self._check()
+                rows = self._smallest(pair, kept)
+                for candidate in self._candidate(rows, again=True):
+                    found[str(candidate.numbers)] = candidate
+            self._pairs[pair] = sorted(found.values(), key=lambda c: c.size)
+        return self._pairs[pair]
+
+    def _smallest(self, pair: tuple[int, int], kept: int) -> fmpq_mat:
+        """A submodule that tells a pair apart, and no proper part of it does: from above, by what z is not needed in.
+
+        In the dual z = e_p − e_q; a submodule N of the dual without z grows by simple ones until each that could still
+        be added holds z. Where several kinds could, the one numbered `kept` is not added.
+        """
+        dual, d = self._module.dual, self._module.dimension
+        z = fmpq_mat(1, d, [int(q == pair[0]) - int(q == pair[1]) for q in range(1, d + 1)])
+        n_rows = fmpq_mat(0, d)
+        order = [i for i in range(len(self._kinds)) if i != kept] + [kept]
+        while True:
+            below = quotient(dual, linear.row_space(n_rows))
+            grown = False
+            for i in order:
+                rows = homs(self._duals[i], below.module)
+                for j in range(rows.nrows()):
+                    lifted = image(self._duals[i], below.module, linear.rows_of(rows, [j])) * below.lift
+                    wider = linear.row_space(linear.stack([n_rows, lifted], d))
+                    if wider.nrows() > n_rows.nrows() and not _holds(wider, z):
+                        n_rows, grown = wider, True
+            if not grown:
+                return linear.left_kernel(n_rows.transpose()) if n_rows.nrows() else linear.identity(d)
+
+    def _candidate(self, rows: fmpq_mat, again: bool = False) -> Iterator[Candidate]:
+        reduced = linear.row_space(rows)
+        key = str(reduced)
+        if key not in self._known:
+            self._known[key] = self._measured(linear.primitive(reduced))
+            yield self._known[key]
+        elif again:
+            yield self._known[key]
+
+    def _measured(self, rows: fmpq_mat) -> Candidate:
+        numbers = tuple(classes(rows))
+        best = Candidate(rows, rows.nrows(), numbers, None)
+        if not self._splits:
+            return best
+        letters = restricted(self._module, rows)
+        if letters is None:
+            raise ArithmeticError("a submodule modulo a prime is none over the rationals")
+        part = Module(letters)
+        for i, split in self._splits.items():
+            covectors = homs(self._duals[i], part.dual)
+            smaller = rows.nrows() - split.kind.dimension + split.weight
+            if covectors.nrows() and smaller < best.size:
+                onto = image(self._duals[i], part.dual, linear.rows_of(covectors, [0]))
+                best = Candidate(rows, smaller, numbers, (rows, split, onto))
+        return best
+
+    def _block(self, candidate: Candidate) -> StateBlock:
+        if candidate.head is None:
+            return rational_block(self._module, candidate.rows, self._delta)
+        rows, split, onto = candidate.head
+        radical = linear.left_kernel(onto.transpose()) * rows
+        return field_block(self._module, _split_rows(self._module, radical, rows, split), split.polynomial, self._delta)
+
+
+def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split) -> list[fmpq_mat]:
+    """Functions Σ t^m f_m that span X with one constituent of W/X: v·h(c)/(c − t) and its images.
+
+    h(x)/(x − t) = Σ_m t^m q_m(x) with q_{k−1} = 1 and q_{m−1} = x q_m + h_m, t the image of x.
+    """
+    d, h = module.dimension, split.polynomial
+    k = len(h) - 1
+    form = split.kind.standard
+    below = quotient(module, linear.row_space(radical))
+    part = linear.row_space(rows * below.down)
+    letters = restricted(below.module, part)
+    if letters is None:
+        raise ArithmeticError("a submodule modulo a prime is none over the rationals")
+    start = linear.rows_of(homs(form, Module(letters)), [0])
+    images = image(form, Module(letters), start) * part * below.lift  # the rows of the kind, as functions
+    first = fmpq_mat(1, form.dimension, [int(j == 0) for j in range(form.dimension)])
+    tops: list[tuple[fmpq, ...]] = [(fmpq(1),)]
+    for m in range(k - 1, 0, -1):
+        tops.append((fmpq(h[m]), *tops[-1]))
+    quotients = [first * value_at(top, split.map) for top in reversed(tops)]  # v·q_0(c) … v·q_{k−1}(c)
+    size = form.dimension // k
+    generated = _spanning(form, quotients, h, size)
+    zero = fmpq_mat(radical.nrows(), d)
+    return [linear.stack([radical if m == 0 else zero, generated[m] * images], d) for m in range(k)]
+
+
+def _spanning(form: Standard, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
+    """Images of Σ t^m v_m under words that are independent over the field, as many as `size`; one matrix for each m."""
+    d, k = form.dimension, len(h) - 1
+    echelon = Echelon(k * d, linear.PRIME)
+    queue = [quotients]
+    kept: list[list[fmpq_mat]] = []
+    for parts in queue:
+        if not echelon.independent(linear.residues(_wide(parts))):
+            continue
+        kept.append(parts)
+        multiple = parts
+        for _ in range(k - 1):
+            *rest, top = multiple
+            multiple = [part - top * c for part, c in zip([top * 0, *rest], h, strict=False)]
+            echelon.independent(linear.residues(_wide(multiple)))
+        if len(kept) == size:
+            break
+        queue += [[part * letter for part in parts] for letter in form.module.letters]
+    return [linear.stack((parts[m] for parts in kept), d) for m in range(k)]
+
+
+def _wide(parts: list[fmpq_mat]) -> fmpq_mat:
+    """Rows side by side as one."""
+    return linear.matrix([[entry for part in parts for entry in part.entries()]], sum(part.ncols() for part in parts))
+
+
+def _dual(kind: Kind) -> Standard:
+    """The kind of the columns, generated by its covector."""
+    spun = spin(kind.standard.module.dual, kind.covector)
+    return standard(kind.standard.module.dual, kind.covector, spun.path, reverse(kind.standard.element))
+
+
+def _holds(reduced: fmpq_mat, row: fmpq_mat) -> bool:
+    chosen = linear.pivots(reduced)
+    return linear.columns_of(row, chosen) * reduced == row
+
+
+def _with(
+    candidate: Candidate, size: int, chosen: list[Candidate], numbers: tuple[int, ...]
+) -> tuple[list[Candidate], tuple[int, ...]]:
+    """The choice with a candidate, if it is small enough and tells more."""
+    if candidate.size > size:
+        return chosen, numbers
+    finer = _numbered(zip(numbers, candidate.numbers, strict=True))
+    return ([*chosen, candidate], finer) if max(finer) > max(numbers) else (chosen, numbers)
+
+
+def _joined(chosen: list[Candidate], n: int) -> tuple[int, ...]:
+    return _numbered(zip(*(candidate.numbers for candidate in chosen), strict=True)) if chosen else (0,) * n
+
+
+def _needed(chosen: list[Candidate], n: int) -> list[Candidate]:
+    """Those that are left when each that the others can spare is dropped, the largest first."""
+    for candidate in sorted(chosen, key=lambda c: -c.size):
+        rest = [c for c in chosen if c is not candidate]
+        if max(_joined(rest, n)) == n - 1:
+            chosen = rest
+    return chosen
+
+
+def _numbered(codes: Iterator[tuple[int, ...]]) -> tuple[int, ...]:
+    number: dict[tuple[int, ...], int] = {}
+    return tuple(number.setdefault(code, len(number)) for code in codes)
+
+
+def _merged(numbers: tuple[int, ...]) -> tuple[int, int]:
+    """Two states that share a number."""
+    return next((p, q) for p, q in combinations(range(len(numbers)), 2) if numbers[p] == numbers[q])

@@ -1,0 +1,118 @@
+"""What a machine's blocks need, in sentences and as JSON: for `explain` and for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size import FIELDS, minimal_block
+from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock
+from fsa2lrnn.extra.block_size.columns import SignedBlocks, signed_blocks
+from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
+from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
+
+BUDGET = 20.0  # seconds for each question
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What blocks of a machine need, each question with its bounds.
+
+    Args:
+        machine: the minimal machine.
+        blocks: over each field, in one layer.
+        columns: with columns of 1-norm at most 1; None if a letter does not permute the states.
+        depth: with any number of layers, over the reals.
+        factors: Householder factors a letter, in one layer.
+    """
+
+    machine: MooreMachine
+    blocks: dict[Field, MinimalBlock]
+    columns: SignedBlocks | None
+    depth: AnyDepth
+    factors: FactorBounds
+
+    def sentences(self) -> list[tuple[str, str]]:
+        """What is asked and the answer, a line each.
+
+        >>> from fsa2lrnn.automata import zoo
+        >>> for question, answer in needs(zoo.sum_mod(5)).sentences():
+        ...     print(f"{question}: {answer}")
+        one-hot block: 5
+        real blocks: 2 (proved), since smaller ones give states 0 and 1 one vector
+        rational blocks, exact in floats: 4 (proved)
+        complex blocks: 1 (proved)
+        columns of 1-norm at most 1: 5 (by all subgroups)
+        any number of layers: 2 over the reals, for Z5
+        Householder factors a letter: 2 (proved)
+        """
+        lines = [
+            ("one-hot block", str(self.machine.n_states)),
+            ("real blocks", f"{_size(self.blocks['R'])}{_because(self.blocks['R'])}"),
+            ("rational blocks, exact in floats", _size(self.blocks["Q"])),
+            ("complex blocks", _size(self.blocks["C"])),
+        ]
+        if (signed := self.columns) is not None:
+            exact = signed.value is not None
+            size = f"{signed.value} (by all subgroups)" if exact else f"{signed.lower} to {signed.upper}"
+            lines.append(("columns of 1-norm at most 1", f"{size}{_note(signed.note)}"))
+        depth = self.depth
+        size = str(depth.value) if depth.value is not None else f"{depth.lower} to {depth.upper}"
+        groups = f", for {', '.join(depth.factors)}" if depth.factors else ", as no word permutes states"
+        lines.append(("any number of layers", f"{size} over the reals{groups}{_note(depth.note)}"))
+        lines.append(("Householder factors a letter", _factors(self.factors)))
+        return lines
+
+    def to_json(self) -> dict[str, Any]:
+        """Each question with its two bounds; null for an upper bound that is not known, or a lower one beyond all."""
+        found: dict[str, Any] = {"one_hot": self.machine.n_states}
+        for field, answer in self.blocks.items():
+            found[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
+        signed, depth, factors = self.columns, self.depth, self.factors
+        found["columns"] = signed and _bounds(signed.lower, signed.upper, signed.note)
+        found["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
+        found["householder"] = _bounds(factors.lower, factors.upper, factors.note)
+        return found
+
+
+def needs(machine: MooreMachine, budget: float = BUDGET) -> Needs:
+    """All questions at once, `budget` seconds for each."""
+    minimal = minimise(machine)
+    blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
+    return Needs(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))
+
+
+def _bounds(lower: int | None, upper: int | None, note: str) -> dict[str, Any]:
+    return {"lower": lower, "upper": upper, "note": note}
+
+
+def _size(answer: MinimalBlock) -> str:
+    if answer.value is not None:
+        return f"{answer.value} (proved)"
+    return f"{answer.lower} to {answer.upper} (both proved){_note(answer.note)}"
+
+
+def _because(answer: MinimalBlock) -> str:
+    n = answer.machine.n_states
+    if answer.value is None or answer.impossible is None:
+        return ""
+    if answer.value == n - 1 and "states" not in answer.impossible:
+        return ", since no fewer functions of the state than all of them are closed under the letters"
+    p, q = answer.impossible["states"]
+    return f", since smaller ones give states {p} and {q} one vector"
+
+
+def _factors(bounds: FactorBounds) -> str:
+    if bounds.lower is None:
+        return "no number of them does (proved)"
+    if bounds.upper is None:
+        return f"at least {bounds.lower} (proved){_note(bounds.note)}"
+    if bounds.lower == bounds.upper:
+        return f"{bounds.lower} (proved)"
+    return f"{bounds.lower} to {bounds.upper} (both proved)"
+
+
+def _note(note: str) -> str:
+    return f"; {note}" if note else ""

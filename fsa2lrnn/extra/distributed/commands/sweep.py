@@ -1,0 +1,66 @@
+"""`fsa2lrnn sweep`: many runs of training at once, on this machine or a cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli.options import INTERRUPTED, NO, Engine, JsonOption, LayersOption, Preset
+from fsa2lrnn.errors import UnsupportedFormat
+
+
+def sweep(
+    out: Annotated[Path, typer.Option("--out", "-o", help="the folder of the runs; called again, they go on")],
+    file: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="the sweep (.toml .json); options take its entries' place")
+    ] = None,
+    task: Annotated[list[str] | None, typer.Option(metavar="SOURCE", help="a machine; repeatable")] = None,
+    network: Annotated[list[str] | None, typer.Option(metavar="NAME", help="block-8, diagonal, …; repeatable")] = None,
+    seeds: Annotated[str | None, typer.Option(help="one run each in every cell: 0,1,2")] = None,
+    preset: Annotated[Preset | None, typer.Option(help="the settings that are changed")] = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME:KEY=VALUE,…", help="a setting more; repeatable")
+    ] = None,
+    lengths: Annotated[str | None, typer.Option(help="where last checkpoints are judged: 40,500")] = None,
+    words: Annotated[int | None, typer.Option(min=1, help="fresh words a length")] = None,
+    letters: Annotated[int | None, typer.Option(min=1, help="letters a length at most: fewer words where long")] = None,
+    engine: Annotated[Engine, typer.Option(help="side by side on Ray, in turn, or at once on a GPU")] = "ray",
+    address: Annotated[str | None, typer.Option(help="of a Ray cluster; by default this machine alone")] = None,
+    cpus: Annotated[int | None, typer.Option(min=1, help="cores of this machine for Ray, by default all")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="how often a run that fails is tried again")] = 1,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Train every task with every network, setting and seed; exit with 1 if a run failed for good."""
+    if address is not None and cpus is not None:
+        raise UnsupportedFormat(f"--cpus {cpus} is for this machine, and {address} a cluster: give one of both")
+    options = {
+        "tasks": task or None,
+        "networks": network or None,
+        "seeds": None if seeds is None else list(given.whole_numbers(seeds, "--seeds")),
+        "preset": preset,
+        "lengths": None if lengths is None else list(given.whole_numbers(lengths, "--lengths")),
+        "words": words,
+        "letters": letters,
+    }
+    settings = given.named_assignments(changes or [])
+    outputs.check_runs(out)
+    sources.know_layers(layers)
+
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.extra.distributed import sweep as sweeping
+    from fsa2lrnn.extra.distributed.grid import Sweep, read
+
+    values = {**(read(file) if file else {}), **{name: x for name, x in options.items() if x is not None}}
+    if settings:
+        values["settings"] = {**values.get("settings", {}), **settings}
+    swept = sweeping.sweep_in(out, Sweep.from_dict(values).trials, engine, address, cpus, retries, console.say)
+    if as_json:
+        console.emit_json({"cells": swept.cells, "folder": str(out)})
+    else:
+        console.out.print(sweeping.table(swept.cells), f"results and summary: {console.markup(str(out))}")
+    if swept.interrupted or swept.failed:
+        raise typer.Exit(INTERRUPTED if swept.interrupted else NO)

@@ -1,0 +1,210 @@
+"""Where the runs of a sweep take place: one after the other here, at once on a GPU, in processes, or on Ray."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.optional import require
+from fsa2lrnn.training.seeds import Plan, run_in_a_process, run_seed
+from fsa2lrnn.training.seeds import stacked as run_stacked
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import Stop
+
+_INTERRUPTED = {"end": "interrupted"}
+_CONNECT_SECONDS = 10.0
+_POLL_SECONDS = 0.5  # after which a signal is noticed
+_PATIENCE_SECONDS = 30.0  # for a run that was told to save and end
+
+
+class Job(NamedTuple):
+    """One run and its folder."""
+
+    settings: Settings
+    folder: Path
+    plan: Plan
+
+
+class Answer(NamedTuple):
+    """What a run left: its result, or the traceback of the error that ended it."""
+
+    result: dict[str, Any] | None
+    traceback: str | None = None
+
+
+Run = Callable[[Iterable[Job]], Iterator[tuple[Job, Answer]]]
+
+
+def attempt(job: Job) -> Answer:
+    """Train and judge one run in this process."""
+    try:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        return Answer(run_seed(*job, lambda _: None))
+    except Exception:  # whatever it is, the other runs go on and the record tells of it
+        return Answer(None, traceback.format_exc())
+
+
+@contextmanager
+def serial(stop: Stop) -> Iterator[Run]:
+    """Runs one after the other here; none is begun after `stop`."""
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        for job in jobs:
+            answer = Answer(_INTERRUPTED) if stop.asked else attempt(job)
+            stop.asked |= answer.result is not None and answer.result["end"] == "interrupted"  # a run hears it first
+            yield job, answer
+
+    yield run
+
+
+@contextmanager
+def stacked(stop: Stop) -> Iterator[Run]:
+    """Runs at once here, on a GPU (`fsa2lrnn.extra.distributed.stacked`): those that differ in their seed, or all with CUDA
+    graphs; the others after them. No group is begun after `stop`."""
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        groups: dict[Any, list[Job]] = {}
+        for job in jobs:
+            kind = None if job.settings.cuda_graph else job.settings.with_seed(0)
+            groups.setdefault((kind, job.plan), []).append(job)
+        for group in groups.values():
+            answers = [Answer(_INTERRUPTED)] * len(group) if stop.asked else _attempt_stacked(group)
+            stop.asked |= any(each.result is not None and each.result["end"] == "interrupted" for each in answers)
+            yield from zip(group, answers, strict=True)
+
+    yield run
+
+
+def _attempt_stacked(jobs: list[Job]) -> list[Answer]:
+    """`attempt` of all at once."""
+    try:
+        results = run_stacked([(job.settings, job.folder) for job in jobs], jobs[0].plan, lambda _: None)
+    except Exception:  # as in `attempt`
+        return [Answer(None, traceback.format_exc())] * len(jobs)
+    return [Answer(result) for result in results]
+
+
+@contextmanager
+def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
+    """Runs side by side, each in a process of its own, in the order in which they end.
+
+    Args:
+        stop: once asked, runs save and end, and none is begun.
+        cpus: cores to use, None for all; a run takes `settings.threads`.
+    """
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        jobs = list(jobs)
+        threads = max(job.settings.threads for job in jobs)
+        with ThreadPoolExecutor(max(1, (cpus or os.cpu_count() or 1) // threads)) as pool:
+            waiting = {pool.submit(run_in_a_process, *job, lambda _: None, stop): job for job in jobs}
+            for future in as_completed(waiting):
+                found = future.result()
+                failed = found.get("failed")
+                yield waiting[future], Answer(None, failed) if failed else Answer(found)
+
+    yield run
+
+
+@contextmanager
+def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> Iterator[Run]:
+    """Runs side by side, in the order in which they end: `settings.threads` cores each, and a GPU if the device is one.
+
+    The project must be installed on every machine, and the folders be on a disk that all of them see: no code is sent.
+
+    Args:
+        stop: once asked, runs save and end, and none is begun.
+        address: of a cluster, HOST:PORT, or "auto" for the one that this machine is in; None for this machine alone.
+        cpus: cores to use of this machine, None for all; a cluster knows its own.
+
+    Raises:
+        MissingPackage: if Ray is not installed.
+        UnsupportedFormat: if a run asks for more than this machine has.
+        ConnectionError: if no cluster answers at the address, or not to us.
+    """
+    ray = _ray()
+    if address is not None:
+        _check_reachable(address)
+    options = {"num_cpus": cpus, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    try:
+        ray.init(address=address or "local", **options)
+    except ConnectionError as error:
+        raise ConnectionError(
+            f"{error}: if the cluster asks for a token (`ray get-auth-token` there tells it), set RAY_AUTH_MODE=token "
+            "and RAY_AUTH_TOKEN"
+        ) from error
+
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+        jobs = list(jobs)
+        if address is None:
+            _check_room(ray.cluster_resources(), jobs)
+        return _side_by_side(ray, stop, jobs)
+
+    try:
+        yield run
+    finally:
+        ray.shutdown()
+
+
+def _ray() -> ModuleType:
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers of every start
+    return require("ray", "sweep", "a sweep on Ray", "take --engine serial")
+
+
+def _check_reachable(address: str) -> None:
+    """Ray would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise UnsupportedFormat(f'address {address!r}: give HOST:PORT of a cluster\'s head, or "auto"')
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ConnectionError(
+            f"nothing answers at {address} ({error}): start a cluster there (`ray start --head`), or give its address"
+        ) from error
+
+
+def _needs(settings: Settings) -> dict[str, int]:
+    return {"num_cpus": settings.threads, "num_gpus": int(settings.device != "cpu")}
+
+
+def _check_room(resources: dict[str, float], jobs: list[Job]) -> None:
+    """Ray would wait for ever."""
+    for job in jobs:
+        for name, kind, remedy in (("num_cpus", "CPU", "lower threads"), ("num_gpus", "GPU", 'set device to "cpu"')):
+            if (wanted := _needs(job.settings)[name]) > (there := int(resources.get(kind, 0))):
+                raise UnsupportedFormat(f"a run asks for {wanted} {kind}s of {there} here: {remedy}, or give a cluster")
+
+
+def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, Answer]]:
+    if stop.asked:
+        yield from ((job, Answer(_INTERRUPTED)) for job in jobs)
+        return
+    remote = ray.remote(attempt)
+    # A run that fails is tried again by the sweep, which keeps the traceback of each failure.
+    running = {remote.options(max_retries=0, **_needs(job.settings)).remote(job): job for job in jobs}
+    cancel_at = 0.0
+    while running:
+        if stop.asked and time.monotonic() >= cancel_at:
+            for reference in running:
+                ray.cancel(reference)  # one that runs hears SIGINT; a call was seen to get lost, so more follow
+            cancel_at = time.monotonic() + _PATIENCE_SECONDS
+        ended, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
+        for reference in ended:
+            job = running.pop(reference)
+            try:
+                answer = ray.get(reference)
+            except ray.exceptions.RayError:  # its process died, or it was cancelled before it heard signals
+                answer = Answer(_INTERRUPTED) if stop.asked else Answer(None, traceback.format_exc())
+            yield job, answer

@@ -1,0 +1,159 @@
+"""Runs trained at once in one process: on a GPU, where launches are what a step costs.
+
+Runs that differ in their seed become one batched model: the weights of all are stacked along a new axis and the network
+is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Any runs with CUDA graphs
+(`fsa2lrnn.extra.distributed.replay`) replay them side by side instead. What is a run's own stays so: its words, gradient norm,
+optimiser, tests, records and folder are those of `fsa2lrnn.training.train`, and a run that has ended leaves the others
+as they are.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
+from fsa2lrnn.files import alone
+from fsa2lrnn.lrnn.config import LRNNConfig
+from fsa2lrnn.lrnn.meta_device import unfilled
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.settings import Settings
+from fsa2lrnn.training.train import (
+    Diverged,
+    Outcome,
+    Progress,
+    Run,
+    Stop,
+    autocast,
+    mean_loss,
+    use_threads,
+)
+
+Weights = dict[str, Tensor]
+
+_REPORT_SECONDS = 0.5
+
+
+def train_stacked(
+    jobs: Sequence[tuple[Settings, Path]],
+    resume: bool = True,
+    report: Callable[[Progress], None] | None = None,
+    write_to: Collection[str] = (),
+) -> list[Outcome | Diverged]:
+    """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; outcomes in order.
+
+    As `fsa2lrnn.training.train.train` would one after another, up to rounding, but for runs that diverge: theirs is the
+    error, and the others go on. Runs that stand at an earlier step than others catch up with them first.
+
+    Raises:
+        UnsupportedFormat: if the settings differ in more than the seed, not all being replayed, or as `train` does.
+        CheckpointError: as `train` does.
+    """
+    settings = jobs[0][0]
+    replays = all(each.cuda_graph for each, _ in jobs)
+    if not replays and (others := [each for each, _ in jobs if each.with_seed(settings.seed) != settings]):
+        raise UnsupportedFormat(f"{others[0]} and {settings} differ in more than the seed: train them one by one")
+    check_writers(write_to)
+    diverged: dict[int, Diverged] = {}
+    with ExitStack() as held, use_threads(settings.threads), Stop() as stop:
+        for _, folder in jobs:
+            folder.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(folder, "run"))
+        runs = [Run(*job, resume) for job in jobs]
+        writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
+        step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
+        reported = time.monotonic()
+        while not stop.asked and (active := [i for i, r in enumerate(runs) if i not in diverged and not r.is_done]):
+            last = min(runs[i].step for i in active)
+            active = [i for i in active if runs[i].step == last]
+            errors = step([runs[i] for i in active])
+            is_time = time.monotonic() - reported > _REPORT_SECONDS
+            for i, error in zip(active, errors, strict=True):
+                try:
+                    if error is not None:
+                        raise error
+                    record = runs[i].test_and_save() if runs[i].is_test_due else None
+                except Diverged as found:
+                    diverged[i] = found
+                    continue
+                if record is not None:
+                    writers[i](record)
+                if report is not None and (record or is_time):
+                    report(runs[i].progress(record))
+                    reported = time.monotonic()
+        for i, run in enumerate(runs):
+            try:
+                if i not in diverged:
+                    run.finish()
+            except Diverged as error:
+                diverged[i] = error
+    return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
+
+
+def side_by_side(runs: Sequence[Run]) -> list[Diverged | None]:
+    """One step of each run by itself; the error of each that diverged."""
+    errors: list[Diverged | None] = []
+    for run in runs:
+        try:
+            run.update()
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
+
+
+def update(runs: Sequence[Run], losses: StackedLosses) -> list[Diverged | None]:
+    """One step of training of all runs together; the error of each that diverged, whose weights stay as they were."""
+    begun = time.monotonic()
+    batches = [run.draw() for run in runs]
+    found = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
+    for run in runs:
+        run.optimiser.zero_grad()
+    found.sum().backward()
+    errors: list[Diverged | None] = []
+    for run, batch, loss in zip(runs, batches, found.detach(), strict=True):
+        try:
+            run.descend(loss, batch.tokens, begun)
+            errors.append(None)
+        except Diverged as error:
+            errors.append(error)
+    return errors
+
+
+class StackedLosses:
+    """The losses of several models of one configuration, each on its own words, computed together."""
+
+    def __init__(self, config: LRNNConfig, settings: Settings) -> None:
+        with unfilled():
+            self._network = _Lent(config)
+        # On a CPU the scan is one that vmap sees through; there stacking is for tests, and gains nothing.
+        self._method = "sequential" if settings.device == "cpu" else "auto"
+        self._settings = settings
+        together = vmap(self._loss, in_dims=(0, None, 0, 0))
+        self._together = torch.compile(together) if settings.compile else together
+
+    def __call__(self, models: Sequence[LRNN], tokens: Tensor, labels: Tensor) -> Tensor:
+        """Losses (S,) of S models on tokens and labels (S, B, T), whose gradients reach each model's own weights."""
+        named = [dict(model.named_parameters()) for model in models]
+        weights = {name: torch.stack([each[name] for each in named]) for name in named[0]}
+        return self._together(weights, dict(models[0].named_buffers()), tokens, labels)
+
+    def _loss(self, weights: Weights, buffers: Weights, tokens: Tensor, labels: Tensor) -> Tensor:
+        with autocast(self._settings):
+            logits = functional_call(self._network, {**weights, **buffers}, (tokens, self._method))
+            return mean_loss(logits, labels)
+
+
+class _Lent(LRNN):
+    """A network without weights of its own."""
+
+    def _check_tokens(self, tokens: Tensor) -> None:
+        """Nothing: they come from a sampler, and under vmap they can't be looked at."""

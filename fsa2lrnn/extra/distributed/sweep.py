@@ -1,0 +1,215 @@
+"""Many runs at once, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
+
+Runs go to Ray, on this machine or a cluster, to processes of this machine, one after the other, or at once to a GPU.
+Called again, a sweep goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint.
+`results.jsonl` has a line a run, `summary.json` means over seeds.
+
+    preset = "quick"
+    tasks = ["task:parity", "task:sum_mod(3)"]
+    networks = ["block-8", "diagonal"]   # or a table of your own, as settings are
+    seeds = [0, 1, 2]
+    lengths = [40, 500]
+
+    [settings.slow]
+    learning_rate = 1e-4
+    [settings.fast]
+    learning_rate = 1e-3
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+from fsa2lrnn.errors import counted
+from fsa2lrnn.extra.distributed.engines import Answer, Job, Run, on_ray, processes, serial, stacked
+from fsa2lrnn.extra.distributed.grid import Trial
+from fsa2lrnn.files import alone, write_atomically
+from fsa2lrnn.training.results import Line, parse_result
+from fsa2lrnn.training.train import Stop
+
+RESULTS, SUMMARY = "results.jsonl", "summary.json"
+RETRIES = 1
+_MEASURES = ("last_position", "whole_word")
+
+Record = dict[str, Any]
+Report = Callable[[str], None]
+Engine = Literal["ray", "processes", "serial", "stacked"]
+
+
+class Swept(NamedTuple):
+    """What a sweep came to: a row a cell, whether a run failed for good, and whether it was asked to stop."""
+
+    cells: list[dict[str, Any]]
+    failed: bool
+    interrupted: bool
+
+
+class Ledger:
+    """The records in `results.jsonl`, one a trial and the latest: the file is written anew, so that no line is half."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises `CheckpointError` naming a line that is no record."""
+        self._path = path
+        self._records: dict[str, Record] = {}
+        for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
+            record = parse_result(Line, line, f"{path}, line {i}")
+            self._records[record["folder"]] = record
+
+    @property
+    def records(self) -> list[Record]:
+        """All of them, in the order in which they were written."""
+        return list(self._records.values())
+
+    def find(self, trial: Trial) -> Record | None:
+        """The record of a trial that was judged as this one is to be."""
+        record = self._records.get(trial.folder)
+        return record if record is not None and record["judged"] == trial.judged else None
+
+    def write(self, record: Record) -> None:
+        """Put a record at the end, in place of an earlier one of the same trial."""
+        self._records.pop(record["folder"], None)
+        self._records[record["folder"]] = json.loads(json.dumps(record))  # as it will be read
+        lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in self._records.values())
+        write_atomically(self._path, "".join(lines).encode())
+
+
+def sweep_in(
+    folder: Path,
+    trials: Sequence[Trial],
+    engine: Engine = "ray",
+    address: str | None = None,
+    cpus: int | None = None,
+    retries: int = RETRIES,
+    report: Report = lambda _: None,
+) -> Swept:
+    """Run what a sweep asks for in a folder, and write its results and summary there.
+
+    Args:
+        trials: of one sweep (`Sweep.trials`) or of several.
+        address, cpus: of Ray, as for `engines.on_ray`; cpus of processes too.
+        retries: how often a run that fails is tried again.
+        report: told of every run in a line.
+
+    Raises:
+        UnsupportedFormat: if another sweep is at work in the folder, or Ray can't do it.
+        CheckpointError: if the results in the folder are damaged.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stop = Stop()
+    if engine == "ray":
+        runs = on_ray(stop, address, cpus)
+    else:
+        here = {"serial": serial, "stacked": stacked}
+        runs = here[engine](stop) if engine in here else processes(stop, cpus)
+    with alone(folder, "sweep"), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
+        records = run_sweep(trials, folder, run, stop, retries, report)
+    cells = summary(trials, records)
+    write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
+    failed = any(record is not None and record["end"] == "failed" for record in records)
+    return Swept(cells, failed, stop.asked)
+
+
+def run_sweep(
+    trials: Sequence[Trial], folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
+) -> list[Record | None]:
+    """The records of all trials, in their order, None for those that were cut short: runs what is not finished yet.
+
+    A trial that fails is tried again after the others, `retries` times at most.
+    """
+    ledger = Ledger(folder / RESULTS)
+    jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in trials}
+    todo = [job for job, trial in jobs.items() if not _is_done(ledger.find(trial))]
+    report(f"{counted(len(jobs), 'run')}, {len(jobs) - len(todo)} of them finished before")
+    failures: dict[Job, list[str]] = {job: [] for job in todo}
+    for _ in range(1 + retries):
+        failed, begun, n = [], time.monotonic(), len(todo)
+        for i, (job, answer) in enumerate(run(todo) if todo else [], start=1):
+            if answer.result is not None and answer.result["end"] == "interrupted":
+                continue
+            if answer.traceback is not None:
+                failed.append(job)
+                failures[job].append(answer.traceback)
+            ledger.write(_record(jobs[job], answer, failures[job]))
+            report(f"[{i}/{n}, {time.monotonic() - begun:,.0f} s] {_line(jobs[job], answer)}")
+        if stop.asked:
+            break
+        todo = failed
+    return [ledger.find(trial) for trial in trials]
+
+
+def _is_done(record: Record | None) -> bool:
+    return record is not None and record["end"] != "failed"
+
+
+def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
+    record = {"task": trial.task, "network": trial.network, "setting": trial.setting, "seed": trial.settings.seed}
+    record |= {"folder": trial.folder, "judged": trial.judged, "settings": json.loads(trial.settings.to_json())}
+    if answer.result is None:
+        record["end"] = "failed"
+    else:  # without the places of its files
+        record |= {name: x for name, x in answer.result.items() if name not in ("folder", "model")}
+    return {**record, "failures": failures}
+
+
+def _line(trial: Trial, answer: Answer) -> str:
+    name = f"{trial.task}, {trial.network}, {trial.setting}, seed {trial.settings.seed}: "
+    if answer.result is None:
+        return f"{name}failed, {(answer.traceback or '').strip().splitlines()[-1]}"
+    if "last_checkpoint" not in answer.result:
+        return f"{name}{answer.result['end']}, {answer.result['error']}"
+    shares = (f"{x['last_position']['accuracy']:.3f} at {x['length']:,}" for x in answer.result["last_checkpoint"])
+    return f"{name}{answer.result['end']} at step {answer.result['step']:,}, last output right {', '.join(shares)}"
+
+
+def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
+    """A cell a row: how its runs ended, and mean, least and largest accuracy over those with a last checkpoint."""
+    cells: dict[tuple[str, str, str], list[Record | None]] = {}
+    for trial, record in zip(trials, records, strict=True):
+        cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)
+    return [_cell(names, found) for names, found in cells.items()]
+
+
+def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
+    ends = ["interrupted" if record is None else record["end"] for record in records]
+    judged = [record for record in records if record is not None and "last_checkpoint" in record]
+    cell: dict[str, Any] = dict(zip(("task", "network", "setting"), names, strict=True))
+    cell |= {"seeds": len(judged), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
+    if not judged:
+        return cell
+    cell["paper_protocol"] = _spread([record["paper_protocol"]["accuracy"] for record in judged])
+    for looks in zip(*(record["last_checkpoint"] for record in judged), strict=True):
+        spreads = {name: _spread([look[name]["accuracy"] for look in looks]) for name in _MEASURES}
+        cell["lengths"].append({"length": looks[0]["length"], "words": looks[0]["words"], **spreads})
+    return cell
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    return {"mean": statistics.mean(values), "min": min(values), "max": max(values)}
+
+
+def table(cells: list[dict[str, Any]]) -> Table:
+    """Means over seeds, with the least and the largest, a row a length."""
+    names = ("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
+    shown = Table(*(Column(name, overflow="fold") for name in names))
+    for cell in cells:
+        ends = ", ".join(f"{n} {end}" for end, n in cell["ends"].items())
+        best = _text(cell["paper_protocol"]) if "paper_protocol" in cell else ""
+        heads = [*(escape(cell[name]) for name in ("task", "network", "setting")), ends, best]
+        for line in cell["lengths"] or [None]:
+            found = [f"{line['length']:,}", *(_text(line[name]) for name in _MEASURES)] if line else []
+            shown.add_row(*heads, *found)
+            heads = [""] * len(heads)
+        shown.add_section()
+    return shown
+
+
+def _text(spread: dict[str, float]) -> str:
+    return f"{spread['mean']:.3f} ({spread['min']:.3f}–{spread['max']:.3f})"

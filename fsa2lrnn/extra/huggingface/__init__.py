@@ -1,0 +1,40 @@
+"""Layers that others have released: automata written into them as whole models, run and proved on their own code.
+
+A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
+`folder.load` loads it as any user of its package would, `proof.prove` walks their one-token step until nothing new
+turns up.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from fsa2lrnn.errors import UnsupportedFormat
+
+LAYERS = {
+    "olmo-hybrid": "olmo_hybrid",
+    "qwen3-next": "qwen3_next",
+    "mamba-2": "mamba2",
+    "mamba": "mamba",
+    "pd-ssm": "pd_ssm",
+    "rwkv-7": "rwkv7",
+    "kimi-linear": "kimi_linear",
+    "slstm": "slstm",
+    "delta-product": "delta_product",
+}  # a file each
+
+
+def layer_file(name: str) -> Any:
+    """The file of a layer: `LAYER`, what it says of itself, `CODE`, how it is run, `plan` and `build`.
+
+    Where no whole model runs on a CPU, `CODE` is None, and plans have `closed` in the place of `build`.
+
+    Raises `UnsupportedFormat` for others.
+
+    >>> layer_file("olmo-hybrid").LAYER.start
+    'S = 0'
+    """
+    if name not in LAYERS:
+        raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(LAYERS)}")
+    return import_module(f"fsa2lrnn.extra.huggingface.{LAYERS[name]}")

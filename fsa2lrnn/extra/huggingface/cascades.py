@@ -1,0 +1,214 @@
+"""A machine as a cascade through the layers of a model: components that are registers, or move by transpositions.
+
+Component i moves at a letter by a map that the letter and components below it choose, as these were before the letter.
+So a layer of components is followed by a layer that shows what they held a letter ago, and its units, which see that
+and the letter, write what the next components are to do. By Krohn & Rhodes every machine without groups is a cascade of
+registers; where a layer has reflections, `counters` makes transpositions of other groups too.
+
+Where the norm of the stream depends on what is in it, the values of later layers are not exact. A register is written
+anew then by each reset and only kept in between, which does not round. At the first letter the components before show
+nothing, so that units know it and write every register.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.bound import prime_bound
+from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.decomposition.coordinates import assemble
+from fsa2lrnn.decomposition.holonomy import holonomy
+from fsa2lrnn.decomposition.search import decompose
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.extra.huggingface.counters import MAX_POINTS, is_register, with_transpositions
+from fsa2lrnn.extra.huggingface.plan import UNIT, Head, Orbit, Plan, Stage, Unit
+from fsa2lrnn.extra.huggingface.registers import letter_ago
+from fsa2lrnn.extra.huggingface.transpositions import transposition_heads
+
+
+def cascaded(machine: MooreMachine, has_reflections: bool) -> Plan | None:
+    """Return a plan of two layers for each of the cascade's but the last; None where no such cascade is found.
+
+    Raises `BudgetExceeded` if a layer would need more than `MAX_UNITS` units.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> cascaded(zoo.dyck(1, 2).minimise(), has_reflections=False).how
+    'a cascade of 3 components, in 5 layers'
+    """
+    too_large: BudgetExceeded | None = None
+    for cascade in _cascades(machine, has_reflections):
+        try:
+            return _Stages(cascade).plan()
+        except BudgetExceeded as fault:
+            too_large = too_large or fault
+    if too_large is not None:
+        raise too_large
+    return None
+
+
+def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
+    """Cascades of registers, and of transpositions where there are reflections, those of the fewest layers first."""
+    largest = max(2, prime_bound(machine).prime) if has_reflections else 2  # some component has as many states
+    if largest > MAX_POINTS:
+        return []
+    found = list[Cascade]()
+    for make in (
+        lambda: decompose(machine, max_block=largest).cascade,
+        lambda: assemble(machine, holonomy(machine.delta, machine.start)),
+    ):
+        try:
+            cascade = with_transpositions(make()) if has_reflections else make()
+        except (BudgetExceeded, NotExpressible):
+            continue
+        if cascade is not None and (has_reflections or all(map(is_register, cascade.components))):
+            found.append(cascade)
+    return sorted(found, key=lambda cascade: (cascade.n_layers, len(cascade.states)))
+
+
+MAX_UNITS = 4_000  # of one layer
+Maps = tuple[tuple[int, ...], ...]  # what each component of a layer is to do
+
+
+@dataclass(frozen=True, eq=False)
+class _Stages:
+    """A cascade on its way to a plan."""
+
+    cascade: Cascade
+
+    def plan(self) -> Plan:
+        """Raises `BudgetExceeded` where a layer would need too many units."""
+        cascade, stages, n_orbits = self.cascade, list[Stage](), 0
+        shown = dict[int, range]()  # the orbits that show each component
+        before = dict[int, int]()  # the orbit that shows a cascade's layer a letter ago
+        members = [self._members(layer) for layer in range(cascade.n_layers)]
+        joint = dict[int, dict[tuple[int, ...], int]]()  # what the components of a layer are in together, numbered
+        symbols: list[Maps] = [tuple(_letter_map(cascade.components[i], a) for i in members[0]) for a in self._letters]
+        for layer, inside in enumerate(members):
+            orbits = list[Orbit]()
+            for place, i in enumerate(inside):
+                heads = _heads(np.array([maps[place] for maps in symbols]), cascade.components[i], layer == 0)
+                shown[i] = range(n_orbits, n_orbits := n_orbits + len(heads))
+                orbits += heads
+            if layer == len(members) - 1:
+                stages.append(self._last(orbits, shown, n_orbits))
+                break
+            joint[layer] = {row: j for j, row in enumerate(sorted(set(map(tuple, cascade.states[:, inside].tolist()))))}
+            after = self._after
+            rows = sorted({tuple(row) for row in cascade.states[after][:, inside].tolist()})
+            units = [Unit(None, self._marks(n_orbits, shown, inside, row), joint[layer][row]) for row in rows]
+            stages.append(Stage(tuple(orbits), tuple(units), len(joint[layer])))
+            before[layer] = n_orbits
+            n_orbits += 1
+            units, symbols = self._choices(members[layer + 1], members, joint, before, n_orbits)
+            stages.append(Stage((letter_ago(len(joint[layer]), 1),), tuple(units), len(symbols)))
+        how = f"a cascade of {len(cascade.components)} components, in {len(stages)} layers"
+        return Plan(cascade.machine, tuple(stages), how)
+
+    @property
+    def _letters(self) -> range:
+        return range(len(self.cascade.delta))
+
+    @property
+    def _after(self) -> np.ndarray:
+        """Numbers of the joint states that some letter leads to."""
+        return np.unique(self.cascade.delta)
+
+    def _members(self, layer: int) -> list[int]:
+        return [i for i, component in enumerate(self.cascade.components) if component.layer == layer]
+
+    def _choices(
+        self,
+        inside: list[int],
+        members: list[list[int]],
+        joint: dict[int, dict[tuple[int, ...], int]],
+        before: dict[int, int],
+        n_orbits: int,
+    ) -> tuple[list[Unit], list[Maps]]:
+        """Units that choose the maps of components by the letter and what those below were, and these maps."""
+        cascade = self.cascade
+        read = {j for i in inside for j in cascade.components[i].reads}
+        layers = [layer for layer, there in enumerate(members) if read & set(there)]
+        kinds, found = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
+        for a in self._letters:
+            rows = [cascade.rows(i, a) for i in inside]
+            maps = [cascade.components[i].maps[row] for i, row in zip(inside, rows, strict=True)]
+            for j in self._after:
+                seen = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
+                chosen = tuple(tuple(part[j].tolist()) for part in maps)
+                found[a, seen] = kinds.setdefault(chosen, len(kinds))
+            first = tuple(_first(part[0], cascade.components[i]) for i, part in zip(inside, maps, strict=True))
+            found[a, (0,) * len(layers)] = kinds.setdefault(first, len(kinds))
+        _check_size(len(found))
+        units = [
+            Unit(a, _marks(n_orbits, {before[layer]: mark for layer, mark in zip(layers, seen, strict=True)}), kind)
+            for (a, seen), kind in found.items()
+        ]
+        return units, list(kinds)
+
+    def _marks(
+        self, n_orbits: int, shown: dict[int, range], components: Sequence[int], states: tuple[int, ...]
+    ) -> tuple[int | None, ...]:
+        """What orbits show where components are in these states."""
+        known = dict[int, int]()
+        for i, q in zip(components, states, strict=True):
+            component = self.cascade.components[i]
+            if is_register(component):
+                known[shown[i][0]] = q
+            else:
+                others = (t for t in range(component.n_states) if t != component.start)
+                known |= {o: int(t == q) for o, t in zip(shown[i], others, strict=True)}
+        return _marks(n_orbits, known)
+
+    def _last(self, orbits: list[Orbit], shown: dict[int, range], n_orbits: int) -> Stage:
+        """The last components, and units for the machine's outputs."""
+        cascade, machine = self.cascade, self.cascade.machine
+        outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
+        reads = cascade.output_reads
+        found = {
+            tuple(cascade.states[j, list(reads)].tolist()): outputs[machine.outputs[cascade.image[j]]]
+            for j in self._after
+        }
+        _check_size(len(found))
+        units = [Unit(None, self._marks(n_orbits, shown, reads, row), output) for row, output in found.items()]
+        return Stage(tuple(orbits), tuple(units), len(outputs))
+
+
+def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbit, ...]:
+    """Heads for a component whose map number a is symbol a's.
+
+    Of a register mark number q is state q. In the first layer its start is the zero that S is at first; in later ones a
+    symbol has always been written.
+    """
+    if not is_register(component):
+        return transposition_heads(maps, component.start)
+    identity, is_constant = np.arange(component.n_states), (maps == maps[:, :1]).all(axis=1)
+    others = identity[identity != component.start] if is_first else identity
+    of_state = UNIT * (identity[:, None] == others)
+    values = np.where(is_constant[:, None], of_state[maps[:, 0]], 0.0)
+    n, d_v = values.shape
+    head = Head(np.ones((n, 1)), values, np.ones(n), np.where(is_constant, 1.0, 0.0), np.ones(1), np.ones(d_v))
+    states = tuple(row[None] for row in of_state)
+    return (Orbit(head, states, maps, np.stack([head.mark(S) for S in states])),)
+
+
+def _first(row: np.ndarray, component: Component) -> tuple[int, ...]:
+    """What a component does at the first letter: a register is written, others start from S = 0."""
+    return tuple((np.full_like(row, row[component.start]) if is_register(component) else row).tolist())
+
+
+def _letter_map(component: Component, a: int) -> tuple[int, ...]:
+    """What letter number a does in a component that reads no other."""
+    return tuple(component.maps[int(np.flatnonzero(component.keys[:, 0] == a)[0])].tolist())
+
+
+def _marks(n_orbits: int, known: dict[int, int]) -> tuple[int | None, ...]:
+    return tuple(known.get(i) for i in range(n_orbits))
+
+
+def _check_size(n_units: int) -> None:
+    if n_units > MAX_UNITS:
+        raise BudgetExceeded(f"a layer of this cascade needs {n_units:,} units, and {MAX_UNITS:,} are written at most")

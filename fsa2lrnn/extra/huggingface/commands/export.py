@@ -1,0 +1,32 @@
+"""`fsa2lrnn export`: an automaton in a layer that others have released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, DtypeOption, JsonOption, Released, Source
+
+
+def export(
+    source: Source,
+    to: Annotated[Released, typer.Option(help="the layer, by name")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="write the model into this folder")],
+    dtype: DtypeOption = "float32",
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write an automaton as a whole model of Hugging Face's transformers, proved on its own code.
+
+    `AutoModelForCausalLM.from_pretrained` loads the folder, and `fsa2lrnn run` and `fsa2lrnn verify` take it too.
+    """
+    outputs.check_runs(output)
+    machine = sources.read_machine(source, completion, alphabet)
+
+    from fsa2lrnn.extra.huggingface.commands import folders as exported
+
+    exported.write(machine, to, output, dtype, as_json)

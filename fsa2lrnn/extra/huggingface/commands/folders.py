@@ -1,0 +1,180 @@
+"""Folders of models of others: written, run and judged on the command line."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import typer
+from rich.table import Table
+
+from fsa2lrnn import streaming, symbols, tracing
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.cli import console, evidence, sizes, words
+from fsa2lrnn.cli.options import NO
+from fsa2lrnn.errors import InvalidWord, NotExpressible, UnsupportedFormat, counted
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.verdicts import Proved
+
+if TYPE_CHECKING:
+    from fsa2lrnn.extra.huggingface.observed.report import Observed
+    from fsa2lrnn.extra.huggingface.observed.values import Spread
+
+_HEADS = 64  # of which a terminal shows each
+
+
+def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: bool) -> None:
+    """Export a machine and say what was written and proved, or why not."""
+    from fsa2lrnn.extra.huggingface.export import export
+
+    try:
+        written = export(machine, layer, folder, dtype)
+    except NotExpressible as why:
+        if not as_json:
+            raise
+        _tell_no(machine, layer, str(why))
+        raise typer.Exit(NO) from why
+    plan, model = written.plan, {"layer": layer, "how": written.plan.how, "dtype": dtype}
+    if as_json:
+        facts = {**model, "parameters": written.n_parameters, "saved": str(folder)}
+        machine_facts = sizes.machine_json(plan.machine)
+        console.emit_json({"machine": machine_facts, "model": facts, "proof": written.verdict.to_json()})
+        return
+    console.facts("machine", sizes.machine_rows(plan.machine))
+    rows = [*model.items(), ("parameters", f"{written.n_parameters:,}"), ("saved", str(folder))]
+    console.facts("model", rows)
+    console.out.print(evidence.verdict_text(written.verdict, plan.machine.alphabet))
+
+
+def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
+    """Print as JSON why nothing was written: "no" or "unknown", with the certificate of a refusal."""
+    from fsa2lrnn.extra.huggingface.answers import answer
+
+    said = {**answer(machine, layer).to_json(), "evidence": console.message(why)}
+    if said["answer"] == "yes":  # a plan that the layer's file could not write, which proves nothing
+        said["answer"] = "unknown"
+    console.emit_json({"machine": sizes.machine_json(machine), "model": {"layer": layer, "saved": None}, **said})
+    console.error("no", why)
+
+
+def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
+    """Whether layers of others can hold a machine, one line each; certificates of refusals into a folder."""
+    from fsa2lrnn.extra.huggingface.answers import answer
+
+    found = {layer: answer(machine, layer) for layer in layers}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        for layer, said in found.items():
+            if said.refusal is not None:
+                content = json.dumps(said.refusal.to_json(), indent=1) + "\n"
+                write_atomically(folder / f"{layer}.json", content.encode())
+    if as_json:
+        layers_json = {layer: said.to_json() for layer, said in found.items()}
+        console.emit_json({"machine": sizes.machine_json(machine), "layers": layers_json})
+        return
+    console.facts("machine", sizes.machine_rows(machine))
+    console.facts("\nlayers of others", [(layer, f"{said.kind}: {said.why}") for layer, said in found.items()])
+    if folder is not None:
+        console.say(
+            f"certificates of refusals in {folder}: python -m fsa2lrnn.extra.huggingface.recheck FILE checks one"
+        )
+
+
+def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:
+    """Run a folder's model on a word, piece by piece with its own cache.
+
+    Args:
+        given: options that were given and that nothing here listens to.
+    """
+    import torch
+
+    from fsa2lrnn.extra.huggingface import folder as folders
+
+    _refuse(given, folder)
+    model = folders.load(folder)
+    alphabet, n = model.machine.alphabet, len(model.machine.alphabet)
+    pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
+    tracer = tracing.Tracer(alphabet, tuple(model.outputs), model.machine)
+    cache, length, last, kept = None, 0, -1, list[tracing.Step]()
+    if trace and not as_json:
+        print(tracing.header(has_states=True))
+    for tokens in tracer.read(words.read(pieces, alphabet)):
+        if not len(tokens):
+            continue
+        found, cache = folders.run(model, torch.from_numpy(np.asarray(tokens)), cache=cache)
+        if (least := int(found.min())) < n:
+            raise UnsupportedFormat(f"{folder} put out the letter {alphabet[least]!r}: its weights were changed")
+        length, last = length + len(tokens), int(found[-1]) - n
+        if trace and as_json:
+            kept += tracer.steps(found - n)
+        elif trace:
+            for k, step in enumerate(tracer.steps(found - n), start=length - len(found) + 1):
+                print(tracing.line(k, step, has_states=True))
+    if not length:
+        raise InvalidWord("a language model puts out nothing before the first letter: give a word of one or more")
+    output = model.outputs[last]
+    if as_json:
+        value = {"length": length, "output": symbols.to_json(output), "method": model.layer, "dtype": model.dtype}
+        console.emit_json({**value, **tracing.steps_json(kept)} if trace else value)
+    elif not trace:
+        shown = console.markup(symbols.show(output))
+        console.out.print(f"[bold]{shown}[/]  ({counted(length, 'letter')}, {model.dtype}, {model.layer})")
+
+
+def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:
+    """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
+
+    Args:
+        given: options that were given and that nothing here listens to.
+    """
+    from fsa2lrnn.extra.huggingface.folder import load
+    from fsa2lrnn.extra.huggingface.proof import prove
+
+    _refuse(given, folder)
+    model = load(folder)
+    verdict = prove(model, machine, budget)
+    evidence.tell(verdict, model.machine.alphabet, as_json)
+    if not isinstance(verdict, Proved):
+        raise typer.Exit(NO)
+
+
+def _refuse(given: list[str], folder: Path) -> None:
+    if given:
+        raise UnsupportedFormat(
+            f"{', '.join(given)}: {folder} runs on its own code and knows its letters; leave it out"
+        )
+
+
+def gates(found: Observed, output: Path | None, as_json: bool) -> None:
+    """Where gates live, a row a head, or a layer where there are many; a picture into a file."""
+    from fsa2lrnn.extra.huggingface.observed.drawing import svg
+    from fsa2lrnn.extra.huggingface.observed.report import merged
+
+    if output is not None:
+        write_atomically(output, svg(found).encode())
+    if as_json:
+        console.emit_json(found.to_json())
+        return
+    model = " ".join(f"{value} of" if key == "class" else f"{key} {value}" for key, value in found.model.items())
+    console.facts(found.layer, [("model", model), ("read", found.read), ("answer", found.explain())])
+    are_many = len(found.heads) > _HEADS
+    rows = [merged(heads, found.measures) for heads in found.by_layer().values()] if are_many else list(found.heads)
+    table = Table(box=None, pad_edge=False)
+    for title in ("layer", *([] if are_many else ["head"]), *(measure.name for measure in found.measures), "below 0"):
+        table.add_column(title, justify="right", overflow="fold")
+    for row in rows:
+        name = [str(row.layer)] if are_many else [str(row.layer), str(row.head)]
+        spreads = (row.spreads[measure.name] for measure in found.measures)
+        table.add_row(*name, *map(_ends, spreads), f"{row.negative / row.n:.1%}")
+    console.out.print(table)
+    if output is not None:
+        console.say(f"a histogram a head in {output}")
+
+
+def _ends(spread: Spread) -> str:
+    """The least and the most, apart: where a terminal is narrow they are broken into lines, and none is cut."""
+    return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

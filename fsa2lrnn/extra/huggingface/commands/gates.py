@@ -1,0 +1,42 @@
+"""`fsa2lrnn gates`: where the gates of a model of others live, and whether it uses negative eigenvalues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs
+from fsa2lrnn.cli.options import JsonOption
+from fsa2lrnn.errors import UnsupportedFormat
+
+_FOLDER = "a model of OLMo-Hybrid, Qwen3-Next, Mamba-2, RWKV-7 or PD-SSM, as save_pretrained or `export` wrote it"
+
+
+def gates(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help=_FOLDER)],
+    text: Annotated[
+        Path | None, typer.Option(help="a file to read, by the folder's tokenizer, or in an exported model's letters")
+    ] = None,
+    tokens: Annotated[str | None, typer.Option(metavar="NUMBERS", help="tokens to read in its place: 0,5,2")] = None,
+    window: Annotated[int, typer.Option(min=1, help="tokens of a text that are read from one start")] = 1_024,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="a histogram a head (.svg)")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Say where the gates of a model live, by head, over a text or each token of its vocabulary.
+
+    The model's own code runs; the eigenvalue is the least of what multiplies the state at a token. Below 0 is what
+    tracking parity or permutations takes.
+    """
+    outputs.check_svg(output)
+    if text is not None and tokens is not None:
+        raise UnsupportedFormat("--text and --tokens: give one of them")
+    from fsa2lrnn.extra.huggingface.commands import folders as exported
+    from fsa2lrnn.extra.huggingface.observed.read import observe
+    from fsa2lrnn.extra.huggingface.observed.text import encode
+    from fsa2lrnn.reading import read_text
+
+    word = None if tokens is None else given.whole_numbers(tokens, "--tokens")
+    read = word if text is None else encode(folder, read_text(text))
+    exported.gates(observe(folder, read, window), output, as_json)

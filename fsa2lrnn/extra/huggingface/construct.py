@@ -1,0 +1,109 @@
+"""Which construction writes a machine into gated delta layers: one head, heads side by side, or a stack of layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.congruence import lattice, meet
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.extra.huggingface.cascades import cascaded
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, Orbit, Plan, side_by_side
+from fsa2lrnn.extra.huggingface.reflections import reflections
+from fsa2lrnn.extra.huggingface.registers import MAX_WINDOW, register, two_stages, windowed
+
+_MAX_HEADS = 8  # side by side
+_CONGRUENCES = 300
+
+
+def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> Plan:
+    """Return a plan for the machine, minimised first.
+
+    Args:
+        has_reflections: whether β reaches 2 in the layer.
+        longest_lag: how many letters back a layer sees.
+
+    Raises:
+        NotExpressible: if no stack of the constructions is found. This does not prove that none exists.
+        BudgetExceeded: for a machine with more than `MAX_STATES` states, or if a limit on windows or units was what
+            left none.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> construct(zoo.parity(), has_reflections=True).how
+    'one head: reflections, 2 matrices'
+    """
+    minimal = minimise(machine)
+    if minimal.n_states > MAX_STATES:
+        raise BudgetExceeded(
+            f"{minimal.n_states:,} states, and whole models are written for {MAX_STATES:,} at most, each a unit of the "
+            "MLP: give a smaller machine"
+        )
+    identity = np.arange(minimal.n_states)
+    for partition in _partitions(minimal, only_all=True):
+        if (found := _heads_for(minimal, [partition], has_reflections)) is not None:
+            return found
+    too_many: BudgetExceeded | None = None
+    for length in range(1, longest_lag + 1):
+        try:
+            behind = windowed(minimal, length)
+        except BudgetExceeded as fault:  # other constructions need no windows
+            too_many = fault
+            break
+        if behind is not None and (plan := two_stages(minimal, behind)) is not None:
+            return plan
+    chosen, known = list[np.ndarray](), np.zeros(minimal.n_states, np.int64)
+    for partition in _partitions(minimal, only_all=False):
+        finer = meet(known, partition)
+        if finer.max() == known.max() or _one_head(minimal, partition, has_reflections) is None:
+            continue
+        chosen, known = [*chosen, partition], finer
+        if np.array_equal(known, identity) and len(chosen) <= _MAX_HEADS:
+            found = _heads_for(minimal, chosen, has_reflections)
+            if found is not None:
+                return found
+    if (cascade := cascaded(minimal, has_reflections)) is not None:
+        return cascade
+    if too_many is not None:
+        raise too_many
+    kinds = "registers and transpositions above counters" if has_reflections else "registers"
+    raise NotExpressible(
+        f"no stack of the known constructions was found for this machine of {minimal.n_states} states (heads side by "
+        f"side, a register behind windows of {longest_lag + 1} letters, a cascade of {kinds}); this does not prove "
+        "that there is none"
+    )
+
+
+def _partitions(minimal: MooreMachine, only_all: bool) -> Iterator[np.ndarray]:
+    """Congruences, coarse ones first; or the identity alone."""
+    if only_all:
+        yield np.arange(minimal.n_states)
+        return
+    yield from lattice(np.unique(minimal.delta, axis=0), _CONGRUENCES).partitions[1:]
+
+
+def _one_head(minimal: MooreMachine, partition: np.ndarray, has_reflections: bool) -> tuple[Orbit, str] | None:
+    """A head that runs the machine beneath a congruence, and its kind."""
+    first = np.unique(partition, return_index=True)[1]
+    delta = partition[minimal.delta[:, first]]
+    if (found := register(delta)) is not None:
+        return found, "a register"
+    if has_reflections and (found := reflections(delta, int(partition[minimal.start]))) is not None:
+        return found, "reflections"
+    return None
+
+
+def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflections: bool) -> Plan | None:
+    found = [_one_head(minimal, partition, has_reflections) for partition in partitions]
+    heads = [pair for pair in found if pair is not None]
+    if len(heads) < len(found):
+        return None
+    kinds = ", ".join(kind for _, kind in heads)
+    count = "one head" if len(heads) == 1 else f"{len(heads)} heads side by side"
+    sizes = " × ".join(str(len(orbit.states)) for orbit, _ in heads)
+    try:
+        return side_by_side(minimal, [orbit for orbit, _ in heads], f"{count}: {kinds}, {sizes} matrices")
+    except (BudgetExceeded, NotExpressible):
+        return None

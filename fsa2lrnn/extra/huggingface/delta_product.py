@@ -1,0 +1,250 @@
+"""DeltaProduct: several delta steps a letter, so that a letter can be any permutation, as neighbours exchanged in turn.
+
+Its released layers run on GPUs alone, so that what is said here is of the published recurrence, run in float32, and of
+no module: there is no whole model to export. With one step a letter it is the recurrence of `olmo-hybrid`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.decomposition.congruence import lattice
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, OneLayer
+from fsa2lrnn.extra.huggingface.reflections import roots
+
+LAYER = ReleasedLayer(
+    name="delta-product",
+    package="fla, whose layers run on GPUs: the published recurrence is run here in its place",
+    model="gated_deltaproduct",
+    classes=("GatedDeltaProduct",),
+    executed="S ← αS, and then n times S ← S + β_j k_j(v_j − Sᵀk_j)ᵀ; y = Sᵀq",
+    transition="α·Π(I − β_j k_j k_jᵀ) with α in [0, 1], β_j in [0, 2], ‖k_j‖ = 1: with factors enough any rotation",
+    convolved="q, k, v, over 4 letters, in their layer; nothing here",
+    start="S = 0",
+    saturates="β = 0, 1, 2 and α = 0, 1, as for olmo-hybrid",
+    tried="the published recurrence in float32, no module",
+)
+CODE = None  # no whole model runs on a CPU
+_MOST_POINTS = 8
+_MOST_STATES = 64
+_CONGRUENCES = 300
+_ORDERS = 200  # of the points that letters permute, in which their words are compared
+
+Factor = tuple[np.ndarray, np.ndarray, float]  # key, value, β
+
+
+@dataclass(frozen=True, eq=False)
+class Product(OneLayer):
+    """Heads that take several delta steps a letter, and what the machine puts out for the matrices that they reach.
+
+    Args:
+        machine: the minimal machine.
+        alphas: of each head and letter, (n_heads, |Σ|).
+        factors: of each head and letter, in their order.
+        how: the construction, in a line.
+    """
+
+    machine: MooreMachine
+    alphas: np.ndarray
+    factors: tuple[tuple[tuple[Factor, ...], ...], ...]
+    how: str
+
+    @property
+    def n_factors(self) -> int:
+        """The most steps that a letter takes; letters with fewer have β = 0 in the rest."""
+        return max(len(word) for head in self.factors for word in head)
+
+    def start(self) -> tuple[np.ndarray, ...]:
+        """Zeros, float32 (d_k, d_v) a head."""
+        shapes = [next((len(k), len(v)) for word in head for k, v, _ in word) for head in self.factors]
+        return tuple(np.zeros(shape, np.float32) for shape in shapes)
+
+    def step(self, states: tuple[np.ndarray, ...], a: int) -> tuple[np.ndarray, ...]:
+        """The recurrence in float32, factor after factor."""
+        found = list[np.ndarray]()
+        for S, alphas, head in zip(states, self.alphas, self.factors, strict=True):
+            S = np.float32(alphas[a]) * S
+            for k, v, beta in head[a]:
+                key = k.astype(np.float32)
+                S = S + np.float32(beta) * np.outer(key, v.astype(np.float32) - S.T @ key)
+            found.append(S + np.float32(0))
+        return tuple(found)
+
+    def closed(self) -> int:
+        """How many states the heads run through, compared bit for bit until none is new.
+
+        Raises:
+            NotExpressible: if one of them would have to put out two things.
+            BudgetExceeded: beyond `MAX_STATES`.
+        """
+        first = self.start(), self.machine.start
+        seen, stack, shown = {_key(*first)}, [first], dict[bytes, Hashable]()
+        while stack:
+            states, q = stack.pop()
+            for a in range(len(self.machine.alphabet)):
+                after = self.step(states, a), int(self.machine.delta[a, q])
+                output = self.machine.outputs[after[1]]
+                if shown.setdefault(_key(after[0]), output) != output:
+                    raise NotExpressible("one state of the heads would need two outputs")
+                if _key(*after) not in seen:
+                    seen.add(_key(*after))
+                    stack.append(after)
+                    if len(seen) > MAX_STATES:
+                        raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
+        return len(seen)
+
+
+def plan(machine: MooreMachine) -> Product:
+    """One layer for the machine, minimised first: heads as `olmo-hybrid` has them, or words of reflections.
+
+    Raises:
+        NotExpressible: if letters are neither permutations nor resets, which proves nothing.
+        BudgetExceeded: for a machine with too many states.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> found = plan(zoo.sum_mod(5))
+    >>> found.how, found.n_factors, found.closed()
+    ('words of at most 6 reflections, of 5 points', 6, 5)
+    """
+    minimal = minimise(machine)
+    try:
+        known = construct(minimal, has_reflections=True)
+    except NotExpressible:
+        known = None
+    if known is not None and known.n_layers == 1:
+        heads = [orbit.head for orbit in known.stages[0].orbits]
+        alphas = np.stack([head.alphas for head in heads])
+        factors = tuple(
+            tuple(((k, v, float(beta)),) for k, v, beta in zip(head.keys, head.values, head.betas, strict=True))
+            for head in heads
+        )
+        return Product(minimal, alphas, factors, known.how)
+    for delta, start in _actions(minimal):
+        found = _words(minimal, delta, start)
+        if found is not None:
+            return found
+    for sink in _sinks(minimal):
+        if (found := _injections(minimal, sink)) is not None:
+            return found
+    raise NotExpressible(
+        f"letters of these {minimal.n_states} states are not all resets, permutations of at most {_MOST_POINTS} points "
+        f"that tell its states, or one to one among {_MOST_STATES} but for those that they lead to a state for good: "
+        "no other words of reflections are written here"
+    )
+
+
+def _actions(minimal: MooreMachine) -> Iterator[tuple[np.ndarray, int]]:
+    """What letters do to blocks of states, few blocks first: (|Σ|, n) and the block of the start."""
+    partitions = list(lattice(np.unique(minimal.delta, axis=0), _CONGRUENCES).partitions[1:])
+    partitions.append(np.arange(minimal.n_states))
+    for partition in sorted(partitions, key=lambda blocks: int(blocks.max())):
+        if 0 < partition.max() < _MOST_POINTS:
+            first = np.unique(partition, return_index=True)[1]
+            yield partition[minimal.delta[:, first]], int(partition[minimal.start])
+
+
+def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | None:
+    """Letters as words of neighbours exchanged; None where letters are more, or the points tell too little."""
+    n, maps, resets = delta.shape[1], list[np.ndarray](), list[bool]()
+    for row in delta:
+        is_reset = bool((row == row[0]).all())
+        if not is_reset and len(set(row.tolist())) < n:
+            return None
+        moved = np.arange(n)
+        if is_reset:
+            moved[[start, row[0]]] = row[0], start
+        maps.append(moved if is_reset else row)
+        resets.append(is_reset)
+    keys = next(roots((np.eye(n - 1, k=1) + np.eye(n - 1, k=-1)) / 2), None)
+    if keys is None:
+        return None
+    rng, best = np.random.default_rng(0), None
+    for order in [np.arange(n), *(rng.permutation(n) for _ in range(_ORDERS))]:
+        place = np.argsort(order)
+        found = [_bubbled(place[row[order]]) for row in maps]
+        if best is None or max(map(len, found)) < max(map(len, best)):
+            best = found
+    assert best is not None
+    idle: Factor = (keys[0], UNIT * keys[0], 0.0)
+    factors = tuple(tuple((keys[i], UNIT * keys[i], 2.0) for i in word) or (idle,) for word in best)
+    how = f"words of at most {max(map(len, best))} reflections, of {n} points"
+    product = Product(minimal, np.where(resets, 0.0, 1.0)[None], (factors,), how)
+    try:
+        product.closed()
+    except NotExpressible:
+        return None
+    return product
+
+
+def _sinks(minimal: MooreMachine) -> list[int | None]:
+    """States that are not left again, and none."""
+    return [*np.flatnonzero((minimal.delta == np.arange(minimal.n_states)).all(axis=0)).tolist(), None]
+
+
+def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
+    """Letters that are one to one but for what they lead to the sink, which is 0; None where others are.
+
+    C − S is a state: 64 on two entries of its own, the start's being C. A letter erases those entries (β = 1) of states
+    that it leads to the sink. Half of four entries as a key exchanges two states, and turns their signs, which each of
+    the four turns back.
+    """
+    places = {q: i for i, q in enumerate(q for q in range(minimal.n_states) if q != sink)}
+    if sink == minimal.start or not 2 <= len(places) <= _MOST_STATES:
+        return None
+    d, home = 2 * len(places), places[minimal.start]
+    C = np.zeros((d, 1))
+    C[[2 * home, 2 * home + 1]] = UNIT
+
+    def factor(entries: list[int], size: float, beta: float) -> Factor:
+        key = np.zeros(d)
+        key[entries] = size
+        return key, C.T @ key, beta
+
+    alphas, factors = list[float](), list[tuple[Factor, ...]]()
+    for row in minimal.delta:
+        is_reset = bool((row == row[0]).all())
+        moves = {home: places.get(int(row[0]))} if is_reset else {i: places.get(int(row[q])) for q, i in places.items()}
+        kept = {i: j for i, j in moves.items() if j is not None}
+        if len(set(kept.values())) < len(kept):
+            return None
+        word = [factor([2 * i + side], 1.0, 1.0) for i in moves if i not in kept for side in (0, 1)]
+        for i, j in _exchanges(kept):
+            four = [2 * i, 2 * i + 1, 2 * j, 2 * j + 1]
+            word += [factor(four, 0.5, 2.0), *(factor([entry], 1.0, 2.0) for entry in four)]
+        alphas.append(0.0 if is_reset else 1.0)
+        factors.append(tuple(word) or (factor([0], 1.0, 0.0),))
+    how = f"words of at most {max(map(len, factors))} steps that exchange or erase {len(places)} states"
+    return Product(minimal, np.array([alphas]), (tuple(factors),), how)
+
+
+def _exchanges(moves: dict[int, int]) -> list[tuple[int, int]]:
+    """Pairs of places to exchange, first to last, after which what was at i is at `moves[i]`."""
+    at, word = {i: i for i in moves}, list[tuple[int, int]]()
+    for i, j in moves.items():
+        if (now := at[i]) != j:
+            word.append((now, j))
+            at = {k: j if place == now else now if place == j else place for k, place in at.items()}
+    return word
+
+
+def _bubbled(row: np.ndarray) -> list[int]:
+    """A word in exchanges of neighbours i and i + 1, first to last, that does what the permutation does."""
+    left, word = row.tolist(), list[int]()
+    for _ in range(len(left)):
+        for i in range(len(left) - 1):
+            if left[i] > left[i + 1]:
+                left[i], left[i + 1] = left[i + 1], left[i]
+                word.append(i)
+    return word
+
+
+def _key(states: tuple[np.ndarray, ...], q: int | None = None) -> bytes:
+    return b"".join(S.tobytes() for S in states) + (b"" if q is None else q.to_bytes(8, "little"))

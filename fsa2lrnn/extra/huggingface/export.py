@@ -1,0 +1,75 @@
+"""A machine as a folder that `AutoModelForCausalLM` loads, proved before it is handed over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
+from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface.answers import answer
+from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
+from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.files import folder_written_whole
+from fsa2lrnn.verdicts import Proved
+
+
+@dataclass(frozen=True, eq=False)
+class Written:
+    """What was written, and what was proved of it as it was read back."""
+
+    plan: Any
+    verdict: Proved
+    n_parameters: int
+
+
+def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> Written:
+    """Write the machine as a whole model of that layer, load it as a user would, prove it, and put it into a folder.
+
+    Nothing is at `folder` until the proof has succeeded, or what was there before.
+
+    Raises:
+        NotExpressible: if no stack of the layer can hold the machine, or no construction is known here; the message
+            says which.
+        BudgetExceeded: if the machine is too large for a whole model.
+        UnsupportedFormat: for an unknown layer or dtype, or letters that a tokenizer can't tell.
+        CheckpointError: if the folder holds other files, which a package may read in place of those written.
+        MissingPackage: without the package that has the layer.
+        NotExact: if the proof fails on the code that is installed, so that nothing is claimed.
+        OSError: where the folder can't be written.
+    """
+    if dtype not in DTYPES:
+        raise UnsupportedFormat(
+            f"dtype {dtype}: weights are written for {' and '.join(DTYPES)}, whose range holds gates of 512 and "
+            "letters of 1,024 squared; choose one of these"
+        )
+    file = layer_file(layer)
+    if file.CODE is None:
+        raise UnsupportedFormat(
+            f"layer {layer}: its models run on GPUs alone, and here it is known by the recurrence that was published; "
+            f"`explain SOURCE --layer {layer}` says what that holds"
+        )
+    said = answer(machine, layer)
+    if said.kind == "no":
+        raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {said.why}")
+    try:
+        plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
+    except NotExpressible as fault:
+        raise NotExpressible(said.why) from fault
+    model: Any = file.build(plan, DTYPES[dtype])
+    with folder_written_whole(folder, FILE) as place:
+        save(model, layer, plan, place)
+        if folder.exists():
+            check_files(folder, [path.name for path in place.iterdir()])
+        loaded = load(place)
+        verdict = prove(loaded)
+        if not isinstance(verdict, Proved):
+            raise NotExact(
+                f"{layer} does not run this machine on the code that is installed ({verdict}), and nothing is written: "
+                f"install {file.LAYER.tried}, for which it was made, and tell the authors"
+            )
+        n_parameters = file.CODE.n_parameters(loaded.model)
+        del loaded  # its tensors may be mapped to files, which some systems then do not move
+    return Written(plan, verdict, n_parameters)

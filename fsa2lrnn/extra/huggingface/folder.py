@@ -1,0 +1,237 @@
+"""Folders of whole models, which their own packages load; `fsa2lrnn.json` names the automaton that they hold.
+
+A folder may come from anybody, so nothing in it is believed. `load` writes the recorded automaton again with the code
+that is installed and compares the folder with that: which files there are, every field of every JSON file, the names,
+shapes and types of the weights, and what the package's own loaders make of the configuration and the tokenizer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Hashable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+
+from fsa2lrnn.automata.formats.json_file import from_json, to_value
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
+from fsa2lrnn.extra.huggingface import layer_file
+from fsa2lrnn.extra.huggingface.declared import Code
+from fsa2lrnn.files import UNDER_WAY, write_atomically
+from fsa2lrnn.reading import parse_json, read_text, shown
+
+FORMAT, VERSION = "fsa2lrnn-released-model", 1
+FILE = "fsa2lrnn.json"
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+# Fields that may differ from what `export` writes, since no output depends on them. "how" and "written_with" are notes
+# for people. transformers reads "transformers_version" for tokenizers of Mistral models alone, and these are none.
+_NOTES = {
+    FILE: {"how", "written_with"},
+    "config.json": {"transformers_version"},
+    "generation_config.json": {"transformers_version"},
+}
+# Files that none of the packages reads: those of repositories, and what a killed export leaves.
+_UNREAD = ("README.md", "LICENSE", ".gitattributes", ".gitignore", ".git", ".cache")
+_SHOWN = 5  # faults that a message names
+
+
+@dataclass(frozen=True, eq=False)
+class Exported:
+    """A whole model of others, and the automaton that it was written from.
+
+    Args:
+        model: in evaluation mode.
+        layer: its name in `released.LAYERS`.
+        machine: minimal; tokens are its letters and then `outputs`.
+        outputs: each once.
+        code: how the model is run.
+        digest: SHA-256 of the folder's files, by their names, when it was loaded.
+        changed: the names of the weights that are not those that `export` writes for the machine.
+    """
+
+    model: Any
+    layer: str
+    machine: MooreMachine
+    outputs: tuple[Hashable, ...]
+    code: Code
+    digest: str
+    changed: tuple[str, ...] = ()
+
+    @property
+    def dtype(self) -> str:
+        """Of the weights: "float32"."""
+        return self.code.dtype(self.model)
+
+
+def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
+    """The model, and `fsa2lrnn.json` with its machine. Raises `UnsupportedFormat` for letters without text."""
+    code = layer_file(layer).CODE
+    code.save(model, plan.machine.alphabet, plan.outputs, folder)
+    value = {
+        "format": FORMAT,
+        "version": VERSION,
+        "layer": layer,
+        "how": plan.how,
+        "written_with": code.versions(),
+        "machine": {name: part for name, part in to_value(plan.machine).items() if name != "labels"},
+    }
+    write_atomically(folder / FILE, (json.dumps(value, indent=1) + "\n").encode())
+
+
+def described(folder: Path) -> tuple[MooreMachine, str]:
+    """The machine and the layer of a folder that `save` wrote. Raises `CheckpointError` for another."""
+    path = folder / FILE
+    try:
+        value = parse_json(read_text(path), str(path))
+        form = value["format"], value["version"]
+        if form != (FORMAT, VERSION):
+            raise CheckpointError(f"{path}: {form[0]!r}, version {form[1]!r}, where {FORMAT!r}, {VERSION}, is read")
+        return from_json(json.dumps(value["machine"])), str(value["layer"])
+    except (OSError, KeyError, TypeError) as fault:
+        raise CheckpointError(
+            f"{folder} is no folder that `fsa2lrnn export` wrote ({fault!r}): export it again"
+        ) from None
+
+
+def load(folder: Path) -> Exported:
+    """Load a folder that `save` wrote, as any user of its package would.
+
+    Raises `CheckpointError` where anything but the values of the weights is not as `export` writes it today.
+    """
+    machine, layer = described(folder)
+    file = layer_file(layer)
+    code: Code | None = file.CODE
+    if code is None:
+        raise CheckpointError(f"{folder / FILE}: no whole model of {layer} is ever written: export another layer")
+    weights = code.weights(folder)
+    dtypes = {part.dtype for part in weights.values()}
+    if len(dtypes) != 1 or not dtypes <= set(DTYPES.values()):
+        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
+        raise CheckpointError(
+            f"{folder}: weights in {names}; float32 and bfloat16, one of them for all, are what gates were chosen for"
+        )
+    with TemporaryDirectory() as place:
+        reference = Path(place)
+        try:
+            plan = file.plan(machine)
+            save(file.build(plan, *dtypes), layer, plan, reference)
+        except (BudgetExceeded, NotExpressible, UnsupportedFormat) as fault:
+            raise CheckpointError(f"{folder / FILE}: `export` writes no {layer} for that machine ({fault})") from None
+        check_files(folder, [path.name for path in reference.iterdir()])
+        _check_fields(folder, reference)
+        changed = _changed(folder, weights, code.weights(reference))
+        found, expected = code.settings(folder), code.settings(reference)
+    _refuse(
+        folder,
+        (
+            f"{name} becomes {found.get(name)}, where `export` leads to {expected.get(name)}"
+            for name in sorted({*found, *expected})
+            if found.get(name) != expected.get(name)
+        ),
+    )
+    return Exported(code.load(folder), layer, machine, plan.outputs, code, _digest(folder), changed)
+
+
+def check_files(folder: Path, names: Iterable[str]) -> None:
+    """Raises `CheckpointError` if a folder holds files other than `names` that a package may read in their place."""
+    _refuse(
+        folder,
+        (
+            f"{shown(name)} is not a file that `export` writes, and a package may read it"
+            for name in sorted(path.name for path in folder.iterdir())
+            if name not in {*names, *_UNREAD} and not name.endswith(UNDER_WAY)
+        ),
+        "move it elsewhere",
+    )
+
+
+def _check_fields(folder: Path, reference: Path) -> None:
+    """Raises `CheckpointError` if a JSON file holds a field that `export` does not write, or another value.
+
+    A field may be missing, as versions of a package differ in which they write; what its loader takes instead is
+    compared afterwards, by `Code.settings`.
+    """
+    for path in sorted(reference.glob("*.json")):
+        given = folder / path.name
+        try:
+            found, expected = (parse_json(read_text(place), str(place)) for place in (given, path))
+        except (OSError, UnsupportedFormat) as fault:
+            raise CheckpointError(f"{given} can't be read ({fault}): export it again") from None
+        notes = _NOTES.get(path.name, set())
+        found, expected = (
+            {name: part for name, part in value.items() if name not in notes} if isinstance(value, dict) else value
+            for value in (found, expected)
+        )
+        _refuse(folder, _differences(found, expected, path.name))
+
+
+def _differences(found: Any, expected: Any, where: str) -> Iterator[str]:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for name, part in found.items():
+            if name in expected:
+                yield from _differences(part, expected[name], f"{where}: {name}")
+            else:
+                yield f"{where}: {shown(name)[1:-1]} is a field that `export` does not write"
+    elif json.dumps(found) != json.dumps(expected):  # 1, 1.0 and true differ
+        yield f"{where} is {shown(found)}, where `export` writes {shown(expected)}"
+
+
+def _changed(folder: Path, found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
+    """The weights whose bits differ. Raises `CheckpointError` where names, shapes or types do."""
+    kinds, wanted = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (found, expected))
+    _refuse(
+        folder,
+        (
+            f"the weight {shown(name)[1:-1]} is {_kind(kinds.get(name))}; `export` has it {_kind(wanted.get(name))}"
+            for name in sorted({*kinds, *wanted})
+            if kinds.get(name) != wanted.get(name)
+        ),
+    )
+    return tuple(name for name, part in expected.items() if not torch.equal(_bits(part), _bits(found[name])))
+
+
+def _kind(of: tuple[torch.Size, torch.dtype] | None) -> str:
+    return "missing" if of is None else f"of shape {shown(tuple(of[0]))} in {str(of[1]).removeprefix('torch.')}"
+
+
+def _bits(part: torch.Tensor) -> torch.Tensor:
+    return part.contiguous().reshape(-1).view(torch.uint8)
+
+
+def _refuse(folder: Path, faults: Iterable[str], remedy: str = "export it again") -> None:
+    """Raises `CheckpointError` with the first faults and the remedy, if there are any faults."""
+    found = list(faults)
+    if found:
+        more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
+        raise CheckpointError(f"{folder}: {'; '.join(map(shortened, found[:_SHOWN]))}{more}: {remedy}")
+
+
+def _digest(folder: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(path for path in folder.iterdir() if path.is_file()):
+        with path.open("rb") as file:
+            found.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return found.hexdigest()
+
+
+@torch.no_grad()
+def run(exported: Exported, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
+    """The token put out after each letter, (T,), and the cache; letters go `chunk` at a time, 1 for decoding.
+
+    Args:
+        tokens: int64 tensor (T,).
+        cache: of an earlier call, to go on from.
+    """
+    if not len(tokens):
+        return tokens, cache
+    found = list[torch.Tensor]()
+    for piece in tokens.split(chunk):
+        answer, cache = exported.code.read(exported.model, piece, cache)
+        found.append(answer)
+    return torch.cat(found), cache

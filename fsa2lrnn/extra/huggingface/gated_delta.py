@@ -1,0 +1,138 @@
+"""Weights of a whole model around gated delta layers: embedding, heads, units, head; everything else is zero.
+
+Gates saturate: β = σ(±512) or 2σ(0), log α = −softplus(∓512) (docs/released.md has from where that is exact).
+
+Marks and symbols are 2⁻¹⁸ of a letter, so that their squares vanish next to a letter's in float32: RMSNorm multiplies
+by the same power of two in every layer and in every state. So symbols are powers of two in all layers, as long as the
+marks of those before are −1, 0 and 1, and a head of any layer runs through the very matrices of its `Orbit`, times
+√(d_k·d_v).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, write
+
+SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
+_LEAST_SILU = 0.25  # SiLU is above −0.278
+
+
+@dataclass(frozen=True, eq=False)
+class Mixer:
+    """One layer's weights, before a model's own order of them; rows are outputs, columns the stream, float64.
+
+    q, k are (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v), and
+    taps (n_heads, d_v, w) the convolution of v, whose last tap is the current letter's.
+    """
+
+    q: np.ndarray
+    k: np.ndarray
+    v: np.ndarray
+    gate: np.ndarray
+    alpha: np.ndarray
+    beta: np.ndarray
+    out: np.ndarray
+    taps: np.ndarray
+
+
+def sizes(plan: Plan) -> tuple[int, int]:
+    """Return d_k and d_v of a layer: powers of 4, so that their square roots round nothing."""
+    return power_of_four(plan.d_k), power_of_four(plan.d_v)
+
+
+def power_of_four(size: int) -> int:
+    """Return the least power of 4 that is not smaller.
+
+    >>> [power_of_four(size) for size in (1, 2, 4, 5, 16)]
+    [1, 4, 4, 16, 16]
+    """
+    return 4 ** ((size - 1).bit_length() + 1 >> 1)
+
+
+def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
+    """Return the weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters.
+
+    Raises `NotExpressible` if the plan needs another β.
+    """
+    where, stage = layout(plan), plan.stages[number]
+    H, n, (d_k, d_v) = where.width, plan.n_heads, sizes(plan)
+    letters, r = slice(0, where.n_letters), math.sqrt(where.width)
+    one = r * SHOWN / LETTER if number else r  # a symbol of the stage before, or a letter, after RMSNorm
+    written = math.sqrt(d_k * d_v)  # the square of what a head shows is so large that the norm's 1e-5 vanishes
+    first = sum(len(s.orbits) for s in plan.stages[:number])
+    q, k, v, gate = np.zeros((n, d_k, H)), np.zeros((n, d_k, H)), np.zeros((n, d_v, H)), np.zeros((n, d_v, H))
+    alpha, beta, out = np.zeros((n, H)), np.zeros((n, H)), np.zeros((H, n, d_v))
+    taps = np.zeros((n, d_v, kernel))
+    taps[:, :, -1] = 1
+    for i, orbit in enumerate(stage.orbits):
+        head = orbit.head
+        at = (where.symbols[number - 1] if number else 0) + np.arange(len(head.alphas))
+        size_k, size_v = head.keys.shape[1], head.values.shape[1]
+        q[i, :size_k, letters] = _query(head.query)[:, None] / r
+        k[i, :size_k, at] = KEY * head.keys / one
+        v[i, :size_v, at] = written * head.values / one
+        gate[i, :, letters] = KEY / r
+        alpha[i, at] = np.where(head.alphas > 0, -SATURATED, SATURATED) / one
+        beta[i, at] = [_logit(value, largest_beta) / one for value in head.betas]
+        for column, lag in enumerate(head.lags if head.lags is not None else ()):
+            taps[i, column] = 0
+            taps[i, column, kernel - 1 - lag] = 1
+        for j in range(size_v):
+            out[where.marks[first + i] + j, i, j] = SHOWN / (KEY * math.sqrt(d_v))
+    return Mixer(q, k, v, gate, alpha, beta, out, taps)
+
+
+def units(plan: Plan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return gate and up, (n, H), and down, (H, n), of the MLP after stage `number`.
+
+    SiLU(gate·x)·(up·x) is `FIRES` / 2 for the one unit that fires and exactly 0 for all others.
+    """
+    where, stage = layout(plan), plan.stages[number]
+    r = math.sqrt(where.width)
+    gate = gates(plan, number, r)
+    gate[:, where.n_letters :] *= LETTER / SHOWN
+    up, down = np.zeros_like(gate), np.zeros_like(gate.T)
+    up[:, : where.n_letters] = 1 / r
+    for i, unit in enumerate(stage.units):
+        down[where.symbols[number] + unit.target, i] = 2 * SHOWN / FIRES
+    return gate, up, down
+
+
+def write_units(mlp: Any, plan: Plan, number: int) -> None:
+    """A stage's units into an MLP that computes down(SiLU(gate x)·up x)."""
+    gate, up, down = units(plan, number)
+    write(mlp.gate_proj.weight, gate)
+    write(mlp.up_proj.weight, up)
+    write(mlp.down_proj.weight, down)
+
+
+def _logit(beta: float, largest: int) -> float:
+    if beta > largest:
+        raise NotExpressible(f"β = {beta:g} is asked for, and this layer reaches {largest}")
+    if beta == 0:
+        return -SATURATED
+    return SATURATED if beta == largest else 0.0
+
+
+def _query(query: np.ndarray) -> np.ndarray:
+    """Numbers whose SiLU points along the query: large ones where it has no negative entries, else small ones."""
+    if (query >= 0).all():
+        return KEY * query / query.max()
+    return _before_silu(_LEAST_SILU * query / np.abs(query).max())
+
+
+def _before_silu(wanted: np.ndarray) -> np.ndarray:
+    """Numbers whose SiLU is what is wanted, from −¼ to ¼; 0 for 0."""
+    low, high = np.full(wanted.shape, -1.278), np.full(wanted.shape, 1.0)
+    for _ in range(80):  # SiLU rises from −1.278 on
+        middle = (low + high) / 2
+        below = middle / (1 + np.exp(-middle)) < wanted
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(wanted == 0, 0.0, low)

@@ -1,0 +1,199 @@
+"""Whole models of transformers: folders that `AutoModelForCausalLM` loads, run with caches as transformers makes them.
+
+What such a model keeps is, of each of its linear layers, the recurrent state and the window of the convolution, of
+which letters count that a tap other than 0 will read. Layers that attend are of zeros, so that they add zeros to the
+stream however long their cache is: q and k too, as a score that overflows makes NaN of the zeros that it weighs.
+
+A position enters through rotary angles alone. At frequencies of at most 1 each position of int64 gives a finite angle,
+so cos and sin are at most 1, queries and keys stay zeros, and no output depends on the position: not beyond
+`max_position_embeddings` either, at which the plain frequencies do not change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.extra.huggingface.declared import State
+from fsa2lrnn.extra.huggingface.observed.loading import said, tensors
+from fsa2lrnn.extra.huggingface.packages import hides_fla, transformers, versions
+from fsa2lrnn.extra.huggingface.tokens import tokenizer
+from fsa2lrnn.optional import require
+from fsa2lrnn.reading import shown
+
+# Attributes of their objects that say where a folder is and who wrote it, a hash of other attributes, and two that
+# hold others, which are compared one by one.
+_NO_SETTINGS = {
+    "name_or_path", "_name_or_path", "_commit_hash", "transformers_version", "_original_object_hash", "_tokenizer",
+    "init_kwargs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class HuggingFace:
+    """One architecture of transformers.
+
+    Args:
+        kind: the class of the whole model.
+        stack: the attribute of the whole model that has `layers`.
+        mixer: the attribute of a layer that has a convolution and a state; it may be that of layers that attend too.
+        cache_name: what the model calls its cache.
+        continues_by_pieces: whether a call of more than one token goes on from a cache; where it starts anew, letters
+            after the first call are read one by one.
+    """
+
+    kind: str
+    stack: str = "model"
+    mixer: str = "linear_attn"
+    cache_name: str = "past_key_values"
+    continues_by_pieces: bool = True
+
+    def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
+        """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
+        with transformers():
+            words = tokenizer(alphabet, outputs)
+            model.save_pretrained(folder)
+            words.save_pretrained(folder)
+
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the tensors of the one file that `save` writes. Raises `CheckpointError` for another file."""
+        return tensors(folder / "model.safetensors")
+
+    def settings(self, folder: Path) -> dict[str, str]:
+        """Return what transformers makes of the JSON files: configuration, generation settings and tokenizer.
+
+        Raises `CheckpointError` where it fails on them.
+        """
+        with transformers() as package:
+            try:
+                # The tokenizer's rules are those of `tokenizer.json`, as read; the rest is of `tokenizer_config.json`.
+                config = package.AutoConfig.from_pretrained(folder, local_files_only=True)
+                generation = package.GenerationConfig.from_pretrained(folder, local_files_only=True)
+                words = package.AutoTokenizer.from_pretrained(folder, local_files_only=True)
+                rules = json.loads(words.backend_tokenizer.to_str())
+            except Exception as fault:  # whatever their code says of values that it did not expect
+                raise CheckpointError(f"{folder} does not load by transformers ({said(fault)})") from None
+        described = {
+            "configuration": {**vars(config), "class": type(config).__name__},
+            "generation setting": vars(generation),
+            "tokenizer": {**vars(words), "class": type(words).__name__},
+            "tokenizer argument": words.init_kwargs,
+            "tokenizer rule": rules,
+        }
+        return {
+            f"{kind} {name}": json.dumps(value, sort_keys=True, default=repr)
+            for kind, values in described.items()
+            for name, value in values.items()
+            if name not in _NO_SETTINGS
+        }
+
+    def load(self, folder: Path) -> Any:
+        """Load a model as any user of transformers would. Raises `CheckpointError` if that gives another class."""
+        with transformers() as package:
+            try:
+                model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
+            except Exception as fault:  # whatever their code says of what it did not expect
+                raise CheckpointError(f"{folder} does not load by AutoModelForCausalLM ({said(fault)})") from None
+            if type(model) is not getattr(package, self.kind):
+                raise CheckpointError(
+                    f"{folder} loads as a {type(model).__name__}, where a {self.kind} was written: export it again"
+                )
+        return model
+
+    def describe(self, model: Any) -> str:
+        """Class, versions, which calls, and positions."""
+        known = versions()
+        without = ", without fla" if hides_fla() else ""
+        code = f"{self.kind} of transformers {known['transformers']} on torch {known['torch']}{without}"
+        positions = ", at every position" if _rotary(model) else ""
+        return f"{code}, one token a call with its cache{positions}"
+
+    def versions(self) -> dict[str, str]:
+        """Of transformers, torch and what they read files with."""
+        return versions()
+
+    def dtype(self, model: Any) -> str:
+        """Of the weights."""
+        return str(next(model.parameters()).dtype).removeprefix("torch.")
+
+    def n_parameters(self, model: Any) -> int:
+        """How many numbers the weights are."""
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model."""
+        is_one_call = cache is None or self.continues_by_pieces
+        found = list[torch.Tensor]()
+        with transformers():
+            for piece in tokens.split(len(tokens) if is_one_call else 1):
+                try:
+                    answer = model(input_ids=piece[None], use_cache=True, **{self.cache_name: cache})
+                except Exception as fault:
+                    raise CheckpointError(
+                        f"the code of {self.kind} fails on this model ({type(fault).__name__}: {said(fault)}): export "
+                        "it again"
+                    ) from None
+                cache = getattr(answer, self.cache_name)
+                found.append(answer.logits[0].argmax(dim=1))
+        return torch.cat(found), cache
+
+    def state(self, model: Any, cache: Any) -> State:
+        """Window and recurrent state of each linear layer; zeros without their sign, as nothing here divides by any."""
+        kept = list[torch.Tensor]()
+        for i, mixer in self._mixers(model):
+            layer, depth = cache.layers[i], _depth(mixer)
+            window, S = layer.conv_states[0].clone(), layer.recurrent_states[0].clone()
+            window[..., : window.shape[-1] - depth] = 0
+            kept += [window + 0.0, S + 0.0]
+        return tuple(kept)
+
+    def cache(self, model: Any, state: State) -> Any:
+        """As their code makes it; layers that attend start anew, which adds the same zeros."""
+        made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
+        for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
+            made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
+            made.layers[i].update_recurrent_state(S.clone())
+        return made
+
+    def check(self, model: Any) -> None:
+        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros, and angles are finite."""
+        for rotary in _rotary(model):
+            is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
+            if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):
+                raise UnsupportedFormat(
+                    f"rotary frequencies of type {shown(rotary.rope_type)}, up to {rotary.inv_freq.abs().max():.3g}: "
+                    "only the plain ones, of at most 1, are known to give finite angles at every position; export it "
+                    "again"
+                )
+        for i, layer in enumerate(getattr(model, self.stack).layers):
+            attends = getattr(layer, "self_attn", None)
+            if attends is None or hasattr(attends, "conv1d"):
+                continue
+            if odd := [name for name, part in attends.named_parameters() if part.ne(0).any()]:
+                raise UnsupportedFormat(
+                    f"layer {i} attends to more than zeros ({odd[0]}), so that what a model keeps grows with the word: "
+                    "no proof by states is possible; export it again"
+                )
+
+    def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
+        """Layers with a convolution and a state, by number."""
+        for i, layer in enumerate(getattr(model, self.stack).layers):
+            if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
+                yield i, mixer
+
+
+def _rotary(model: Any) -> list[Any]:
+    """The modules that turn positions into angles."""
+    return [part for part in model.modules() if hasattr(part, "inv_freq")]
+
+
+def _depth(mixer: Any) -> int:
+    """How many letters of its window a layer reads again."""
+    taps = mixer.conv1d.weight[:, 0].ne(0).any(dim=0)  # the last is the current letter's
+    return max((len(taps) - 1 - j for j in range(len(taps)) if taps[j]), default=0)

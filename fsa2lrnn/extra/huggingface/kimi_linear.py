@@ -1,0 +1,106 @@
+"""Kimi Delta Attention, `transformers.models.kimi_linear`: a Gated DeltaNet with a decay for each entry of the key.
+
+All decays of a layer come through as many numbers as a head has entries, so heads are as wide as there are heads.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, power_of_four, sizes, write_units
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+
+LAYER = ReleasedLayer(
+    name="kimi-linear",
+    package="transformers",
+    model="kimi_linear",
+    classes=("KimiLinearDeltaAttention", "KimiLinearForCausalLM"),
+    executed=(
+        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); "
+        "log α = −exp(A_log)·log(1 + exp(W_f W_e x + b)), one an entry of k; S ← diag(α)S, S ← S + βk(v − Sᵀk)ᵀ; "
+        "out = W_o(RMSNorm(Sᵀq/√d)·σ(W_g x))"
+    ),
+    transition=(
+        "(I − βkkᵀ)diag(α) with α, β in [0, 1], ‖k‖ ≤ 1: a product of positive semidefinite matrices, eigenvalues in "
+        "[0, 1], ends included"
+    ),
+    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
+    start="S = 0",
+    saturates="σ at ±512 and 0; log(1 + exp(−512)) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
+)
+CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
+_LARGEST_BETA = 1
+
+
+def plan(machine: MooreMachine) -> Plan:
+    """Registers, side by side or behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=False)
+
+
+@transformers()
+def build(plan: Plan, dtype: Any) -> Any:
+    """`KimiLinearForCausalLM` with the plan in its first layers; the last attends to zeros."""
+    code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
+    d = max(*sizes(plan), power_of_four(plan.n_heads))
+    config = code.KimiLinearConfig(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        intermediate_size=max(len(stage.units) for stage in plan.stages),
+        num_hidden_layers=n_stages + 1,
+        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        mlp_layer_types=["dense"] * (n_stages + 1),
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        kv_lora_rank=8,
+        qk_rope_head_dim=8,
+        qk_nope_head_dim=8,
+        v_head_dim=8,
+        linear_num_heads=plan.n_heads,
+        linear_head_dim=d,
+        max_position_embeddings=2**20,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+        tie_word_embeddings=False,
+    )
+    model = code.KimiLinearForCausalLM(config).to(dtype).eval()
+    blank(model)
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
+    model.model.norm.weight.data.fill_(1)
+    for number in range(n_stages):
+        block = model.model.layers[number]
+        block.input_layernorm.weight.data.fill_(1)
+        block.post_attention_layernorm.weight.data.fill_(1)
+        _write_heads(block.self_attn, plan, number, d)
+        write_units(block.mlp, plan, number)
+    return model
+
+
+def _write_heads(layer: Any, plan: Plan, number: int, d: int) -> None:
+    """q, k and v of one size d; a head's number among d carries its decay; the gate stays at σ(0) = ½."""
+    found, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
+    taps = np.zeros((3, plan.n_heads, d, layer.conv_kernel_size))
+    taps[..., -1] = 1
+    taps[2, :, : found.taps.shape[1]] = found.taps
+    out = np.zeros((H, plan.n_heads, d))
+    out[:, :, : found.out.shape[2]] = (found.out > 0) * 2 * SHOWN / math.sqrt(d)
+    layer.o_norm.weight.data.fill_(1)
+    for projection, rows in ((layer.q_proj, found.q), (layer.k_proj, found.k), (layer.v_proj, found.v)):
+        wide = np.zeros((plan.n_heads, d, H))
+        wide[:, : rows.shape[1]] = rows
+        write(projection.weight, wide.reshape(-1, H))
+    write(layer.b_proj.weight, found.beta)
+    write(layer.forget_gate.f_a_proj.weight, found.alpha)
+    write(layer.forget_gate.f_b_proj.weight, np.repeat(np.eye(plan.n_heads), d, axis=0))
+    write(layer.conv1d.weight.data[:, 0], taps.reshape(-1, layer.conv_kernel_size))
+    write(layer.o_proj.weight, out.reshape(H, -1))

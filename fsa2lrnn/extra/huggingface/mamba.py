@@ -1,0 +1,181 @@
+"""Mamba, `transformers.models.mamba`: each channel keeps or forgets, all gates are read after the convolution.
+
+Two things are otherwise than in Mamba-2. Δ comes of convolved channels, so some channels hold the symbols of the moment
+for it to read. And no norm follows the state: what a head shows is as long as what it was fed, which is a product of
+five numbers of the stream. So each head fills one more coordinate where it shows zero, which keeps the stream's norm
+the same for all states, and a unit is the difference of two ramps, which is flat and so carries no error on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, Plan
+from fsa2lrnn.extra.huggingface.stream import (
+    FIRES,
+    KEY,
+    LETTER,
+    SATURATED,
+    blank,
+    gates,
+    layout,
+    length,
+    write,
+    write_around,
+)
+
+LAYER = ReleasedLayer(
+    name="mamba",
+    package="transformers",
+    model="mamba",
+    classes=("MambaMixer", "MambaForCausalLM"),
+    executed=(
+        "x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; "
+        "h ← exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u))"
+    ),
+    transition="diagonal, exp(−Δ∘exp(A_log)) in [0, 1], ends included; a channel that writes has Δ > 0",
+    convolved="x, over 4 letters, and Δ, B, C, which are read from it; the gate reads the current letter",
+    start="h = 0",
+    saturates="softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
+    layers_a_stage=2,
+)
+CODE = HuggingFace(
+    "MambaForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params", continues_by_pieces=False
+)
+_HELD = SATURATED * UNIT  # h after a write: Δ·B·x with B = 1
+
+
+def plan(machine: MooreMachine) -> Plan:
+    """Registers, side by side or behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=False)
+
+
+@transformers()
+def build(plan: Plan, dtype: Any) -> Any:
+    """`MambaForCausalLM`, two layers a stage.
+
+    Raises `NotExpressible` for a plan whose heads do more than to keep one value of 64 or to write it anew.
+    """
+    code, plan = modeling("mamba"), _completed(plan)
+    where = layout(plan)
+    channels = max(max(2 * len(stage.units), _n_channels(plan, i)) for i, stage in enumerate(plan.stages))
+    config = code.MambaConfig(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        expand=-(-channels // where.width),
+        state_size=1,
+        time_step_rank=plan.n_heads,
+        num_hidden_layers=2 * len(plan.stages),
+        layer_norm_epsilon=1e-6,
+        use_conv_bias=False,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+        tie_word_embeddings=False,
+    )
+    model = code.MambaForCausalLM(config).to(dtype).eval()
+    blank(model)
+    write_around(model.backbone.embeddings, model.lm_head, plan)
+    model.backbone.norm_f.weight.data.fill_(1)
+    for i, block in enumerate(model.backbone.layers):
+        block.norm.weight.data.fill_(1)
+        block.mixer.conv1d.weight.data[:, 0, -1] = 1
+        block.mixer.dt_proj.bias.data.fill_(-SATURATED)
+        (_write_units if i % 2 else _write_heads)(block.mixer, plan, i // 2)
+    return model
+
+
+def _completed(plan: Plan) -> Plan:
+    """The plan with one more coordinate in each mark, 1 where the others are 0."""
+    stages = []
+    for stage in plan.stages:
+        orbits = []
+        for orbit in stage.orbits:
+            head, marks = orbit.head, orbit.marks
+            head.keeps()
+            if not np.isin(head.values, (0, UNIT)).all() or not np.isin(marks, (0, 1)).all() or marks.sum(1).max() > 1:
+                raise NotExpressible("this layer's heads hold one value of 64 at a time: give a plan of registers")
+            rest = 1 - marks.sum(axis=1, keepdims=True)
+            orbits.append(Orbit(head, orbit.states, orbit.table, np.concatenate([marks, rest], axis=1)))
+        stages.append(replace(stage, orbits=tuple(orbits)))
+    return replace(plan, stages=tuple(stages))
+
+
+def _symbols(plan: Plan, number: int) -> np.ndarray:
+    """The coordinates of the symbols that a stage reads."""
+    where = layout(plan)
+    return (
+        np.arange(where.n_letters)
+        if number == 0
+        else where.symbols[number - 1] + np.arange(plan.stages[number - 1].n_symbols)
+    )
+
+
+def _n_channels(plan: Plan, number: int) -> int:
+    """Of a stage's heads: one a value, one a symbol for Δ to read, and one that is always 64."""
+    values = sum(orbit.head.values.shape[1] for orbit in plan.stages[number].orbits)
+    return values + len(_symbols(plan, number)) + 1
+
+
+def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
+    """Channels that keep (Δ = 0) or forget and write (Δ = 512), chosen by channels that hold the symbols."""
+    where, stage, at = layout(plan), plan.stages[number], _symbols(plan, number)
+    n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
+    r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1
+    gate, x, taps = np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, mixer.conv_kernel_size))
+    steps, spread, biases, out = np.zeros((rank + 2, n)), np.zeros((n, rank)), np.full(n, -SATURATED), np.zeros((H, n))
+    gate[:, letters] = x[always, letters] = KEY / r
+    taps[:, -1] = 1
+    of_symbols = np.arange(always - len(at), always)
+    x[of_symbols, at] = KEY / r
+    steps[rank:, always] = 1 / KEY  # B and C
+    first, channel = sum(len(s.orbits) for s in plan.stages[:number]), 0
+    for i, orbit in enumerate(stage.orbits):
+        head, size = orbit.head, orbit.head.values.shape[1]
+        own = np.arange(channel, channel + size)
+        read = slice(0, len(head.alphas))
+        x[np.ix_(own, at[read])] = np.where(head.writes()[:, None], head.values, 0).T / r
+        steps[i, of_symbols[read]] = np.where(head.keeps(), -SATURATED, SATURATED) / KEY
+        spread[own, i], biases[own] = 1, 0
+        for column, lag in enumerate(head.lags if head.lags is not None else ()):
+            taps[channel + column] = np.eye(len(taps[0]))[-1 - lag]
+        out[where.marks[first + i] + np.arange(size), own] = LETTER / (_HELD * KEY)
+        out[where.marks[first + i] + size, own] = -LETTER / (_HELD * KEY)
+        out[where.marks[first + i] + size, always] = LETTER / (KEY * KEY)
+        channel += size
+    write(mixer.in_proj.weight[: mixer.intermediate_size], x)
+    write(mixer.in_proj.weight[mixer.intermediate_size :], gate)
+    write(mixer.conv1d.weight.data[:, 0], taps)
+    write(mixer.x_proj.weight, steps)
+    write(mixer.dt_proj.weight, spread)
+    write(mixer.dt_proj.bias, biases)
+    write(mixer.D, np.eye(n)[always])
+    write(mixer.out_proj.weight, out)
+
+
+def _write_units(mixer: Any, plan: Plan, number: int) -> None:
+    """Units as gates before D∘x, h staying 0: two ramps each, apart by half of what the one that fires is at."""
+    where, stage = layout(plan), plan.stages[number]
+    n, H = len(stage.units), where.width
+    r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
+    ramps, x, out = np.zeros((2 * n, H)), np.zeros((2 * n, H)), np.zeros((H, 2 * n))
+    ramps[:n] = ramps[n:] = 2 * gates(plan, number)
+    ramps[n:, letters] -= FIRES / 2 / r
+    x[:, letters] = KEY / r
+    for i, unit in enumerate(stage.units):
+        at = where.symbols[number] + unit.target
+        out[at, i], out[at, n + i] = LETTER / (FIRES / 2 * KEY), -LETTER / (FIRES / 2 * KEY)
+    mixer.D.data.fill_(1)
+    write(mixer.in_proj.weight[: mixer.intermediate_size], x)
+    write(mixer.in_proj.weight[mixer.intermediate_size :], ramps)
+    write(mixer.out_proj.weight, out)

@@ -1,0 +1,122 @@
+"""Mamba-2, `transformers.models.mamba2`: a head keeps or forgets all that it holds, and no MLP stands between layers.
+
+So a stage of a plan is two layers: heads, and then its units, as a layer that keeps nothing and passes x through D.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.observed.mamba import Mamba2Observer
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
+
+LAYER = ReleasedLayer(
+    name="mamba-2",
+    package="transformers",
+    model="mamba2",
+    classes=("Mamba2Mixer", "Mamba2ForCausalLM"),
+    executed=(
+        "x, B, C = SiLU(conv4(Wu)); Δ = softplus(W_Δ u + b); h ← exp(−Δ·exp(A_log))·h + Δ·x·Bᵀ; "
+        "out = W_o RMSNorm((hC + Dx)·SiLU(W_z u))"
+    ),
+    transition="a number a head, exp(−Δ·exp(A_log)) in [0, 1], ends included; writing needs Δ > 0",
+    convolved="x, B, C, over 4 letters; Δ and the gate read the current letter",
+    start="h = 0",
+    saturates="softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
+    layers_a_stage=2,
+)
+CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
+OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
+
+
+def plan(machine: MooreMachine) -> Plan:
+    """Registers, side by side or behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=False)
+
+
+@transformers()
+def build(plan: Plan, dtype: Any) -> Any:
+    """`Mamba2ForCausalLM`, two layers a stage.
+
+    Raises `NotExpressible` for a plan whose heads do more than to keep what they hold or to write it anew.
+    """
+    code, where = modeling("mamba2"), layout(plan)
+    most = max(len(stage.units) for stage in plan.stages)
+    d = 1 << (plan.d_v - 1).bit_length()
+    heads = max(plan.n_heads, -(-most // d))
+    heads = -(-heads * d // where.width) * max(where.width // d, 1) if d < where.width else heads
+    config = code.Mamba2Config(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        expand=heads * d // where.width,
+        num_heads=heads,
+        head_dim=d,
+        n_groups=heads,  # each head is normalised by itself
+        state_size=1,
+        num_hidden_layers=2 * len(plan.stages),
+        layer_norm_epsilon=1e-6,
+        use_conv_bias=False,
+        chunk_size=64,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+        tie_word_embeddings=False,
+    )
+    model = code.Mamba2ForCausalLM(config).to(dtype).eval()
+    blank(model)
+    write_around(model.backbone.embeddings, model.lm_head, plan)
+    model.backbone.norm_f.weight.data.fill_(1)
+    for i, block in enumerate(model.backbone.layers):
+        block.norm.weight.data.fill_(1)
+        block.mixer.norm.weight.data.fill_(1)
+        block.mixer.conv1d.weight.data[:, 0, -1] = 1
+        (_write_units if i % 2 else _write_heads)(block.mixer, plan, i // 2)
+    return model
+
+
+def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
+    """Heads that keep (Δ = 0) or forget and write (Δ = 512 or more)."""
+    where, stage = layout(plan), plan.stages[number]
+    r, letters = length(plan, number), slice(0, where.n_letters)
+    n, d, H = mixer.num_heads, mixer.head_dim, where.width
+    gate, x, B, C, dt = np.zeros((n, d, H)), np.zeros((n, d, H)), np.zeros((n, H)), np.zeros((n, H)), np.zeros((n, H))
+    out = np.zeros((H, n, d))
+    first = sum(len(s.orbits) for s in plan.stages[:number])
+    for i, orbit in enumerate(stage.orbits):
+        head, size = orbit.head, orbit.head.values.shape[1]
+        at = np.arange(where.n_letters) if number == 0 else where.symbols[number - 1] + np.arange(len(head.alphas))
+        keeps, values = head.keeps(), np.where(head.writes()[:, None], head.values, 0)
+        x[i, :size, slice(at[0], at[-1] + 1)] = values.T / r
+        gate[i, :, letters] = B[i, letters] = C[i, letters] = KEY / r
+        dt[i, at] = np.where(keeps, -SATURATED, SATURATED)
+        for column, lag in enumerate(head.lags if head.lags is not None else ()):
+            mixer.conv1d.weight.data[i * d + column] = 0
+            mixer.conv1d.weight.data[i * d + column, 0, -1 - lag] = 1
+        out[where.marks[first + i] + np.arange(size), i, np.arange(size)] = LETTER / np.sqrt(d)
+    write(mixer.in_proj.weight, np.concatenate([gate.reshape(-1, H), x.reshape(-1, H), B, C, dt]))
+    write(mixer.out_proj.weight, out.reshape(H, -1))
+
+
+def _write_units(mixer: Any, plan: Plan, number: int) -> None:
+    """Units as a gate before D·x, the state staying 0; the norm makes the one that fires a symbol."""
+    where, stage = layout(plan), plan.stages[number]
+    n, d, H = mixer.num_heads, mixer.head_dim, where.width
+    r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)
+    gate, x, kept, out = np.zeros((n * d, H)), np.zeros((n * d, H)), np.zeros((3 * n, H)), np.zeros((H, n * d))
+    gate[: len(stage.units)] = gates(plan, number)
+    x[: len(stage.units), letters] = KEY / r
+    kept[2 * n :, letters] = -SATURATED
+    for i, unit in enumerate(stage.units):
+        out[where.symbols[number] + unit.target, i] = LETTER / np.sqrt(d)
+    mixer.D.data.fill_(1)
+    write(mixer.in_proj.weight, np.concatenate([gate, x, kept]))
+    write(mixer.out_proj.weight, out)

@@ -1,0 +1,157 @@
+"""Models of transformers with any weights, loaded so that no file costs more than it holds.
+
+A model is loaded by the class of its architecture, without code of its own, from safetensors alone; before that it is
+made without memory, and must not need more numbers than its weights are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.reading import parse_json, read_text, shown
+
+_INDEX = "model.safetensors.index.json"
+_EAGER = {"attn_implementation": "eager"}
+_MOST_LAYERS = 512  # of a model; making each takes some milliseconds, before its sizes are known
+_COMPUTED = 2**16  # numbers that a small model may have beside its weights
+
+
+def configuration(path: Path) -> dict[str, Any]:
+    """What a config.json holds. Raises `UnsupportedFormat` for what is no object."""
+    value = parse_json(read_text(path), str(path))
+    if not isinstance(value, dict):
+        raise UnsupportedFormat(f"{path} is no object: give the folder of a model")
+    return value
+
+
+def of_folder(folder: Path, kind: str, prefix: str) -> Any:
+    """The model of a folder, without its head, in evaluation mode. Raises `CheckpointError`."""
+    return _made(str(folder), configuration(folder / "config.json"), held(folder), _body(kind, prefix), folder, _EAGER)
+
+
+def of_weights(config: Mapping[str, Any], weights: Mapping[str, torch.Tensor], kind: str, prefix: str) -> Any:
+    """The model of a configuration and weights, without its head, in evaluation mode. Raises `CheckpointError`."""
+    numbers, given = (sum(part.numel() for part in weights.values()), len(weights)), {"state_dict": dict(weights)}
+    return _made("the weights", dict(config), numbers, _body(kind, prefix), None, _EAGER | given)
+
+
+def held(folder: Path) -> tuple[int, int]:
+    """How many numbers and tensors the weights of a folder are, by their headers. Raises `CheckpointError`."""
+    names = ["model.safetensors"]
+    if (index := folder / _INDEX).is_file():
+        table = parse_json(read_text(index), str(index))
+        found = table.get("weight_map") if isinstance(table, dict) else None
+        if not isinstance(found, dict) or not all(isinstance(name, str) for name in found.values()):
+            raise CheckpointError(f"{index} has no weight_map from names to files: download it again")
+        names = sorted(set(found.values()))
+    numbers = tensors = 0
+    for name in names:
+        if Path(name).name != name:
+            raise CheckpointError(f"{index} names {shown(name)}, which is no file beside it: download it again")
+        try:
+            with safe_open(folder / name, framework="pt") as source:
+                for key in source.keys():  # noqa: SIM118
+                    size = 1
+                    for length in source.get_slice(key).get_shape():
+                        size *= length
+                    numbers, tensors = numbers + size, tensors + 1
+        except (SafetensorError, OSError) as fault:
+            raise CheckpointError(
+                f"{folder / name} is missing, damaged or no safetensors file ({said(fault)}): save the model again, "
+                "save_pretrained writes that"
+            ) from None
+    return numbers, tensors
+
+
+def tensors(path: Path) -> dict[str, torch.Tensor]:
+    """Read the tensors of a safetensors file. Raises `CheckpointError` for another file."""
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError) as fault:
+        raise CheckpointError(f"{path} is missing, damaged or no safetensors file ({said(fault)})") from None
+
+
+def check_like(origin: str, kind: str, empty: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> None:
+    """Raises `CheckpointError` unless weights are, by name and shape, those of a model that was made without memory."""
+    wanted = empty.state_dict()
+    if wrong := [
+        name
+        for name in sorted({*wanted, *weights})
+        if name not in wanted or name not in weights or wanted[name].shape != weights[name].shape
+    ]:
+        raise CheckpointError(f"{origin}: {shortened(', '.join(wrong))} are not as a {kind} of these sizes has them")
+
+
+def _body(kind: str, prefix: str) -> Any:
+    with transformers():
+        return getattr(modeling(kind), f"{prefix}Model")
+
+
+def _made(
+    origin: str, config: dict[str, Any], numbers: tuple[int, int], made: Any, folder: Path | None, given: dict[str, Any]
+) -> Any:
+    """A model of class `made`; `numbers` are how many numbers and tensors the weights are."""
+    if config.get("quantization_config") is not None:
+        raise CheckpointError(f"{origin}: quantized weights, whose gates other code computes: give those they are of")
+    n = config.get("num_hidden_layers")
+    if not isinstance(n, int) or not 0 < n <= numbers[1]:
+        raise CheckpointError(
+            f"{origin}: num_hidden_layers = {shown(n)}, and the weights are {numbers[1]:,} tensors: mend the "
+            "configuration"
+        )
+    if n > _MOST_LAYERS:
+        raise CheckpointError(
+            f"{origin}: num_hidden_layers = {n:,}: models of up to {_MOST_LAYERS} layers are loaded, give one of these"
+        )
+    with transformers():
+        try:
+            if folder is None:
+                settings = made.config_class.from_dict(config)
+            else:
+                settings = made.config_class.from_pretrained(folder, local_files_only=True)
+            with torch.device("meta"):
+                empty = made(settings)
+            needed = sum(part.numel() for part in empty.state_dict().values())
+            computed = sum(part.numel() for part in (*empty.parameters(), *empty.buffers())) - needed
+        except Exception as fault:  # whatever their code says of values that it did not expect
+            name = made.__name__
+            raise CheckpointError(f"{origin}: the configuration describes no {name} ({said(fault)})") from None
+        if needed > numbers[0]:
+            raise CheckpointError(
+                f"{origin}: the configuration describes a model of {needed:,} numbers, and the weights are "
+                f"{numbers[0]:,}: one of them is of another model"
+            )
+        if computed > max(numbers[0], _COMPUTED):
+            raise CheckpointError(
+                f"{origin}: the configuration asks for {computed:,} numbers that no file holds, frequencies of "
+                f"positions and the like, beside {numbers[0]:,} weights: mend the configuration"
+            )
+        try:
+            model, found = made.from_pretrained(
+                folder,
+                config=settings,
+                dtype="auto",
+                local_files_only=True,
+                use_safetensors=True,
+                output_loading_info=True,
+                **given,
+            )
+        except Exception as fault:
+            raise CheckpointError(f"{origin}: it does not load as {made.__name__} ({said(fault)})") from None
+    if lacked := sorted(found["missing_keys"]):
+        more = f" and {len(lacked) - 3} more" if len(lacked) > 3 else ""
+        raise CheckpointError(f"{origin}: the weights lack {', '.join(lacked[:3])}{more}")
+    return model.eval()
+
+
+def said(fault: Exception) -> str:
+    """What an error of others says, in a line; some of theirs repeat a whole configuration."""
+    return shortened(" ".join(shortened(str(fault), 400).split()) or type(fault).__name__)

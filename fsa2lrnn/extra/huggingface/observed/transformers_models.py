@@ -1,0 +1,143 @@
+"""Models of transformers, of any weights: what their mixers hand to their recurrence as they run."""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
+from fsa2lrnn.extra.huggingface.observed import loading
+from fsa2lrnn.extra.huggingface.observed.observer import Take
+from fsa2lrnn.extra.huggingface.observed.values import Measure
+from fsa2lrnn.extra.huggingface.packages import transformers, versions
+
+FLOATS = 2**26  # that one call may need beside the weights, as counted here: 256 MiB
+
+
+@dataclass(frozen=True)
+class Architecture(ABC):
+    """One architecture of transformers.
+
+    Args:
+        kind: its model_type, which is also the name of its file.
+        prefix: of its classes: OlmoHybrid.
+        mixer: the class of a layer with a state.
+    """
+
+    kind: str
+    prefix: str
+    mixer: str
+    measures: ClassVar[tuple[Measure, ...]]
+
+    def is_in(self, folder: Path) -> bool:
+        """By the model_type of config.json."""
+        path = folder / "config.json"
+        return path.is_file() and loading.configuration(path).get("model_type") == self.kind
+
+    def open(self, folder: Path) -> Any:
+        """The model without its head. Raises `CheckpointError`."""
+        return loading.of_folder(folder, self.kind, self.prefix)
+
+    def made(self, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
+        """The same of a configuration and weights. Raises `CheckpointError`."""
+        return loading.of_weights(config, weights, self.kind, self.prefix)
+
+    def owns(self, model: Any) -> bool:
+        """By the classes of its modules."""
+        return isinstance(model, torch.nn.Module) and any(True for _ in self._mixers(model))
+
+    def describe(self, model: Any) -> dict[str, str]:
+        """Class, dtype and versions."""
+        known, dtype = versions(), str(next(model.parameters()).dtype).removeprefix("torch.")
+        return {
+            "class": type(model).__name__,
+            "dtype": dtype,
+            **{name: known[name] for name in ("transformers", "torch")},
+        }
+
+    def n_tokens(self, model: Any) -> int:
+        """Rows of the embedding."""
+        return model.get_input_embeddings().num_embeddings
+
+    def heads(self, model: Any) -> dict[int, int]:
+        """How many heads each layer with a state has."""
+        return {number: self._n_heads(mixer) for number, mixer in self._mixers(model)}
+
+    def pieces(self, model: Any, longest: int) -> tuple[int, int]:
+        """As many as `FLOATS` hold, by rule of thumb."""
+        config = model.config
+        wide = max(config.hidden_size, getattr(config, "intermediate_size", 0) or 0)
+        attending = getattr(config, "num_attention_heads", 0) or 0
+        floats = 6 * wide + max(self._floats(mixer) for _, mixer in self._mixers(model))
+        fits = max(1, FLOATS // floats)
+        square = int((FLOATS // attending) ** 0.5) if attending else longest
+        return min(fits, 4_096), max(1, min(fits, square, longest))
+
+    @torch.no_grad()
+    def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
+        """Their whole model runs, without its head; what a mixer hands to its recurrence is looked at there.
+
+        Raises `CheckpointError` where their code fails on the configuration that the model was made of.
+        """
+        body, was_training = model.base_model, model.training
+        with transformers(), self._numbered(model) as number:
+            (namespace,) = {type(mixer).__module__ for _, mixer in self._mixers(model)}
+
+            def taken(values: Mapping[str, torch.Tensor]) -> None:
+                take(number[0], {name: part.flatten(0, 1).double().numpy() for name, part in values.items()})
+
+            with self._watched(sys.modules[namespace], taken):
+                try:
+                    body.eval()(input_ids=tokens, use_cache=False)
+                except Fsa2LrnnError:
+                    raise
+                except Exception as fault:  # a configuration is looked at by nobody before its values are used
+                    raise CheckpointError(
+                        f"the code of {type(body).__name__} does not run as its configuration says "
+                        f"({type(fault).__name__}: {loading.said(fault)}): mend the configuration"
+                    ) from None
+                finally:
+                    body.train(was_training)
+
+    def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
+        for module in model.modules():
+            if type(module).__name__ == self.mixer:
+                yield module.layer_idx, module
+
+    @contextmanager
+    def _numbered(self, model: Any) -> Iterator[list[int]]:
+        """The number of the layer that is running, kept in a list of one."""
+        current, hooks = [-1], list[Any]()
+        for number, mixer in self._mixers(model):
+
+            def note(_module: Any, _given: Any, number: int = number) -> None:
+                current[0] = number
+
+            hooks.append(mixer.register_forward_pre_hook(note))
+        try:
+            yield current
+        finally:
+            for hook in hooks:
+                hook.remove()
+
+    @abstractmethod
+    def reach(self, model: Any) -> tuple[float, float]:
+        """The least and the largest eigenvalue."""
+
+    @abstractmethod
+    def _n_heads(self, mixer: Any) -> int: ...
+
+    @abstractmethod
+    def _floats(self, mixer: Any) -> int:
+        """How many numbers its recurrence makes for a token."""
+
+    @abstractmethod
+    def _watched(self, file: Any, taken: Any) -> AbstractContextManager[None]:
+        """Their file with a recurrence that hands over measures, each (B, T, heads), and then does what it did."""

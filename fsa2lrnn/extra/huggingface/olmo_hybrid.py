@@ -1,0 +1,93 @@
+"""OLMo-Hybrid's Gated DeltaNet, `transformers.models.olmo_hybrid`: β in [0, 2], so that a letter can reflect."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+
+LAYER = ReleasedLayer(
+    name="olmo-hybrid",
+    package="transformers",
+    model="olmo_hybrid",
+    classes=("OlmoHybridGatedDeltaNet", "OlmoHybridForCausalLM"),
+    executed=(
+        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = 2σ(W_b x); "
+        "log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; "
+        "out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_g x))"
+    ),
+    transition=("α(I − βkkᵀ) with α in [0, 1], β in [0, 2], ‖k‖ ≤ 1: symmetric, eigenvalues in [−1, 1], all reached"),
+    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
+    start="S = 0",
+    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
+)
+CODE = HuggingFace("OlmoHybridForCausalLM")
+OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDeltaNet")
+_LARGEST_BETA = 2
+
+
+def plan(machine: MooreMachine) -> Plan:
+    """Reflections, registers, both side by side, or registers behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=True)
+
+
+@transformers()
+def build(plan: Plan, dtype: Any) -> Any:
+    """`OlmoHybridForCausalLM` with the plan in its first layers; the last attends, as one has to, and to zeros."""
+    code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
+    d_k, d_v = sizes(plan)
+    config = code.OlmoHybridConfig(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        intermediate_size=max(len(stage.units) for stage in plan.stages),
+        num_hidden_layers=n_stages + 1,
+        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=2,
+        linear_num_key_heads=plan.n_heads,
+        linear_num_value_heads=plan.n_heads,
+        linear_key_head_dim=d_k,
+        linear_value_head_dim=d_v,
+        max_position_embeddings=2**20,
+        rope_parameters=None,
+        pad_token_id=None,
+        bos_token_id=None,
+        eos_token_id=None,
+        tie_word_embeddings=False,
+    )
+    model = code.OlmoHybridForCausalLM(config).to(dtype).eval()
+    blank(model)
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
+    model.model.norm.weight.data.fill_(1)
+    for number in range(n_stages):
+        block = model.model.layers[number]
+        layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
+        found = mixer(plan, number, _LARGEST_BETA, kernel)
+        block.input_layernorm.weight.data.fill_(1)
+        block.post_attention_layernorm.weight.data.fill_(1)
+        layer.o_norm.weight.data.fill_(1)
+        for projection, rows in (
+            (layer.q_proj, found.q),
+            (layer.k_proj, found.k),
+            (layer.v_proj, found.v),
+            (layer.g_proj, found.gate),
+            (layer.a_proj, found.alpha),
+            (layer.b_proj, found.beta),
+        ):
+            write(projection.weight, rows.reshape(-1, where.width))
+        write(layer.o_proj.weight, found.out.reshape(where.width, -1))
+        size = plan.n_heads * d_k
+        layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
+        write(layer.conv1d.weight.data[2 * size :, 0], found.taps.reshape(-1, kernel))
+        write_units(block.mlp, plan, number)
+    return model

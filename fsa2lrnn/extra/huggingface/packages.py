@@ -1,0 +1,89 @@
+"""Code of others: found, imported for the CPU, and named with its version."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.optional import is_installed, require
+
+TRIED = "5.23.0"  # of transformers
+
+
+@contextmanager
+def transformers() -> Iterator[Any]:
+    """Give the package, which shows no progress bars meanwhile. Its warnings are shown.
+
+    Raises `MissingPackage` with the line that installs it.
+    """
+    package = require("transformers", "hf", "a layer of others")
+    require("tokenizers", "hf", "a layer of others")
+    logging = package.utils.logging
+    has_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield package
+    finally:
+        if has_bars:
+            logging.enable_progress_bar()
+
+
+def modeling(name: str) -> Any:
+    """Import the file of a model in transformers so that it runs on a CPU.
+
+    Where `fla` and triton are installed, transformers takes their kernels as it imports the file, and these run on GPUs
+    alone; so fla is out of sight for that moment.
+    """
+    if not is_installed(f"transformers.models.{name}"):
+        raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")
+    is_there = f"transformers.models.{name}.modeling_{name}" in sys.modules
+    with _without("fla") if hides_fla() and not is_there else nullcontext():
+        return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
+
+
+def hides_fla() -> bool:
+    """Return whether fla is installed, so that models on this CPU are run without it."""
+    import torch
+
+    return is_installed("fla") and not torch.cuda.is_available()
+
+
+@contextmanager
+def _without(package: str) -> Iterator[None]:
+    """A package out of sight."""
+    hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == package}
+    sys.modules[package] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+        sys.modules.update(hidden)
+
+
+def versions() -> dict[str, str]:
+    """What a claim about their code depends on."""
+    return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
+
+
+def pdssm() -> Any:
+    """IBM's file of PD-SSM. Raises `MissingPackage` with what brings it."""
+    require("einops", None, "the layer pd-ssm")
+    if not is_installed("pdssm"):
+        raise MissingPackage(
+            "the layer pd-ssm needs pdssm.py, which is in no package: "
+            "git clone https://github.com/IBM/expressive-sparse-state-space-model, and put its folder "
+            "state_tracking_PyTorch/models on PYTHONPATH"
+        )
+    return require("pdssm", None, "the layer pd-ssm")
+
+
+def pdssm_versions() -> dict[str, str]:
+    """Of torch and einops; IBM's file has none, so its hash stands for it."""
+    digest = hashlib.sha256(Path(pdssm().__file__).read_bytes()).hexdigest()
+    return {"pdssm.py": f"sha256 {digest[:16]}", "einops": version("einops"), "torch": version("torch")}

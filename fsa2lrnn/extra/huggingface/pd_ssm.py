@@ -1,0 +1,188 @@
+"""PD-SSM, from IBM's repository expressive-sparse-state-space-model: rows of P are one-hot, so any machine's dual fits.
+
+Its `models/pdssm.py` is a file, no package: it is imported from where the user has it, and never copied. A model
+always starts at h = e₁ and gives no state back. So a state is read from what the block hands to its dropout, and a word
+is gone on with by a letter of its own that adds the state to e₁; that it does is looked at in each such call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer, State
+from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, Dual, dual
+from fsa2lrnn.extra.huggingface.observed.loading import tensors
+from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
+from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
+from fsa2lrnn.extra.huggingface.stream import blank, write
+
+LAYER = ReleasedLayer(
+    name="pd-ssm",
+    package="pdssm, a file of github.com/IBM/expressive-sparse-state-space-model",
+    model="pdssm",
+    classes=("PD_Block", "PD"),
+    executed=(
+        "P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) + B x; "
+        "out = LayerNorm(W[Re h, Im h] + D x)"
+    ),
+    transition="D·P with rows of P one-hot and |D| in [0, 1]: any map of coordinates, read backwards",
+    convolved="nothing: every input reads the current letter",
+    start="h = e₁",
+    saturates="softmax at a distance of 200 is one-hot, σ(200) = 1 and σ(−200) = 0",
+    tried="pdssm.py of commit 8682e78 with einops 0.8",
+)
+_SATURATED = 200.0
+_BYTES = 2**27  # of the matrices of the letters that are read together, some 40 an entry
+_FILE = "model.safetensors"
+
+
+def plan(machine: MooreMachine) -> Dual:
+    """The dual; raises `BudgetExceeded` where it is too large."""
+    return dual(machine)
+
+
+def build(plan: Dual, dtype: Any) -> Any:
+    """`PD` with one block. Coordinates of the dual come first, then one a letter, then one for what loads a state."""
+    if dtype is not torch.float32:
+        raise UnsupportedFormat(f"dtype {dtype}: pd-ssm computes in complex64, so that weights are float32; choose it")
+    k, n_outputs = len(plan.machine.alphabet), len(plan.outputs)
+    N = max(plan.n_coordinates + k + 1, n_outputs)
+    model = _made({"state_size": N, "input_size": k, "output_size": n_outputs})
+    blank(model)
+    (block,) = model.blocks
+    sources = np.full((k + 1, N), ZERO)
+    sources[:, ONE] = ONE
+    sources[:k, : plan.n_coordinates] = plan.sources
+    A = np.zeros((N, N, k + 1))
+    A[np.arange(N), sources, np.arange(k + 1)[:, None]] = _SATURATED
+    letters = np.zeros((k, N))
+    letters[:, : plan.n_coordinates] = plan.added
+    letters[:, N - 1 - k : N - 1] = np.eye(k)
+    scores, constant = np.zeros((N, 2 * N)), np.zeros(N)
+    for j, (coordinate, is_it) in enumerate(zip(plan.shown, plan.at_start, strict=True), 1):
+        scores[j, coordinate], constant[j] = 1, is_it
+    scores[0], constant[0] = -scores.sum(axis=0), 1 - constant.sum()
+    write(block.A_dict, A)
+    write(block.S.weight, _SATURATED * np.eye(N)[N - 1 - k :])
+    write(block.B_re, np.eye(N))
+    write(block.D_magnitude_generator[2].bias, np.full(N, _SATURATED))
+    write(block.D_phase_generator[2].bias, np.full(N, -_SATURATED))
+    write(block.norm.weight, np.ones(N))
+    write(block.readout.weight, scores)
+    write(block.readout.bias, constant)
+    write(model.embedding.weight, letters)
+    write(model.readout.weight, np.eye(n_outputs, N))
+    return model
+
+
+class PdSsm:
+    """How `PD` is written, loaded and run; a cache is h, complex64 (N,)."""
+
+    def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
+        """Weights; the sizes that `PD` is made with are theirs."""
+        save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
+
+    def weights(self, folder: Path) -> dict[str, torch.Tensor]:
+        """Read the tensors. Raises `CheckpointError` for another file."""
+        return tensors(folder / _FILE)
+
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
+        """Return none: the sizes that `PD` is made with are those of the weights."""
+        return {}
+
+    def load(self, folder: Path) -> Any:
+        """Raises `CheckpointError` for other weights."""
+        return OBSERVER.open(folder)
+
+    def versions(self) -> dict[str, str]:
+        """Of torch and einops; their file has none, so its hash stands for it."""
+        return pdssm_versions()
+
+    def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
+        """The class, the file and the versions."""
+        known = self.versions()
+        file, how = f"pdssm.py ({known['pdssm.py']})", "one letter a call, after one that loads the state"
+        return f"PD of {file} with einops {known['einops']} on torch {known['torch']}, {how}"
+
+    def dtype(self, model: Any) -> str:
+        """Of the weights."""
+        return str(model.embedding.weight.dtype).removeprefix("torch.")
+
+    def n_parameters(self, model: Any) -> int:
+        """How many numbers the weights are."""
+        return sum(parameter.numel() for parameter in model.parameters())
+
+    def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
+        """Tokens put out, (T,) -> (T,), and h; so many letters together as memory is meant for their matrices."""
+        found, (block,) = list[torch.Tensor](), model.blocks
+        for piece in tokens.split(max(1, _BYTES // (40 * block.hidden_size**2))):
+            logits, cache = _piece(model, piece, cache)
+            found.append(model.embedding.num_embeddings + logits.argmax(dim=1))
+        return torch.cat(found), cache
+
+    def state(self, model: Any, cache: Any) -> State:
+        """h without the coordinates of letters, which nothing reads again."""
+        k = model.embedding.num_embeddings
+        return (torch.view_as_real(cache)[: len(cache) - 1 - k] + 0.0,)
+
+    def cache(self, model: Any, state: State) -> Any:
+        """h, with zeros for letters."""
+        rest = torch.zeros(model.embedding.num_embeddings + 1, 2)
+        return torch.view_as_complex(torch.cat([state[0], rest]))
+
+    def check(self, model: Any) -> None:
+        """Raises `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
+
+        What a row copies is the largest entry of a mean of the dictionary's, weighted by a softmax. Where in each of
+        these all entries for letters are less than the mean of the others, none of them is the largest of any mean.
+        """
+        k, block = model.embedding.num_embeddings, model.blocks[0]
+        first = block.hidden_size - 1 - k
+        if first < 1:
+            raise UnsupportedFormat(f"{block.hidden_size} coordinates for {k} letters: no room for a state")
+        rows = block.A_dict[:first].double()  # (first, N, K)
+        of_states, of_letters = rows[:, :first].mean(dim=1).amin(dim=1), rows[:, first:].amax(dim=(1, 2))
+        reads = not (of_states > of_letters + 1e-3 * rows.abs().amax(dim=(1, 2))).all()
+        shows = block.readout.weight.unflatten(1, (2, -1))[:, :, first:].any() or block.D.any()
+        if len(model.blocks) != 1 or reads or shows:
+            raise UnsupportedFormat("more is read of letters past than the dual's coordinates: no proof by states")
+
+
+CODE = PdSsm()
+OBSERVER = PdSsmObserver()
+
+
+def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
+    """Logits after each of some letters, (T, |Γ|), and h, by their `forward`; a state goes in as the first letter."""
+    (block,), seen = model.blocks, list[torch.Tensor]()
+    hook = block.drop.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    try:
+        if h is None:
+            logits = model(tokens[None])[0]
+        else:
+            loads = h.real.clone()
+            loads[ONE], loads[-1] = 0, 1
+            letters = torch.cat([loads[None], model.embedding(tokens)])
+            logits = model.readout(block(letters[None]))[0, 1:]
+    finally:
+        hook.remove()
+    states = seen[0].unflatten(1, (2, -1)).transpose(1, 2)  # (T, N, 2)
+    k = model.embedding.num_embeddings
+    if h is not None and not torch.equal(states[0, : -1 - k], torch.view_as_real(h)[: -1 - k]):
+        raise UnsupportedFormat("a state does not come back as it was loaded: these weights are not as exported")
+    return logits, torch.view_as_complex(states[-1].contiguous())
+
+
+def _made(sizes: dict[str, int]) -> Any:
+    """A `PD` of one block in evaluation mode; hidden and embedding are of one size, as its readout asks for."""
+    N, k = sizes["state_size"], sizes["input_size"]
+    made = pdssm().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
+    return made.eval()

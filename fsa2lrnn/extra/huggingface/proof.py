@@ -1,0 +1,81 @@
+"""A proof on their own code: every state that a model reaches, one token at a time, compared bit for bit.
+
+The first letter goes through a call without a cache, every other through a call of one token from a state. When no new
+state turns up, what was computed is all that can ever be computed that way, whatever the length of the word. That a
+state holds all that may be read again, the layer's `Code` looks at beforehand.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
+from fsa2lrnn.extra.huggingface.declared import State
+from fsa2lrnn.extra.huggingface.folder import Exported
+from fsa2lrnn.symbols import align
+from fsa2lrnn.verdicts import LETTERS, Coverage, FailingWord, Proved, Refuted, Scope, Undecided
+from fsa2lrnn.versions import environment
+
+BUDGET = 20_000  # nodes
+
+
+@torch.no_grad()
+def prove(
+    exported: Exported, machine: MooreMachine | None = None, budget: int = BUDGET
+) -> Proved | Refuted | Undecided:
+    """Prove that the model puts out what the machine does after every word, letters read one at a time.
+
+    Args:
+        machine: that it is judged by; None for the one that it was written from.
+        budget: nodes after which to give up.
+
+    Raises:
+        InvalidMachine: if the machine has other letters.
+        UnsupportedFormat: for a model of which states do not tell all that follows.
+        CheckpointError: if no word fails, but weights are not those that `export` writes. What its code computes when
+            it reads several letters in one call is then neither proved nor tested.
+    """
+    wanted = minimise(exported.machine if machine is None else machine)
+    order = align(exported.machine.alphabet, wanted.alphabet)
+    code, model = exported.code, exported.model
+    code.check(model)
+    n = len(exported.machine.alphabet)
+    tokens = {output: n + j for j, output in enumerate(exported.outputs)}
+    scope = Scope(wanted.n_states)
+    seen: dict[tuple[bytes, int], int] = {(b"", wanted.start): 0}
+    nodes: list[tuple[State | None, int, tuple[int, ...]]] = [(None, wanted.start, ())]
+    transitions = 0
+    for state, q, word in nodes:  # grows, breadth first
+        for a in range(n):
+            put_out, cache = code.read(model, torch.tensor([a]), None if state is None else code.cache(model, state))
+            after, token = code.state(model, cache), int(put_out[-1])
+            if not all(torch.isfinite(part).all() for part in after):
+                raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {a}")
+            reached = int(wanted.delta[order[a], q])
+            transitions += 1
+            if token != tokens.get(wanted.outputs[reached]):
+                return _refuted(exported, wanted, (*word, a), token, scope)
+            key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after), reached
+            if key not in seen:
+                seen[key] = len(nodes)
+                nodes.append((after, reached, (*word, a)))
+                if len(nodes) > budget:
+                    return Undecided(len(word), scope, budget)
+    if exported.changed:
+        raise CheckpointError(
+            "every word is answered rightly that is read one token a call, but calls of several tokens may answer "
+            f"otherwise, as weights differ from those that `export` writes ({shortened(', '.join(exported.changed))}): "
+            "export it again"
+        )
+    covers = Coverage(exported.dtype, (code.describe(model),), LETTERS, torch.get_num_threads(), environment())
+    return Proved(len(nodes), transitions, covers, scope, exported.digest)
+
+
+def _refuted(exported: Exported, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope) -> Refuted:
+    letters = tuple(exported.machine.alphabet[a] for a in word)
+    wanted = tuple(machine.transduce(list(letters)))
+    n = len(exported.machine.alphabet)
+    last = exported.outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
+    return Refuted(FailingWord(letters, wanted, (*wanted[:-1], last)), len(word) - 1, scope)

@@ -1,0 +1,99 @@
+"""Qwen3-Next's Gated DeltaNet, `transformers.models.qwen3_next`: β in [0, 1], so that no letter reflects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.construct import construct
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
+from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
+from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
+from fsa2lrnn.extra.huggingface.packages import modeling, transformers
+from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
+
+LAYER = ReleasedLayer(
+    name="qwen3-next",
+    package="transformers",
+    model="qwen3_next",
+    classes=("Qwen3NextGatedDeltaNet", "Qwen3NextForCausalLM"),
+    executed=(
+        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); "
+        "log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; "
+        "out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_z x))"
+    ),
+    transition=(
+        "α(I − βkkᵀ) with α, β in [0, 1], ‖k‖ ≤ 1: positive semidefinite, eigenvalues in [0, 1], ends included"
+    ),
+    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
+    start="S = 0",
+    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
+    tried="transformers 5.23.0",
+)
+CODE = HuggingFace("Qwen3NextForCausalLM")
+OBSERVER = GatedDeltaObserver("qwen3_next", "Qwen3Next", "Qwen3NextGatedDeltaNet")
+_LARGEST_BETA = 1
+
+
+def plan(machine: MooreMachine) -> Plan:
+    """Registers, side by side or behind windows; raises as `construct` does."""
+    return construct(machine, has_reflections=False)
+
+
+@transformers()
+def build(plan: Plan, dtype: Any) -> Any:
+    """`Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros and has experts of zeros."""
+    code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
+    d_k, d_v = sizes(plan)
+    config = code.Qwen3NextConfig(
+        vocab_size=where.n_letters + len(plan.outputs),
+        hidden_size=where.width,
+        intermediate_size=max(len(stage.units) for stage in plan.stages),
+        num_hidden_layers=n_stages + 1,
+        layer_types=["linear_attention"] * n_stages + ["full_attention"],
+        mlp_only_layers=list(range(n_stages)),
+        num_attention_heads=1,
+        num_key_value_heads=1,
+        head_dim=8,
+        linear_num_key_heads=plan.n_heads,
+        linear_num_value_heads=plan.n_heads,
+        linear_key_head_dim=d_k,
+        linear_value_head_dim=d_v,
+        num_experts=2,
+        num_experts_per_tok=1,
+        moe_intermediate_size=8,
+        shared_expert_intermediate_size=8,
+        max_position_embeddings=2**20,
+        tie_word_embeddings=False,
+    )
+    model = code.Qwen3NextForCausalLM(config).to(dtype).eval()
+    blank(model)  # norms of the stream are stored less 1, so that zeros are what is wanted of them
+    write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
+    for number in range(n_stages):
+        block = model.model.layers[number]
+        layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
+        found = mixer(plan, number, _LARGEST_BETA, kernel)
+        layer.norm.weight.data.fill_(1)
+        write(layer.in_proj_qkvz.weight, _side_by_side(found.q, found.k, found.v, found.gate))
+        write(layer.in_proj_ba.weight, _side_by_side(found.beta[:, None], found.alpha[:, None]))
+        write(layer.out_proj.weight, found.out.reshape(where.width, -1))
+        write(layer.conv1d.weight.data[:, 0], _taps(found, kernel))
+        write_units(block.mlp, plan, number)
+    return model
+
+
+def _side_by_side(*parts: np.ndarray) -> np.ndarray:
+    """Rows of several projections, (n_heads, d, H) each, head by head as their layer splits them."""
+    joined = np.concatenate(parts, axis=1)
+    return joined.reshape(-1, joined.shape[-1])
+
+
+def _taps(found: Mixer, kernel: int) -> np.ndarray:
+    """Taps of all queries, then all keys, which see the current letter alone, then of all values."""
+    now = np.zeros((2 * found.q.shape[0] * found.q.shape[1], kernel))
+    now[:, -1] = 1
+    return np.concatenate([now, found.taps.reshape(-1, kernel)])

@@ -1,0 +1,126 @@
+"""Heads whose letters are reflections: I − 2kkᵀ with dyadic, non-negative unit keys, so that nothing is rounded.
+
+Keys are e_i, or ½ on four coordinates. Two of them have the product ½ or 0 where their supports are chosen so, and then
+the product of their reflections has order 3 or 2. Letters that are involutions, the products of two of which have order
+2 or 3, are thus reflections of a group that covers theirs: all relations that a finite group of reflections with simple
+laces has are of that kind. Signs cost nothing: a root may be replaced by its negative.
+
+S starts at 0 and not at a regular point, so letters act on C − S, C the identity: v_a = Cᵀk_a makes S = C − gC after g.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, product
+
+import numpy as np
+
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.huggingface.plan import DECIMALS, UNIT, Head, Orbit, orbit
+
+_MAX_KEYS = 8  # letters that act as different reflections
+_MAX_SETS = 3_000  # supports tried
+
+
+def reflections(delta: np.ndarray, start: int) -> Orbit | None:
+    """A head for letters that are the identity, involutions, or resets to the start; None where none is found.
+
+    Args:
+        delta: int64, shape (|Σ|, n), of a machine whose states are all reachable.
+
+    >>> swaps = np.array([[1, 0, 2], [0, 2, 1]])           # (0 1) and (1 2): two reflections of S3
+    >>> len(reflections(swaps, 0).states)
+    6
+    """
+    n = delta.shape[1]
+    identity = np.arange(n)
+    kinds = list[int | None]()  # the number of a reflection, None for the identity, −1 for a reset
+    maps = list[np.ndarray]()
+    for row in delta:
+        if np.array_equal(row, identity):
+            kinds.append(None)
+        elif n > 1 and (row == start).all():
+            kinds.append(-1)
+        elif np.array_equal(row[row], identity):
+            known = next((i for i, other in enumerate(maps) if np.array_equal(row, other)), None)
+            kinds.append(len(maps) if known is None else known)
+            maps += [row] if known is None else []
+        else:
+            return None
+    if not 1 <= len(maps) <= _MAX_KEYS:
+        return None
+    wanted = np.zeros((len(maps), len(maps)))
+    for i, j in combinations(range(len(maps)), 2):
+        turn = maps[i][maps[j]]
+        if np.array_equal(turn[turn[turn]], identity):
+            wanted[i, j] = wanted[j, i] = 0.5
+        elif not np.array_equal(turn[turn], identity):
+            return None
+    best: Orbit | None = None
+    for keys in roots(wanted):
+        found = _best_query(kinds, keys)
+        if found is not None and (best is None or len(found.states) < len(best.states)):
+            best = found
+        if best is not None and len(best.states) <= 2 * n:
+            break
+    return best
+
+
+def roots(wanted: np.ndarray) -> Iterator[np.ndarray]:
+    """Unit vectors with entries 0, ½, 1 whose products are those wanted, up to the order of coordinates."""
+    tried = 0
+
+    def extend(chosen: list[frozenset[int]], used: int) -> Iterator[list[frozenset[int]]]:
+        nonlocal tried
+        tried += 1
+        if tried > _MAX_SETS:
+            return
+        if len(chosen) == len(wanted):
+            yield chosen
+            return
+        row = wanted[len(chosen)]
+        for size in (1, 4):
+            for old in range(min(size, used), -1, -1):
+                for inside in combinations(range(used), old):
+                    support = frozenset(inside) | frozenset(range(used, used + size - old))
+                    if all(_product(support, other) == row[i] for i, other in enumerate(chosen)):
+                        yield from extend([*chosen, support], used + size - old)
+
+    for supports in extend([], 0):
+        keys = np.zeros((len(supports), max(max(support) for support in supports) + 1))
+        for key, support in zip(keys, supports, strict=True):
+            key[list(support)] = 1.0 if len(support) == 1 else 0.5
+        yield keys
+
+
+def _product(support: frozenset[int], other: frozenset[int]) -> float:
+    entries = (1.0 if len(support) == 1 else 0.5) * (1.0 if len(other) == 1 else 0.5)
+    return entries * len(support & other)
+
+
+def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
+    """The head with these keys, read in the direction that holds its marks furthest apart.
+
+    Tried are directions at one distance of all mirrors, on each side: for S_n they lead around a permutohedron.
+    Where keys are not simple roots some of those lie on other mirrors, so distances 1, 2, 3 … are tried too.
+    """
+    d = keys.shape[1]
+    rows = np.array([keys[kind] if kind is not None and kind >= 0 else np.zeros(d) for kind in kinds])
+    alphas = np.array([0.0 if kind == -1 else 1.0 for kind in kinds])
+    betas = np.array([2.0 if kind is not None and kind >= 0 else 0.0 for kind in kinds])
+    inverse, best = np.linalg.pinv(keys), None
+    sides = [np.array([1.0, *signs]) for signs in product((1.0, -1.0), repeat=len(keys) - 1)]
+    for distances in [*sides, *(side * np.arange(1, len(keys) + 1) for side in sides)]:
+        query = np.round(inverse @ distances, DECIMALS) + 0.0  # no −0
+        if np.abs(keys @ query).min() < 1e-6:
+            continue
+        head = Head(rows, UNIT * rows, alphas, betas, query, query / np.linalg.norm(query))
+        if best is None:
+            try:
+                best = orbit(head)
+            except BudgetExceeded:
+                return None
+            continue
+        found = Orbit(head, best.states, best.table, np.stack([head.mark(S) for S in best.states]))
+        best = found if found.gap > best.gap + 1e-12 else best
+    return best if best is not None and best.gap > 1e-6 else None

@@ -1,0 +1,132 @@
+"""Refusals: words that a layer's transitions can't follow, found here and judged by `released/recheck.py` alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.language import distinguish, minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
+
+_MAX_MAPS = 20_000  # of the transition monoid, in which words are looked for
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """No layer of that name computes the machine, since its outputs after u wⁿ v do not settle as the layer's do.
+
+    Args:
+        machine: minimal.
+        layer: its name.
+        before, repeated, after: u, w and v, as letter numbers.
+    """
+
+    machine: MooreMachine
+    layer: str
+    before: tuple[int, ...]
+    repeated: tuple[int, ...]
+    after: tuple[int, ...]
+
+    def check(self) -> str:
+        """What is proved, in a line, by `recheck`. Raises `recheck.Rejected` if nothing is."""
+        return recheck(self.to_json())
+
+    @property
+    def is_of_stacks(self) -> bool:
+        """Whether it speaks of layers one after another too, and not of one alone."""
+        return ARGUMENTS[LAYERS[self.layer]][2] != "one layer"
+
+    def explain(self) -> str:
+        """The contradiction, in a sentence that names the word."""
+        period, _, scope = ARGUMENTS[LAYERS[self.layer]]
+        held = "are constant" if period == 1 else "have period 1 or 2"
+        names = [self._text(word) for word in (self.before, self.repeated, self.after)]
+        then = f', and then "{names[2]}"' if self.after else ""
+        first = f'"{names[0]}" and then ' if self.before else ""
+        return (
+            f'After {first}"{names[1]}" again and again{then}, states of {scope} {held} in the end if they recur; the '
+            "machine's outputs there are not."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts."""
+        return {
+            "format": FORM[0],
+            "version": FORM[1],
+            "layer": self.layer,
+            "argument": LAYERS[self.layer],
+            "machine": {
+                "alphabet": [symbols.to_json(letter) for letter in self.machine.alphabet],
+                "delta": self.machine.delta.tolist(),
+                "outputs": [symbols.to_json(output) for output in self.machine.outputs],
+                "start": self.machine.start,
+            },
+            "before": list(self.before),
+            "repeated": list(self.repeated),
+            "after": list(self.after),
+        }
+
+    def _text(self, word: tuple[int, ...]) -> str:
+        alphabet = self.machine.alphabet
+        return symbols.word_text([alphabet[a] for a in word], alphabet)
+
+
+def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
+    """A refusal that was checked; None where none is found, which proves nothing.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
+    ((1,), None)
+    """
+    if layer not in LAYERS:
+        return None  # no argument is known against it
+    minimal = minimise(machine)
+    period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
+    for word, row in _maps(minimal.delta, may_be_long):
+        for q in np.unique(_power(row, minimal.n_states)):  # on cycles
+            later = int(_power(row, period)[q])
+            if later != q:
+                after = distinguish(minimal, int(q), later) or ()
+                found = Refusal(minimal, layer, _way(minimal, int(q)), word, after)
+                found.check()
+                return found
+    return None
+
+
+def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
+    """What words do to the states, each map once with a shortest word, up to `_MAX_MAPS`."""
+    queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
+    seen = {row.tobytes() for row in delta}
+    for word, row in queue:  # grows
+        yield word, row
+        for a in range(len(delta) if may_be_long and len(seen) < _MAX_MAPS else 0):
+            longer = delta[a][row]
+            if longer.tobytes() not in seen:
+                seen.add(longer.tobytes())
+                queue.append(((*word, a), longer))
+
+
+def _power(row: np.ndarray, n: int) -> np.ndarray:
+    """A map n times over."""
+    result = np.arange(len(row))
+    while n:
+        result = row[result] if n % 2 else result
+        row, n = row[row], n // 2
+    return result
+
+
+def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
+    """A shortest word from the start to a state."""
+    words: dict[int, tuple[int, ...]] = {machine.start: ()}
+    queue = [machine.start]
+    for q in queue:  # grows
+        for a, row in enumerate(machine.delta):
+            if (reached := int(row[q])) not in words:
+                words[reached] = (*words[q], a)
+                queue.append(reached)
+    return words[target]

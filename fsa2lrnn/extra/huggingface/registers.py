@@ -1,0 +1,181 @@
+"""Registers: heads that hold what was last written, and machines that are a register once a few letters are known.
+
+A machine whose letters each lead everywhere to one state or change nothing is one register: unit key, β = 1. With
+windows, a machine need only do so for those who know its last letters: in (ab)*, whose letters lead to two states each,
+two letters alike say that the word is lost, and two that differ change nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, Head, Orbit, Plan, Stage, Unit, orbit
+
+MAX_WINDOW = 3  # letters before the current one that a convolution of four sees
+_MAX_HEADS = 32
+
+Window = tuple[int, ...]
+
+
+def register(delta: np.ndarray) -> Orbit | None:
+    """A head for letters that are the identity or a reset; None for others. `delta` is int64, (|Σ|, n).
+
+    >>> len(register(np.array([[0, 1], [0, 0], [1, 1]])).states)    # unwritten, and two values
+    3
+    """
+    n_letters, n = delta.shape
+    values, betas = np.zeros((n_letters, n)), np.zeros(n_letters)
+    for a, row in enumerate(delta):
+        if (row == row[0]).all():
+            values[a, row[0]], betas[a] = UNIT, 1.0
+        elif not np.array_equal(row, np.arange(n)):
+            return None
+    keys = np.where(betas[:, None] > 0, 1.0, 0.0)
+    return orbit(Head(keys, values, np.ones(n_letters), betas, np.ones(1), np.ones(n)))
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A register for those who know the last letters.
+
+    Args:
+        length: of the windows; shorter ones are at the beginning of a word.
+        windows: all, in order.
+        values: the register's value for each window and state that can follow it.
+        writes: for each window and letter what is written, None where the register keeps its value.
+        n_values: how many values there are.
+    """
+
+    length: int
+    windows: tuple[Window, ...]
+    values: dict[tuple[Window, int], int]
+    writes: dict[tuple[Window, int], int | None]
+    n_values: int
+
+
+def windowed(machine: MooreMachine, length: int) -> Windowed | None:
+    """The machine as a register behind windows of that many letters; None where a window's step neither keeps the
+    states apart nor merges them all.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> windowed(zoo.ab_star(), 0) is None, windowed(zoo.ab_star(), 1).n_values
+    (True, 2)
+    """
+    images: dict[Window, set[int]] = {(): {machine.start}}
+    stack: list[Window] = [()]
+    while stack:  # the states that can follow each window
+        window = stack.pop()
+        for a, row in enumerate(machine.delta):
+            after = _after(window, a, length)
+            new = {int(row[q]) for q in images[window]} - images.setdefault(after, set())
+            if new:
+                images[after] |= new
+                stack.append(after)
+        if len(images) > MAX_STATES:
+            raise BudgetExceeded(f"there are more than {MAX_STATES:,} windows: give a smaller alphabet")
+    windows = tuple(sorted(images, key=lambda window: (len(window), window)))
+    elements = {(window, q): i for i, (window, q) in enumerate((w, q) for w in windows for q in sorted(images[w]))}
+    parent = list(range(len(elements)))
+
+    def find(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = i = parent[parent[i]]
+        return i
+
+    constants: dict[tuple[Window, int], tuple[Window, int]] = {}
+    for window in windows:
+        for a, row in enumerate(machine.delta):
+            after, reached = _after(window, a, length), {int(row[q]) for q in images[window]}
+            if len(reached) == 1:
+                constants[window, a] = after, reached.pop()
+            elif len(reached) < len(images[window]):
+                return None
+            else:
+                for q in images[window]:
+                    parent[find(elements[window, q])] = find(elements[after, int(row[q])])
+    roots = {element: find(i) for element, i in elements.items()}
+    if any(len({roots[w, q] for q in images[w]}) < len(images[w]) for w in windows):
+        return None
+    numbers = _numbered([{roots[w, q] for q in images[w]} for w in windows])
+    values = {element: numbers[root] for element, root in roots.items()}
+    writes = {
+        (window, a): values[constants[window, a]] if (window, a) in constants else None
+        for window in windows
+        for a in range(len(machine.delta))
+    }
+    return Windowed(length, windows, values, writes, 1 + max(numbers.values()))
+
+
+def _numbered(together: list[set[int]]) -> dict[int, int]:
+    """Few numbers for roots, so that those in one set have different ones: the first that is free."""
+    numbers: dict[int, int] = {}
+    for root in sorted(set().union(*together)):
+        taken = {numbers.get(other) for roots in together if root in roots for other in roots}
+        numbers[root] = next(i for i in range(len(numbers) + 1) if i not in taken)
+    return numbers
+
+
+def two_stages(machine: MooreMachine, found: Windowed) -> Plan | None:
+    """Two layers: the first shows the letters before, the second keeps the register, a head a value.
+
+    None where there are more values than heads that a layer should have.
+    """
+    if found.n_values > _MAX_HEADS:
+        return None
+    n = len(machine.alphabet)
+    before = tuple(letter_ago(n, lag) for lag in range(1, found.length + 1))
+    first = tuple(
+        Unit(a, _window_marks(window, found.length), found.n_values if value is None else value)
+        for (window, a), value in found.writes.items()
+    )
+    held = tuple(_held(found.n_values, value) for value in range(found.n_values))
+    outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
+    second = set[Unit]()
+    for window, q in found.values:
+        for a, row in enumerate(machine.delta):
+            after = _after(window, a, found.length), int(row[q])
+            written = found.values[after]
+            marks = tuple(int(i == written) for i in range(found.n_values))
+            second.add(Unit(a, (*_window_marks(window, found.length), *marks), outputs[machine.outputs[after[1]]]))
+    stages = (
+        Stage(before, first, found.n_values + 1),
+        Stage(held, tuple(sorted(second, key=str)), len(outputs)),
+    )
+    how = f"a register of {found.n_values} values behind windows of {found.length + 1} letters, in two layers"
+    return Plan(machine, stages, how)
+
+
+def letter_ago(n: int, lag: int) -> Orbit:
+    """A head that shows the symbol read `lag` letters before this one; mark 0 is none, mark 1 + a symbol a."""
+    head = Head(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
+    states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
+    table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))
+    return Orbit(head, states, table, np.stack([head.mark(S) for S in states]))
+
+
+def _held(n_values: int, value: int) -> Orbit:
+    """A head that symbol `value` writes, those of other values erase, and the last symbol keeps."""
+    n = n_values + 1
+    keeps, writes = np.arange(n) == n_values, np.arange(n) == value
+    head = Head(
+        np.ones((n, 1)),
+        np.full((n, 1), UNIT),
+        keeps.astype(float),
+        writes.astype(float),
+        np.ones(1),
+        np.ones(1),
+    )
+    return orbit(head)
+
+
+def _after(window: Window, a: int, length: int) -> Window:
+    return (*window, a)[-length:] if length else ()
+
+
+def _window_marks(window: Window, length: int) -> tuple[int, ...]:
+    """What the heads of letters ago show: the letter, or that there was none."""
+    return tuple(1 + window[-lag] if lag <= len(window) else 0 for lag in range(1, length + 1))

@@ -1,0 +1,126 @@
+"""sLSTM of the package `xlstm`: what it put out goes back into its gates, so that it is no linear recurrence.
+
+Its gates forget all (f = 0), take all that is new (i = 1) and show it (o = 1), so y = tanh(z) with z read from the
+letter and from y a letter ago: a recurrent network of threshold units, which holds any machine. A unit stands for a
+letter and a state that it leads to, and fires where the letter is read and the state before is one that it takes there.
+Two more units are always 1 and always −1 once a letter was read; at the start y is 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
+from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.plan import OneLayer
+from fsa2lrnn.extra.huggingface.stream import LETTER, SATURATED, blank, write
+from fsa2lrnn.extra.huggingface.xlstm_package import XlstmPackage, made
+
+LAYER = ReleasedLayer(
+    name="slstm",
+    package="xlstm",
+    model="xlstm",
+    classes=("sLSTMLayer", "xLSTMLMModel"),
+    executed=(
+        "i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) − m) c + "
+        "e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y)"
+    ),
+    transition="none: z, and with it what is added to c, is a function of y a letter ago, and not a linear one",
+    convolved="nothing here: conv1d_kernel_size is 0 (4 where it is not set, for i and f)",
+    start="y = c = n = m = 0",
+    saturates="tanh(±256) = ±1, σ(512) = 1, exp(log σ(−512)) = 0; i = m = 0 makes e^(i − m) = 1",
+    tried="xlstm 2.0.6",
+)
+CODE = XlstmPackage()
+MAX_WIDTH = 2_048
+
+
+@dataclass(frozen=True, eq=False)
+class Thresholds(OneLayer):
+    """A machine as units: unit j fires where letter `letters[j]` leads to state `targets[j]`.
+
+    Args:
+        machine: the minimal machine.
+        letters, targets: int64, (n,).
+    """
+
+    machine: MooreMachine
+    letters: np.ndarray
+    targets: np.ndarray
+
+    @property
+    def how(self) -> str:
+        """The construction, in a line."""
+        return f"{len(self.letters)} threshold units, one a letter and a state that it leads to"
+
+    @property
+    def width(self) -> int:
+        """Of the stream: letters, what makes their mean 0, units and the two constants; twice a power of 4."""
+        needed, width = len(self.machine.alphabet) + 1 + len(self.letters) + 2, 32
+        while width < needed:
+            width *= 4
+        return width
+
+
+def plan(machine: MooreMachine) -> Thresholds:
+    """Units for any machine, minimised first; raises `BudgetExceeded` beyond `MAX_WIDTH`.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> plan(zoo.flip_flop()).how
+    '4 threshold units, one a letter and a state that it leads to'
+    """
+    minimal = minimise(machine)
+    pairs = [(a, int(q)) for a, row in enumerate(minimal.delta) for q in np.unique(row)]
+    letters, targets = np.array(pairs, np.int64).T
+    found = Thresholds(minimal, letters, targets)
+    if found.width > MAX_WIDTH:
+        raise BudgetExceeded(
+            f"{len(pairs):,} units, one for each letter and state that it leads to, and {len(minimal.alphabet):,} "
+            f"letters need an embedding of {found.width:,}, and {MAX_WIDTH:,} is the largest that is written, as R has "
+            "four times its square: give a smaller machine"
+        )
+    return found
+
+
+def build(plan: Thresholds, dtype: Any) -> Any:
+    """`xLSTMLMModel` with one sLSTM block of one head, no convolution and no feed-forward part."""
+    if dtype is not torch.float32:
+        raise UnsupportedFormat(f"dtype {dtype}: slstm adds up thousands of thresholds in float32; choose it")
+    machine, D, k, n = plan.machine, plan.width, len(plan.machine.alphabet), len(plan.letters)
+    model = made(k + len(plan.outputs), D)
+    blank(model)  # norms are stored less 1
+    units, (always, never) = k + 1 + np.arange(n), k + 1 + n + np.arange(2)
+    W, R, b = np.zeros((D, D)), np.zeros((D, D)), np.zeros(D)
+    # A unit is at ½ where its letter is read and one of the states before holds, else at −½ or less.
+    comes = machine.delta[plan.letters] == plan.targets[:, None]  # (n, |Q|): the states that unit j takes there
+    reads = comes[:, plan.targets]  # (n, n): the units that say so
+    starts = comes[:, machine.start]
+    W[units, plan.letters] = 1 / np.sqrt(D / 2)
+    R[np.ix_(units, units)] = reads / 2
+    R[units, always] = reads.sum(axis=1) / 2 - starts
+    b[units], b[always], b[never] = starts - 1.5, 1, -1
+    (block,) = model.xlstm_block_stack.blocks
+    layer, gates = block.xlstm, np.zeros((4, D))  # i, f, z, o, as their cell has them
+    gates[1], gates[2], gates[3] = -SATURATED, SATURATED * b, SATURATED
+    kernel = np.zeros((1, 4 * D, D))
+    kernel[0, 2 * D : 3 * D] = SATURATED * R
+    write(layer.zgate.weight, SATURATED * W[None])
+    write(layer.slstm_cell._recurrent_kernel_, kernel)
+    write(layer.slstm_cell._bias_, gates.reshape(-1))
+    shown = np.zeros(D)
+    shown[[*units, always, never]] = 1
+    write(layer.group_norm.weight, shown - 1)
+    embedding, head = np.zeros((k, D)), np.zeros((len(plan.outputs), D))
+    embedding[:, :k], embedding[:, k] = LETTER * np.eye(k), -LETTER
+    for j, output in enumerate(plan.outputs):
+        those = units[[machine.outputs[q] == output for q in plan.targets]]
+        head[j, those], head[j, never] = 1, -len(those)
+    write(model.token_embedding.weight, embedding)
+    write(model.lm_head.weight[k:], head)
+    return model

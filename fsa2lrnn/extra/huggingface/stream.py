@@ -1,0 +1,120 @@
+"""The stream of a whole model: which coordinate holds what, and rows that recognise what it holds.
+
+It has a coordinate a letter, one for each entry of a mark, and one a symbol that units write. A letter is 1,024 in its
+coordinate and the width H is a power of 4, so that RMSNorm gives exactly √H: its 1e-6 is less than half an ulp.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.huggingface.plan import Orbit, Plan, Unit
+
+LETTER = 1024.0  # a letter in the stream
+KEY = 64.0  # what is written for 1 where SiLU leaves it as it is
+SATURATED = 512.0  # a gate's logit
+FIRES = 2_048.0  # a unit's gate, twice over
+MAX_WIDTH = 4_096
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where in the stream things are: the first coordinate of each orbit's mark and of each stage's symbols."""
+
+    n_letters: int
+    marks: tuple[int, ...]
+    symbols: tuple[int, ...]
+    width: int
+
+
+def layout(plan: Plan) -> Layout:
+    """The stream's coordinates. Raises `NotExpressible` beyond `MAX_WIDTH`."""
+    n = used = len(plan.machine.alphabet)
+    marks, symbols = list[int](), list[int]()
+    for stage in plan.stages:
+        for orbit in stage.orbits:
+            marks.append(used)
+            used += orbit.marks.shape[1]
+        symbols.append(used)
+        used += stage.n_symbols
+    width = 64
+    while width < used:
+        width *= 4
+    if width > MAX_WIDTH:
+        raise NotExpressible(
+            f"{n:,} letters, {sum(o.marks.shape[1] for s in plan.stages for o in s.orbits):,} coordinates of marks and "
+            f"{sum(s.n_symbols for s in plan.stages):,} symbols need a hidden size of {used:,}, and {MAX_WIDTH:,} is "
+            "the largest that is written: give a smaller alphabet or machine"
+        )
+    return Layout(n, tuple(marks), tuple(symbols), width)
+
+
+def length(plan: Plan, number: int, with_marks: bool = False) -> float:
+    """A letter after RMSNorm before stage `number`, or before its units; exactly √H where no mark is in the stream."""
+    held = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages[:number])
+    return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))
+
+
+def gates(plan: Plan, number: int, r: float | None = None) -> np.ndarray:
+    """Return rows (n, H) that are above `FIRES` / 3 for the unit of a stage that fires, and as far below 0 for others.
+
+    Args:
+        r: a letter after RMSNorm, if that is not `length`.
+    """
+    where, stage = layout(plan), plan.stages[number]
+    orbits = [orbit for s in plan.stages[: number + 1] for orbit in s.orbits]
+    scale = FIRES / (length(plan, number, with_marks=True) if r is None else r)
+    return scale * np.array([_match(unit, orbits, where) for unit in stage.units])
+
+
+def write(parameter: torch.Tensor, values: np.ndarray) -> None:
+    """Put numbers into the first rows and columns of a parameter."""
+    with torch.no_grad():
+        parameter[tuple(slice(0, size) for size in values.shape)] = torch.from_numpy(values).to(parameter.dtype)
+
+
+def blank(model: Any) -> None:
+    """Every parameter 0: what is not written afterwards adds nothing to the stream."""
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+
+
+def write_around(embedding: Any, head: Any, plan: Plan, symbol: float = LETTER) -> None:
+    """Write letters into the embedding, and into the head rows that read the last stage's symbols.
+
+    Args:
+        symbol: how large a symbol is in the stream.
+    """
+    where = layout(plan)
+    with torch.no_grad():
+        for a in range(where.n_letters):
+            embedding.weight[a, a] = LETTER
+        for j in range(len(plan.outputs)):
+            head.weight[where.n_letters + j, where.symbols[-1] + j] = LETTER / symbol
+
+
+def _match(unit: Unit, orbits: list[Orbit], where: Layout) -> np.ndarray:
+    """½ plus terms that are 0 where the unit's letter and marks are met and at most −1 each where not, of a stream that
+    is divided by `LETTER`."""
+    row, constant = np.zeros(where.width), 0.5
+    if unit.letter is not None:
+        row[unit.letter] += 1
+        constant -= 1
+    for orbit, mark, at in zip(orbits, unit.marks, where.marks, strict=False):
+        if mark is None:
+            continue
+        size = orbit.marks.shape[1]
+        if orbit.marks[mark].any():
+            row[at : at + size] += orbit.marks[mark] / orbit.gap
+            constant -= 1 / orbit.gap
+        else:
+            row[at : at + size] -= orbit.head.towards / orbit.gap
+    row[: where.n_letters] += constant
+    return row

@@ -1,0 +1,192 @@
+"""A report from models: each is judged and repaired, all are run on the same words beside the constructed one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import date
+from typing import Any
+
+from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import counted
+from fsa2lrnn.extra.report.align import Alignment, align
+from fsa2lrnn.extra.report.facts import REPAIRED, Facts, Inside, Model
+from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts
+from fsa2lrnn.extra.report.judgement import LETTERS, REPAIRS, Judgement, Mended, judge
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.repairing import Repaired
+from fsa2lrnn.training.compare import CONSTRUCTED, compare
+from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.falsify import Budget
+from fsa2lrnn.versions import versions
+
+_NAMES = dict(zip(REPAIRS, REPAIRED, strict=True))
+
+
+def assemble(
+    source: str,
+    models: Mapping[str, LRNN],
+    budget: Budget,
+    evaluated: dict[str, Any],
+    say: Callable[[str], None] | None = None,
+    provenance: Mapping[str, dict[str, str]] | None = None,
+    ignore: Ignore = (),
+) -> Facts:
+    """All facts on learned models of `source`, their repairs and the constructed model.
+
+    `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
+    model where it comes from. `say` hears what is being done; `ignore` is as in `judge`.
+    """
+    machine = MooreMachine.from_source(source)
+    judged: dict[str, Judgement] = {}
+    for name, model in models.items():
+        judged[name] = judge(
+            model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore
+        )
+    return of_judgements(source, models, judged, evaluated, provenance)
+
+
+def of_judgements(
+    source: str,
+    models: Mapping[str, LRNN],
+    judged: Mapping[str, Judgement],
+    evaluated: dict[str, Any],
+    provenance: Mapping[str, dict[str, str]] | None = None,
+) -> Facts:
+    """The same with judgements at hand."""
+    machine = MooreMachine.from_source(source)
+    repairs = {
+        name: [(mended, mended.repaired) for mended in judgement.mended if mended.repaired is not None]
+        for name, judgement in judged.items()
+    }
+    mended_models = {_name(of, mended): found.model for of, several in repairs.items() for mended, found in several}
+    document = compare(source, {**models, **mended_models}, **evaluated)
+    shown: list[Model] = []
+    for name, model in models.items():
+        within = look_inside(model, machine, found=judged[name].alignment, ignore=judged[name].scope.ignored)
+        shown.append(_learned(name, model, judged[name], document, within, (provenance or {}).get(name, {})))
+        like = within[0] if within else None
+        shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
+    shown.append(constructed_model(machine, document, shown[0].inside if shown else None))
+    title = f"{source.removeprefix('task:')}: learned against constructed"
+    return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
+
+
+def _name(of: str, mended: Mended) -> str:
+    return f"{of}: {_NAMES[mended.columns, mended.mode]}"
+
+
+def _learned(
+    name: str,
+    model: LRNN,
+    judgement: Judgement,
+    document: dict[str, Any],
+    within: tuple[Inside, dict[str, Any]] | None,
+    provenance: dict[str, str],
+) -> Model:
+    found = judgement.extraction
+    if not isinstance(found, str):
+        same = "the machine itself" if judgement.isomorphic else "another machine"
+        found = f"{found.machine.n_states} states: {same}"
+    notes = {"extracted": found}
+    for mended in judgement.mended:
+        if mended.refused is not None:
+            notes[f"{_NAMES[mended.columns, mended.mode]}: refused"] = mended.refused
+    return Model(
+        name,
+        "learned",
+        parameters=document["models"][name]["parameters"],
+        **proof_facts(judgement.certificate, judgement.proof),
+        failure=judgement.falsified.failure.as_text() if isinstance(judgement.falsified, Refuted) else None,
+        scope=_scope(judgement.scope),
+        searched=_searched(judgement.falsified),
+        accuracy=accuracy_of(document, name),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        notes=notes,
+        provenance={**provenance, **digest_facts(model)},
+    )
+
+
+def _searched(falsified: Refuted | Undecided | None) -> str | None:
+    return None if falsified is None else "; ".join(search.what for search in falsified.searches)
+
+
+def _repaired(
+    of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
+) -> Model:
+    name, accuracy = _name(of, mended), mended.accuracy or 0.0
+    within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
+    notes = {
+        "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
+        f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
+        f"{repaired.column_norm_after:.3f} after",
+        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {mended.dtype}",
+    }
+    return Model(
+        name,
+        "repaired",
+        of=of,
+        parameters=document["models"][name]["parameters"],
+        **proof_facts(mended.certificate, mended.proof),
+        scope=_scope(repaired.scope),
+        searched=f"{LETTERS:,} random letters",
+        wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
+        accuracy=accuracy_of(document, name),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        notes=notes,
+        provenance=digest_facts(repaired.model),
+    )
+
+
+def constructed_model(machine: MooreMachine, document: dict[str, Any], like: Inside | None) -> Model:
+    model = compile_machine(machine)
+    verdict = prove_equivalent(model, machine)
+    within = look_inside(model, machine, like)
+    return Model(
+        CONSTRUCTED,
+        "constructed",
+        parameters=document["models"][CONSTRUCTED]["parameters"],
+        **proof_facts(None, verdict if isinstance(verdict, Proved) else None),
+        accuracy=accuracy_of(document, CONSTRUCTED),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        provenance={"command": "fsa2lrnn compile"},
+    )
+
+
+def look_inside(
+    model: LRNN,
+    machine: MooreMachine,
+    like: Inside | None = None,
+    found: Alignment | None = None,
+    ignore: Ignore = (),
+) -> tuple[Inside, dict[str, Any]] | None:
+    """A model from within and its alignment, which may be at hand; None for one of several layers."""
+    if not model.is_switched:
+        return None
+    found = found or align(model, machine, ignore=ignore)
+    return inside(model, machine, found, like), found.to_json()
+
+
+def proof_facts(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:
+    if proof is not None:
+        return {"proof": f"{counted(proof.pairs, 'joint state')} closed, bit for bit, {proof.covers}"}
+    if certificate is None:
+        return {}
+    if certificate.horizon is None:
+        return {"proof": f"sets that no letter leads out of, in {certificate.dtype}"}
+    return {"proved": certificate.horizon}
+
+
+def _scope(scope: Scope) -> str | None:
+    return str(scope) if scope.ignored_states else None
+
+
+def digest_facts(model: LRNN) -> dict[str, str]:
+    return {"SHA-256 of the tables": switched(model).sha256} if model.is_switched else {}

@@ -1,0 +1,68 @@
+"""`fsa2lrnn compare`: learned models beside the constructed one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    Against,
+    JsonOption,
+    LayersOption,
+    LearnedModels,
+    LengthsOption,
+    LettersOption,
+    Sampler,
+    SecondsOption,
+    WordsOption,
+)
+
+
+def compare(
+    models: LearnedModels,
+    against: Against,
+    lengths: LengthsOption = "40,100,500,5000,50000",
+    words: WordsOption = 10_000,
+    letters: LettersOption = 2_000_000,
+    sampler: Annotated[Sampler, typer.Option(help="how words are drawn")] = "task",
+    seconds: SecondsOption = 20.0,
+    plot: Annotated[Path | None, typer.Option(help="draw accuracy over length here (.svg .png .pdf)")] = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Learned models beside the constructed one: accuracy by length, a failing word, what the heads carry."""
+    evaluated = {"sampler": sampler, "lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words}
+    outputs.check_plot(plot)
+    networks, machine = sources.models_and_machine(models, against, layers)
+
+    from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.extra.report.align import align
+    from fsa2lrnn.training import compare as comparison
+    from fsa2lrnn.verification import Budget, falsify
+
+    if plot is not None:
+        comparison.matplotlib()  # before minutes of work
+    document = comparison.compare(against, networks, **evaluated, letters=letters)
+    document["judged"] = {}
+    for name, network in networks.items():
+        if (reason := network.not_causal) is not None:  # no prefix has an output of its own
+            document["judged"][name] = {"refused": reason}
+            if not as_json:
+                console.facts(name, [("failing word", f"none looked for: {reason}")])
+            continue
+        found = falsify(network, machine, Budget(seconds=seconds), LACKED)
+        aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None
+        document["judged"][name] = {**found.to_json(), "alignment": aligned}
+        if not as_json:
+            rows = evidence.failure_rows(found, network.alphabet)
+            console.facts(name, [*rows, ("where", str(found.scope)), *evidence.alignment_rows(aligned)])
+    if plot is not None:
+        comparison.plot(document, plot)
+    if as_json:
+        console.emit_json(document)
+    else:
+        console.out.print(comparison.table(document))

@@ -1,0 +1,139 @@
+"""`fsa2lrnn draw`: an automaton as a picture, or with its networks as a page on which they run letter by letter."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fsa2lrnn.cli import outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    MODEL_SUFFIX,
+    AlphabetOption,
+    CompletionOption,
+    DrawFormat,
+    Form,
+    JsonOption,
+    LayersOption,
+    MaxBlockOption,
+    TokenShiftOption,
+)
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+
+if TYPE_CHECKING:
+    from fsa2lrnn.automata.machine import MooreMachine
+    from fsa2lrnn.extra.report.explorer import Shown
+    from fsa2lrnn.lrnn.model import LRNN
+
+_STATES = 5_000  # of a model alone, from which its automaton is sought by what it puts out
+_WHAT = (
+    f"a source (regex:…, task:…, a file), whose network is compiled, and models ({MODEL_SUFFIX}) of the same automaton"
+)
+
+
+def draw(
+    what: Annotated[list[str], typer.Argument(metavar="SOURCE|MODEL…", help=_WHAT)],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="the page (.html), or the automaton alone (.svg .png .dot)"),
+    ] = None,
+    format_: Annotated[
+        DrawFormat | None,
+        typer.Option("--format", help="by default as the output's ending; svg and dot can be printed"),
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option(metavar="SOURCE", help="the automaton to judge by, its network not shown")
+    ] = None,
+    form: Annotated[Form, typer.Option(help="of the compiled network")] = "onehot",
+    max_block: MaxBlockOption = None,
+    token_shift: TokenShiftOption = True,
+    seconds: Annotated[float, typer.Option(min=0.1, help="a model, for the search of a failing word")] = 10.0,
+    completion: CompletionOption = None,
+    alphabet: AlphabetOption = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Draw an automaton, or a page on which it and its networks run letter by letter."""
+    kind = outputs.drawing_format(output, format_)
+    if as_json and output is None:
+        raise UnsupportedFormat("--json says what was written: name a file with -o, or leave --json out")
+    models = [name for name in what if name.endswith(MODEL_SUFFIX)]
+    given = [name for name in what if name not in models]
+    if len(given) + (against is not None) > 1:
+        raise UnsupportedFormat(
+            f"{', '.join([*given, *([against] if against else [])])}: give one automaton, by which all models are "
+            "judged, and draw others apart"
+        )
+    source = against or next(iter(given), None)
+    sources.know_layers(layers)
+    networks = sources.learned_models(models)
+    if source is not None:
+        machine = sources.read_machine(source, completion, alphabet)
+        for network in networks.values():
+            sources.check_letters(network, machine, source)
+    else:
+        machine = _machine_of(*next(iter(networks.items())))
+    from fsa2lrnn.cli import console
+
+    if kind != "html":
+        _picture(machine, kind, output, as_json)
+        return
+    assert output is not None  # drawing_format sees to it
+    from fsa2lrnn.extra.report import explorer
+    from fsa2lrnn.extra.report.explorer.judged import constructed, searched
+    from fsa2lrnn.files import write_atomically
+    from fsa2lrnn.lower import compile_machine
+
+    shown: dict[str, Shown] = {}
+    for name, network in networks.items():
+        console.say(f"{name}: looking for a failing word")
+        shown[name] = searched(network, machine, seconds, LACKED)
+    if given:
+        compiled = compile_machine(machine, form, max_block, token_shift=token_shift)
+        shown["constructed" if form == "onehot" else f"constructed, {form}"] = constructed(compiled, machine)
+    page = explorer.build(source or next(iter(networks)), machine, shown, LACKED)
+    write_atomically(output, page.encode())
+    if as_json:
+        found = {name: {"said": model.said, "failing": _written(model.failing)} for name, model in shown.items()}
+        console.emit_json({"page": str(output), "bytes": len(page.encode()), "models": found})
+        return
+    console.facts(source or "models", [(name, model.said) for name, model in shown.items()])
+    console.out.print(f"{console.markup(str(output))}: open it in a browser, it needs nothing beside it")
+
+
+def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
+    from fsa2lrnn import symbols
+
+    return [[symbols.to_json(letter) for letter in word] for word in words]
+
+
+def _machine_of(name: str, model: LRNN) -> MooreMachine:
+    """The automaton of a model, where no source names it."""
+    from fsa2lrnn.errors import BudgetExceeded, NotExact
+    from fsa2lrnn.extraction import extract, extract_learned
+
+    try:
+        try:
+            return extract(model, _STATES)
+        except (BudgetExceeded, NotExact):
+            return extract_learned(model).machine
+    except Fsa2LrnnError as error:
+        raise type(error)(f"model {name}: {error}; name its automaton, `fsa2lrnn draw SOURCE {name}…`") from error
+
+
+def _picture(machine: MooreMachine, kind: DrawFormat, output: Path | None, as_json: bool) -> None:
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.files import write_atomically
+
+    data = machine.to_png() if kind == "png" else (machine.to_dot() if kind == "dot" else machine.to_svg()).encode()
+    if output is None:
+        print(data.decode(), end="")
+        return
+    write_atomically(output, data)
+    if as_json:
+        console.emit_json({"drawing": str(output), "states": machine.n_states})
+    else:
+        console.out.print(f"{machine.n_states:,} states drawn in {console.markup(str(output))}")

@@ -1,0 +1,77 @@
+"""`fsa2lrnn report`: one page on learned, repaired and constructed models, or on a run of `learn`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fsa2lrnn.cli import given, outputs, sources
+from fsa2lrnn.cli.options import (
+    LACKED,
+    MODEL_SUFFIX,
+    JsonOption,
+    LayersOption,
+    LengthsOption,
+    LettersOption,
+    SecondsOption,
+    WordsOption,
+)
+from fsa2lrnn.errors import UnsupportedFormat
+
+
+def report(
+    models: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MODEL…|FOLDER", help=f"trained models ({MODEL_SUFFIX}), or the folder of one run of `learn`"
+        ),
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the page (.html); its facts go beside it (.json)")],
+    lengths: LengthsOption = "40,100,500,5000",
+    words: WordsOption = 10_000,
+    letters: LettersOption = 500_000,
+    seconds: SecondsOption = 20.0,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="SOURCE", help="what they should compute; of a FOLDER, by default what it learned"),
+    ] = None,
+    layers: LayersOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge learned models, repair them, and write one page on learned, repaired and constructed.
+
+    Of a folder that `learn` wrote: what was learned and whether it is proved, and the film, the heads' automata at a
+    few steps.
+    """
+    evaluated = {"lengths": given.whole_numbers(lengths, "--lengths"), "n_words": words, "letters": letters}
+    outputs.check_page(output)
+    folders = [path for path in models if Path(path).is_dir()]
+    if folders and len(models) > 1:
+        raise UnsupportedFormat(f"{', '.join(models)}: give the folder of one run alone, or models without folders")
+    if not folders and against is None:
+        raise UnsupportedFormat("--against SOURCE is missing: it names the automaton that the models should compute")
+    networks = {} if folders or against is None else sources.models_and_machine(models, against, layers)[0]
+
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.extra.report import verdict, write
+    from fsa2lrnn.verification import Budget
+
+    if folders:
+        from fsa2lrnn.extra.report.learned import assemble_learned
+        from fsa2lrnn.training.learning.saving import read_finished
+
+        run = read_finished(Path(folders[0]))
+        facts = assemble_learned(run, evaluated, against, LACKED, console.say)
+    else:
+        from fsa2lrnn.extra.report.assemble import assemble
+
+        assert against is not None  # refused above
+        facts = assemble(against, networks, Budget(seconds=seconds), evaluated, console.say, ignore=LACKED)
+    page, data = write(facts, output)
+    if as_json:
+        console.emit_json({"page": str(page), "facts": str(data)})
+        return
+    rows = [(model.name, verdict(model)) for model in facts.models if model.kind == "learned"]
+    console.facts(facts.title, [*rows, ("page", str(page)), ("the same as JSON", str(data))])

@@ -1,0 +1,93 @@
+"""The demonstration's second half: a network learns Sum(5), is caught out, measured, mended and shown on a page.
+
+Then one whose columns are one-hot by rule learns it too, and is proved.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fsa2lrnn.cli import console, evidence
+from fsa2lrnn.extra.report import write
+from fsa2lrnn.extra.report.assemble import of_judgements
+from fsa2lrnn.extra.report.judgement import Judgement, judge
+from fsa2lrnn.lrnn.checkpoint import save
+from fsa2lrnn.lrnn.switched import as_tables
+from fsa2lrnn.training.learning import Learned, learn, summary
+from fsa2lrnn.training.settings import preset
+from fsa2lrnn.training.train import Progress, train
+from fsa2lrnn.verification import Budget, Proved, Refuted, Undecided
+
+TASK = "task:sum_mod(5)"
+SETTINGS = {"steps": 6_000}  # at most: training stops at accuracy 1.0 on words of 500 letters
+SEARCH = Budget(seconds=10)
+WORK = 1e9  # for the search of each certificate
+SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
+
+
+def show(out: Path, as_json: bool) -> dict[str, Any]:
+    """Train, judge, repair, and write the page into `out`; the facts, "ok" among them."""
+    settings = preset("released", TASK, **SETTINGS)
+    if not as_json:
+        console.out.print(
+            f"\n[bold]7. A learned one.[/] The same class, eight blocks of 8, learns {TASK.removeprefix('task:')} from "
+            f"words of {settings.length} letters\n   with the settings of the paper's released code, until it is right "
+            f"at the end of {settings.test_words} words of {settings.test_length} letters"
+        )
+    outcome = train(settings, out / "sum5", report=None if as_json else _step)
+    model, machine = as_tables(outcome.model), settings.machine()
+    found = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
+    if not as_json:
+        _tell(found, outcome.step)
+    origin = {"command": f'fsa2lrnn train "{TASK}" --out FOLDER --steps {settings.steps}', "step": f"{outcome.step:,}"}
+    facts = of_judgements(TASK, {"learned": model}, {"learned": found}, SHOWN, {"learned": origin})
+    page, data = write(facts, out / "sum5.html")
+    for mended in found.mended:
+        if mended.repaired is not None:
+            save(mended.repaired.model, out / f"sum5-{mended.mode}{'-p' * (mended.columns != 'keep')}.safetensors")
+    if not as_json:
+        console.out.print(f"   all of it as a page: [cyan]{page}[/]")
+    proved = _prove(out / "proved", as_json)
+    ok = found.isomorphic and proved.is_proved and any(mended.proof is not None for mended in found.mended)
+    more = {"steps": outcome.step, "page": str(page), "facts": str(data), "learned_and_proved": summary(proved)}
+    return {**found.to_json(), **more, "ok": ok}
+
+
+def _prove(out: Path, as_json: bool) -> Learned:
+    """Learn the task by a layer of one-hot columns, and say what is known then."""
+    if not as_json:
+        console.out.print(
+            "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
+            "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
+        )
+    found = learn(TASK, folder=out, resume=False)
+    if not as_json:
+        console.out.print(f"   {found.steps:,} steps, {found.seconds:.1f} s: {console.plain(found.explain())}")
+        if isinstance(found.verdict, Proved | Refuted | Undecided):
+            console.out.print(f"   {evidence.verdict_text(found.verdict, found.machine.alphabet)}")
+    return found
+
+
+def _tell(found: Judgement, steps: int) -> None:
+    same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
+    console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
+    console.facts("", evidence.judgement_rows(found))
+    if isinstance(found.falsified, Refuted):
+        console.out.print(
+            "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"
+            "   so that they carry an exact image of the machine; the dyadic one never rounds, and is proved."
+        )
+
+
+def _step(progress: Progress) -> None:
+    if progress.record is not None:
+        record = progress.record
+        console.out.print(
+            f"   step {progress.step:5,}: loss {record['loss']:.4f}, {record['accuracy']:.3f} right at "
+            f"{record['length']} letters, {progress.steps_per_second:.0f} steps/s"
+        )
+
+
+def _doing(text: str) -> None:
+    console.err.print(f"[dim]   {text}[/]")

@@ -1,0 +1,121 @@
+"""The automaton as SVG: a circle a state, an arrow for all letters that lead from one state to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+
+from fsa2lrnn.display.markup import Markup, cut, picture, tag, text
+from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, Layout, lay_out
+from fsa2lrnn.extra.report.drawing.machine import Machine
+
+LOOK = (
+    files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
+)  # of pages: palettes and drawings
+_ALONE = files("fsa2lrnn.extra.report.drawing").joinpath("alone.css").read_text(encoding="utf-8")
+_SMALL = 20.0  # radius below which a circle holds one line of text
+_CROWDED = 200  # letters that what hovering says names
+
+
+def hue(state: int, n: int) -> str:
+    """A style that sets the colour of state number `state` of `n`; lightness is the page's."""
+    return f"--h:{360 * state / max(n, 1) + 20:.0f}"
+
+
+def automaton(machine: Machine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
+    """The drawing for a page that has the style sheet `LOOK`; None for more than `DRAWN` states.
+
+    Each state has a colour of its own, or that of its output among `kinds`.
+    Arrows are groups of class "arrow" with data-edge "0-2" by numbers of states, states of class "place" with
+    data-state.
+    """
+    layout = lay_out(machine)
+    if layout is None:
+        return None
+    n = len(machine.states)
+    drawn = [_arrow(machine, arrow, layout) for arrow in layout.arrows]
+    drawn.append(tag("path", tag("title", "start"), d=_path(layout.start), class_="edge start"))
+    drawn.append(_head(layout.start, "arrowhead start"))
+    tints = [hue(kinds.index(machine.outputs[q]), len(kinds)) if kinds else hue(q, n) for q in range(n)]
+    drawn += [_state(machine, q, layout, tint) for q, tint in enumerate(tints)]
+    said = f"The automaton: {n} states over {len(machine.alphabet)} letters"
+    return picture(*layout.size, said, *drawn, class_=f"automaton {class_}".strip())
+
+
+def notes(machine: Machine) -> list[str]:
+    """What a reader of the drawing has to know: what is folded, and what has no label."""
+    layout = lay_out(machine)
+    if layout is None:
+        return [f"It has {len(machine.states)} states; up to {DRAWN} are drawn."]
+    said = [folded] if (folded := fold(machine)) else []
+    missing = sum(layout.is_dense or arrow.label is None for arrow in layout.arrows)
+    if missing:
+        said.append(f"{missing} arrows have no room for their letters, which hovering tells.")
+    return said
+
+
+def fold(machine: Machine) -> str | None:
+    """What a reader of the drawing has to know of a sink that is folded, where one is."""
+    layout = lay_out(machine)
+    if layout is None or layout.folded is None:
+        return None
+    return f"Letters that are not drawn lead to the sink {machine.names[layout.folded]}, which none leaves."
+
+
+def alone(machine: Machine) -> str | None:
+    """A whole SVG file, which needs no style sheet; None for more than `DRAWN` states."""
+    drawn, layout = automaton(machine), lay_out(machine)
+    return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
+
+
+def standing_alone(drawn: Markup, size: Point) -> str:
+    """A drawing of class "automaton" as a file of its own: on paper, with its styles."""
+    opening, rest = drawn.split("</title>", 1)
+    of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
+    opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
+    paper = tag("rect", width="100%", height="100%", class_="paper")
+    return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"
+
+
+def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
+    q, then = arrow.edge
+    names = [machine.alphabet[a] for a, row in enumerate(machine.delta) if row[q] == then]
+    more = f" and {len(names) - _CROWDED} more" if len(names) > _CROWDED else ""
+    said = f"{machine.states[q]} → {machine.states[then]}: {', '.join(names[:_CROWDED])}{more}"
+    curve = tag("path", tag("title", said), d=_path(arrow.curve), class_="edge")
+    label = None
+    if arrow.label is not None:
+        shy = " shy" if layout.is_dense else ""
+        label = text(arrow.label[0], arrow.label[1] + 4, arrow.letters, class_=f"label halo{shy}")
+    class_ = "arrow pale" if layout.is_dense else "arrow"
+    return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
+
+
+def _state(machine: Machine, q: int, layout: Layout, tint: str) -> Markup:
+    (x, y), r = layout.places[q], layout.radius
+    name, output = machine.names[q], machine.outputs[q]
+    accepting = machine.accepting
+    said = tag("title", f"state {machine.states[q]}, output {output}")
+    parts = [tag("circle", said, cx=x, cy=y, r=r, class_="node", style=tint)]
+    if accepting is not None and accepting[q]:
+        parts.append(tag("circle", cx=x, cy=y, r=r - 3.5, class_="node inner", style=tint))
+    if accepting is not None or name == output or r < _SMALL:
+        parts.append(text(x, y + 4, name, class_="label" if len(name) < 4 or r > _SMALL else "label tiny"))
+    else:
+        parts += [text(x, y + 1, name), text(x, y + 13, cut(output, 6), class_="label tiny faint")]
+    folded = " folded" if q == layout.folded else ""
+    return tag("g", *parts, class_=f"place{folded}", data_state=q)
+
+
+def _path(curve: Curve) -> str:
+    def at(p: Point) -> str:
+        return f"{p[0]:.1f} {p[1]:.1f}"
+
+    pieces = [f"C{at(curve[i])} {at(curve[i + 1])} {at(curve[i + 2])}" for i in range(1, len(curve), 3)]
+    return f"M{at(curve[0])}{''.join(pieces)}"
+
+
+def _head(curve: Curve, class_: str) -> Markup:
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in head(curve))
+    return tag("polygon", points=corners, class_=class_)

@@ -1,0 +1,302 @@
+"""What a report shows, as plain data that goes to JSON and back: no class of a judge or of a network is needed."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from fsa2lrnn.errors import UnsupportedFormat, counted
+from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.verdicts import FailingWord
+
+KINDS = ("learned", "repaired", "constructed")
+# What a repaired model is, by how its name ends.
+REPAIRED = {
+    "repaired": "The least change of the tables (Frobenius) that makes them carry an exact image of the machine: for "
+    "ever in real numbers. Floats drift from it, so that it is proved up to a length.",
+    "p≤1": "The same with no column longer than 1 in the norm of the column rule, as the model that was trained has "
+    "them.",
+    "dyadic": "Tables of so few digits that no step rounds: a far larger change, from half to twice the tables' size "
+    "in the models tried, and proved on words of every length.",
+}
+NOWHERE = "·"  # the output of a state of a filmed head that no word led to
+NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
+
+
+@dataclass(frozen=True)
+class HeadAutomaton:
+    """A head that is an automaton: its number from 0, and the machine of the states that letters lead to."""
+
+    head: int
+    machine: Machine
+
+
+@dataclass(frozen=True)
+class FilmedHead:
+    """A head at one step of training.
+
+    Args:
+        head: its number from 0.
+        states: how many of its states letters lead to; `minimal`, how many are left of those once states are merged
+            that put out the same on all that follows, a state's output being what most outputs are there.
+        faults: the share of outputs, of words looked at, that are others than most in their state.
+        machine: the merged one; None where its states are too many to draw.
+    """
+
+    head: int
+    states: int
+    minimal: int
+    faults: float
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
+class Shot:
+    """The heads at one step of training, `event` saying what happened there; words have `length` letters."""
+
+    step: int
+    length: int
+    event: str
+    heads: list[FilmedHead]
+
+
+@dataclass(frozen=True)
+class LayerHead:
+    """A head of a network of several layers, along the words that count.
+
+    Args:
+        layer, head: its numbers from 0; layers are counted from below.
+        block, states: the size of its block, and how many of its states are reached.
+        reads: the heads below, by place in the list of all, whose states it needs to know beside the letter;
+            `reads_last`, whether it needs the letter before too.
+        machine: its states, without a transition (−1) where a letter does not come; a letter that may lead to several
+            states has a row for each. None where it stays in one state, or has too many to draw.
+    """
+
+    layer: int
+    head: int
+    block: int
+    states: int
+    reads: list[int]
+    reads_last: bool
+    machine: Machine | None
+
+
+@dataclass(frozen=True)
+class Learning:
+    """How a machine was learned by heads that are automata.
+
+    Args:
+        known: in a sentence, what is known of the result.
+        kept: the heads that the machine was read from, by number from 0; `of` how many.
+        steps, starts: what it took; seconds: by the clock.
+        outputs: of the machines in the film, in the order of their colours.
+        film: the heads on the way, of the last start.
+        is_whole: whether the network itself, all heads and its read-out, is what is judged.
+        layers: the heads of a network of several layers, from below.
+    """
+
+    known: str
+    kept: list[int]
+    of: int
+    steps: int
+    starts: int
+    seconds: float
+    outputs: list[str] = field(default_factory=list)
+    film: list[Shot] = field(default_factory=list)
+    is_whole: bool = False
+    layers: list[LayerHead] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Inside:
+    """A layer over letters from within.
+
+    Args:
+        eigenvalues: [letter][head], pairs [real, imaginary].
+        blocks: [letter][head], rows of numbers.
+        points: [x, y, state, NEAR or FAR]: states of the network in the plane where states of the machine lie apart.
+        carrying: heads that carry a function of the machine's state.
+        automata: of heads that are automata over the letters, those of few states.
+    """
+
+    eigenvalues: list[list[list[list[float]]]]
+    blocks: list[list[list[list[float]]]]
+    points: list[list[float]]
+    carrying: list[int]
+    automata: list[HeadAutomaton] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Model:
+    """One model and all that is known of it.
+
+    Args:
+        name: as it is shown, unlike others'.
+        kind: one of `KINDS`.
+        of: of a repaired model, the name of the learned one.
+        parameters: how many numbers it has.
+        proved: right on every word of up to so many letters, proved; None if nothing is proved.
+        proof: of a model that is proved right on all words, how, in a few words: "closed: 240 joint states".
+        failure: the shortest failing word known, its symbols as they are written.
+        scope: which outputs do not count, in words; None where only that on the empty word does not.
+        searched: what was searched for failing words, in words.
+        wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
+        accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
+            "interval", as `fsa2lrnn.training.compare` writes them.
+        evidence: of a model that is compared with no machine, what is known of it, in words.
+        inside: of a model of one layer over letters.
+        learning: of a model that `learn` made.
+        alignment: as `fsa2lrnn.extra.report.align` writes it.
+        notes: further facts, name and value.
+        provenance: where the model comes from: command, seed, versions, hash.
+    """
+
+    name: str
+    kind: str
+    of: str | None = None
+    parameters: int | None = None
+    proved: int | None = None
+    proof: str | None = None
+    failure: FailingWord | None = None
+    scope: str | None = None
+    searched: str | None = None
+    wrong: str | None = None
+    accuracy: list[dict[str, Any]] = field(default_factory=list)
+    evidence: str | None = None
+    inside: Inside | None = None
+    learning: Learning | None = None
+    alignment: dict[str, Any] | None = None
+    notes: dict[str, str] = field(default_factory=dict)
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def within(self) -> Inside:
+        """What is known from within. Raises `UnsupportedFormat` if nothing is."""
+        if self.inside is None:
+            raise UnsupportedFormat(f"{self.name!r} is not known from within: give its Inside, or draw another model")
+        return self.inside
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that a report shows.
+
+    Args:
+        title: "Sum(5): learned against constructed".
+        source: of the machine, "task:sum_mod(5)".
+        date: as the caller writes it.
+        machine: minimal.
+        models: learned, repaired, constructed, in the order in which they are shown.
+        provenance: of the report: command, versions.
+
+    Raises:
+        UnsupportedFormat: naming everything that contradicts itself.
+    """
+
+    title: str
+    source: str
+    date: str
+    machine: Machine
+    models: list[Model]
+    provenance: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        names = [model.name for model in self.models]
+        faults = [f"{name!r} is the name of several models" for name in sorted(set(names)) if names.count(name) > 1]
+        for model in self.models:
+            if model.kind not in KINDS:
+                faults.append(f"{model.name!r} is of kind {model.kind!r}, none of {', '.join(KINDS)}")
+            if model.of is not None and model.of not in names:
+                faults.append(f"{model.name!r} is a repair of {model.of!r}, which is not there")
+            if model.proof is not None and (model.failure is not None or model.wrong is not None):
+                faults.append(f"{model.name!r} is proved right on all words and has a failing word")
+            if model.failure is not None and model.proved is not None and model.failure.position <= model.proved:
+                faults.append(
+                    f"{model.name!r} is proved right up to {model.proved} letters and fails at letter "
+                    f"{model.failure.position}"
+                )
+        if faults:
+            raise UnsupportedFormat("; ".join(faults))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back."""
+        return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Facts:
+        """Inverse of `to_json`. Raises `UnsupportedFormat` for names that are unknown or missing."""
+        return _read(cls, value)
+
+
+def repairs_of(facts: Facts, learned: Model) -> list[Model]:
+    """The repaired models of a learned one."""
+    return [model for model in facts.models if model.of == learned.name]
+
+
+def repairs_shown(facts: Facts) -> dict[str, str]:
+    """The kinds of repair among the models, and what each is."""
+    ends = {model.name.rpartition(": ")[2] for model in facts.models if model.kind == "repaired"}
+    return {name: meaning for name, meaning in REPAIRED.items() if name in ends}
+
+
+def verdict(model: Model) -> str:
+    """One sentence on how long a model is right."""
+    found = _how_long(model)
+    scope = f"; {model.scope}" if model.scope else ""
+    return f"{found[0].upper()}{found[1:]}{scope}."
+
+
+def _how_long(model: Model) -> str:
+    if model.proof is not None:
+        return f"right on all words, of every length (proved: {model.proof})"
+    parts = []
+    if model.proved:
+        parts.append(f"right on every word of up to {counted(model.proved, 'letter')} (proved)")
+    if model.failure is not None:
+        parts.append(f"fails on a word of {counted(model.failure.position, 'letter')}")
+    elif model.wrong:
+        parts.append(f"wrong {model.wrong}")
+    elif model.searched:
+        parts.append(f"no failing word found ({model.searched})")
+    if model.evidence:
+        parts.append(model.evidence)
+    return "; ".join(parts) or "not judged"
+
+
+def _written(value: Any) -> Any:
+    """As JSON: what knows how to write itself does."""
+    if isinstance(value, FailingWord):
+        return value.to_json()
+    if is_dataclass(value):
+        return {f.name: _written(getattr(value, f.name)) for f in fields(value)}
+    return [_written(part) for part in value] if isinstance(value, list) else value
+
+
+def _read(cls: Any, value: Any) -> Any:
+    """A dataclass from a JSON object, and those within it; one that reads itself does."""
+    if cls is FailingWord:
+        return FailingWord.from_json(value)
+    if not isinstance(value, Mapping):
+        raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
+    known = {f.name for f in fields(cls)}
+    if unknown := sorted(set(value) - known):
+        raise UnsupportedFormat(
+            f"{cls.__name__}: {', '.join(unknown)} unknown; the names are {', '.join(sorted(known))}"
+        )
+    hints = get_type_hints(cls)
+    try:
+        return cls(**{name: _member(hints[name], part) for name, part in value.items()})
+    except TypeError as error:
+        raise UnsupportedFormat(f"{cls.__name__}: {error}") from error
+
+
+def _member(hint: Any, value: Any) -> Any:
+    if get_origin(hint) in (types.UnionType, Union):
+        inner = [part for part in get_args(hint) if is_dataclass(part)]
+        return _read(inner[0], value) if inner and value is not None else value
+    if get_origin(hint) is list and is_dataclass(get_args(hint)[0]):
+        return [_read(get_args(hint)[0], part) for part in value]
+    return _read(hint, value) if is_dataclass(hint) else value

@@ -1,0 +1,183 @@
+"""A report from the folder of `learn`: the verdict on what was learned, and how the heads came to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import date
+from typing import Any
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat, counted
+from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
+from fsa2lrnn.extra.report.drawing.machine import Machine, written
+from fsa2lrnn.extra.report.drawing.ranks import distances
+from fsa2lrnn.extra.report.facts import NOWHERE, Facts, FilmedHead, Learning, Model, Shot
+from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts
+from fsa2lrnn.extra.report.joint import heads_by_layer
+from fsa2lrnn.extraction import extract
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.training.compare import compare
+from fsa2lrnn.training.learning.examples import FreshWords
+from fsa2lrnn.training.learning.film import NEVER, Film, Frame
+from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.result import EVERY_WORD, told
+from fsa2lrnn.training.learning.saving import Finished, read_agreement
+from fsa2lrnn.verdicts import Proved, Refuted, Undecided
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.versions import versions
+
+DRAWN = 24  # states of a machine that is drawn
+_EVENTS = {
+    "focused": "from here one head alone is trained, the best",
+    "mended": "the best head is mended by search, and goes on alone",
+}
+_COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "states were merged by a test"}
+
+
+def assemble_learned(
+    run: Finished,
+    evaluated: dict[str, Any],
+    against: str | None = None,
+    ignore: Any = (),
+    say: Callable[[str], None] | None = None,
+) -> Facts:
+    """All facts on what a run of `learn` has learned.
+
+    Against a machine, the run's own source or `against`, the model is judged anew: nothing that the folder says of it
+    counts. Of one that was learned from words the page shows the machine, and the run's counts of words held out.
+
+    Args:
+        evaluated: the arguments of `training.compare.compare` beyond the models.
+        ignore: outputs that do not count, where `against` names the machine.
+
+    Raises:
+        UnsupportedFormat: for a run from a machine that had no name, unless `against` names it.
+    """
+    name = run.folder.resolve().name
+    recorded, say = run.recorded, say or (lambda _: None)
+    is_of_words = recorded.verdict is None or recorded.verdict["verdict"] == "agreement"
+    source = against or run.asked.source
+    asked = {"source": run.asked.source, "method": run.asked.method, "seed": str(run.asked.recipe.seed)}
+    provenance = {**asked, **digest_facts(run.model)}
+    if is_of_words and against is None:
+        machine = extract(run.model)
+        known = told(read_agreement(run), EVERY_WORD, machine.alphabet)
+        known = f"a machine of {counted(machine.n_states, 'state')}{known}"
+        method = _COMPUTED.get(run.asked.method)
+        evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{known}"
+        parameters = sum(weight.numel() for weight in run.model.parameters())
+        model = Model(
+            name, "learned", parameters=parameters, evidence=evidence, learning=_learning(run, known),
+            provenance=provenance,
+        )  # fmt: skip
+        return _facts(f"{source}: learned from words", source, machine, [model])
+    machine = _machine(source, run.model)
+    say(f"{name}: prove")
+    verdict, scope, wanted, ignored = _judged(run, machine, source, None if against is None else ignore)
+    say(f"{name}: compare")
+    document = compare(source, {name: run.model}, **evaluated, machine=machine)
+    within = look_inside(run.model, wanted, ignore=ignored)
+    model = Model(
+        name,
+        "learned",
+        parameters=document["models"][name]["parameters"],
+        **_found(verdict),
+        scope=_scope(verdict, scope),
+        accuracy=accuracy_of(document, name),
+        inside=within[0] if within else None,
+        alignment=within[1] if within else None,
+        learning=replace(
+            _learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
+            layers=heads_by_layer(run.model, wanted, ignored, DRAWN),
+        ),
+        provenance=provenance,
+    )
+    constructed = constructed_model(machine, document, model.inside)
+    end = "learned and proved" if isinstance(verdict, Proved) else "learned against constructed"
+    return _facts(f"{source.removeprefix('task:')}: {end}", source, machine, [model, constructed])
+
+
+def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) -> Facts:
+    return Facts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
+
+
+def _machine(source: str, model: LRNN) -> MooreMachine:
+    """The machine of that name, over the model's letters in their order where these are its own, or more."""
+    try:
+        machine = MooreMachine.from_source(source)
+    except UnsupportedFormat as error:
+        raise UnsupportedFormat(f"{error}; --against SOURCE names the machine that the run learned") from error
+    if machine.alphabet != model.alphabet and set(machine.alphabet) <= set(model.alphabet):
+        return MooreMachine.from_source(source, alphabet=model.alphabet)
+    return machine
+
+
+def _judged(
+    run: Finished, machine: MooreMachine, source: str, ignore: Any
+) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
+    """The verdict, the words it is about, and what the model was compared with, less the outputs that do not count."""
+    if ignore is not None:
+        return prove_equivalent(run.model, machine, ignore=ignore), EVERY_WORD, machine, ignore
+    examples = FreshWords(machine, run.asked.sampler, source)
+    target = Target(examples.machine, examples.sampler, examples.outputs)
+    verdict, scope = target.verdict(run.model)
+    return verdict, scope, *target.counting(scope)
+
+
+def _found(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
+    if isinstance(verdict, Refuted):
+        return {"failure": verdict.failure.as_text()}
+    if isinstance(verdict, Undecided):
+        return {"proved": verdict.checked_length}
+    return proof_facts(None, verdict)
+
+
+def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
+    if scope != EVERY_WORD:
+        return f"counted: {scope}"
+    return str(verdict.scope) if verdict.scope.ignored_states else None
+
+
+def _learning(run: Finished, known: str) -> Learning:
+    recorded = run.recorded
+    return Learning(
+        known, list(_kept(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
+        *([], []) if run.film is None else _film(run.film), is_whole=run.asked.recipe.is_whole,
+    )  # fmt: skip
+
+
+def _kept(run: Finished) -> tuple[int, ...]:
+    """The heads that were kept, by their numbers before one went on alone."""
+    if run.film is None or run.network is None:
+        return run.recorded.heads
+    return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
+
+
+def _heads(run: Finished) -> int:
+    return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
+
+
+def _film(film: Film) -> tuple[list[str], list[Shot]]:
+    """The outputs in the order of their colours, and the frames."""
+    return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
+
+
+def _shot(film: Film, frame: Frame) -> Shot:
+    heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
+    return Shot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads)
+
+
+def _filmed(film: Film, frame: Frame, i: int, head: int) -> FilmedHead:
+    """A head as far as letters lead, its states alike where what most outputs are in them and behind them is."""
+    rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
+    steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
+    n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))
+    minimal = minimise(MooreMachine(rows, frame.outputs[i], start))
+    machine = None
+    if minimal.n_states <= DRAWN:
+        names = written(film.outputs)
+        outputs = [NOWHERE if output == NEVER else names[int(str(output))] for output in minimal.outputs]
+        machine = Machine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
+    return FilmedHead(head, n_states, minimal.n_states, frame.faults[i], machine)

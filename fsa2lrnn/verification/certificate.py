@@ -1,0 +1,191 @@
+"""Certificates: up to which length a model is proved right on every word, and the sets that the proof rests on.
+
+One JSON file holds all of it. `fsa2lrnn.checker` says what each number means, and checks. Every field there is gets
+checked: a field that nothing asks for is refused here, and so is one that only the other method has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from fsa2lrnn import symbols
+from fsa2lrnn.automata.formats import json_file
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.checker.sets import Sets as Sets
+from fsa2lrnn.checker.sets import Tail as Tail
+from fsa2lrnn.checker.sets import Tube as Tube
+from fsa2lrnn.display.cards import OPEN, card
+from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.files import write_atomically
+from fsa2lrnn.reading import check_fields, parse_json, read, shown
+from fsa2lrnn.verdicts import Scope, tested
+from fsa2lrnn.verification.packing import Unpacking, pack
+from fsa2lrnn.verification.plain import library_errors
+
+FORMAT = "fsa2lrnn-horizon-certificate"
+VERSION = 1
+_OLD_FORMAT = "fsa2lrnn-certificate"  # of files from before the formats parted: they ignore what the model lacks
+METHODS = ("sets", "enumeration")
+_OF_SETS = ("margins", "slack", "tube")
+
+
+@dataclass(frozen=True, eq=False)
+class Certificate:
+    """A model gives the outputs of `machine` at every position that counts of every word of length ≤ `horizon`.
+
+    Args:
+        horizon: N, or None for words of every length.
+        margins: float64, for each length from 1 a lower bound, rounding included, of how far the wanted logit is above
+            every other, at every position of that length that counts. With a tail, it ends where the tail begins, and
+            a last entry bounds the rest.
+        method: "sets" (docs/theory.md, L1 and L2) or "enumeration" of the joint states, bit for bit.
+        dtype: that the model computes in.
+        scans: for which this holds. For "sets" it holds whatever the order of summation, with or without fused
+            multiply-add; for an enumeration of a model that rounds, of words read letter by letter.
+        slack: what entries of A and v may differ by, in absolute value, beyond what the model's own gates may make of
+            them in any order of summation; a checker computes that from the model.
+        sha256: of the tables (`SwitchedAffine.sha256`), for an enumeration of the state dict.
+        machine: what is computed.
+        tube: of the method "sets".
+        ignore: the outputs of the machine that do not count; "lacked", those that the model does not have, in files
+            from before certificates named them.
+        tested_layers: the model's user-defined layers (`Coverage.tested_layers`). Files name them if there are any.
+    """
+
+    horizon: int | None
+    margins: np.ndarray
+    method: str
+    dtype: str
+    scans: tuple[str, ...]
+    slack: float
+    sha256: str
+    machine: MooreMachine
+    tube: Tube | None = None
+    ignore: Literal["lacked"] | tuple[Hashable, ...] = ()
+    tested_layers: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if self.tube is not None:
+            for part in _parts(self.tube):
+                check_fields(part)
+        if self.method not in METHODS:
+            raise UnsupportedFormat(f"method {self.method!r} is not known: one of {', '.join(METHODS)}")
+        if (self.method == "sets") != (self.tube is not None):
+            raise UnsupportedFormat('a certificate has a tube if, and only if, its method is "sets"')
+        if self.horizon is not None and self.horizon < 0:
+            raise UnsupportedFormat(f"horizon = {self.horizon}: a length is at least 0, None stands for all lengths")
+        if self.margins.ndim != 1 or self.margins.dtype != np.float64:
+            raise UnsupportedFormat(
+                f"margins of shape {self.margins.shape} and dtype {self.margins.dtype}: they are a row of float64"
+            )
+        if self.method == "enumeration" and (len(self.margins) or self.slack):
+            raise UnsupportedFormat("margins and slack are of sets: an enumeration bounds neither, and claims neither")
+        if not self.scans or len(set(self.scans)) < len(self.scans):
+            raise UnsupportedFormat(f"scans = {self.scans}: name at least one, each once")
+
+    @property
+    def memory(self) -> int:
+        """Letters that a set remembers; 0 for an enumeration."""
+        return self.tube.memory if self.tube else 0
+
+    @property
+    def scope(self) -> Scope | None:
+        """Which outputs count; None for an old file that does not name them, of which `check` finds out."""
+        if isinstance(self.ignore, str):
+            return None
+        outputs = minimise(self.machine).outputs
+        ignored = set(self.ignore)
+        return Scope(len(outputs), sum(output in ignored for output in outputs), self.ignore)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a claim, which `check` judges."""
+        length = "any length" if self.horizon is None else f"up to {self.horizon:,} letters"
+        rows = [
+            ("claims", f"right on every word of {length}"),
+            ("method", f"{self.method}, memory {self.memory}" if self.tube else self.method),
+            ("computes in", f"{self.dtype}, by the scans {', '.join(self.scans)}"),
+            ("scope", str(self.scope or "outputs that the model lacks do not count")),
+            ("of the model", self.sha256[:16]),
+            *(("assumed", text) for text in tested(self.tested_layers)),
+        ]
+        return card("Certificate, to be checked", rows, OPEN)
+
+    def covers(self, length: int) -> bool:
+        """Whether every word of this length is covered."""
+        return self.horizon is None or length <= self.horizon
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that `from_json` reads back. Raises `UnsupportedFormat` for symbols that JSON can't hold."""
+        value = _plain(self)
+        if not self.tested_layers:  # as in files from before there was this field
+            del value["tested_layers"]
+        if self.method == "enumeration":
+            value = {name: part for name, part in value.items() if name not in _OF_SETS}
+        ignore = self.ignore if isinstance(self.ignore, str) else [symbols.to_json(output) for output in self.ignore]
+        return {"format": FORMAT, "version": VERSION, **value, "ignore": ignore}
+
+    @classmethod
+    def from_json(cls, value: Any) -> Certificate:
+        """Inverse of `to_json`. Raises `UnsupportedFormat` for anything else."""
+        if not isinstance(value, dict):
+            raise UnsupportedFormat(f"{shown(value)} is no certificate: expected is a JSON object")
+        rest = dict(cast("dict[str, Any]", value))
+        form = rest.pop("format", None), rest.pop("version", None)
+        if form not in ((FORMAT, VERSION), (_OLD_FORMAT, VERSION)) or type(form[1]) is not int:
+            raise UnsupportedFormat(
+                f"format {shown(form[0])}, version {shown(form[1])}: this reads {FORMAT!r}, {VERSION}"
+            )
+        if form[0] == _OLD_FORMAT:
+            if "ignore" in rest:
+                raise UnsupportedFormat(f"ignore is not known in a file of format {_OLD_FORMAT!r}: remove it")
+            rest["ignore"] = "lacked"
+        if rest.get("method") == "enumeration":
+            if extra := [name for name in _OF_SETS if name in rest]:
+                raise UnsupportedFormat(f"{', '.join(extra)}: an enumeration has none, and nothing would check it")
+            rest |= {"margins": pack(np.zeros(0)), "slack": 0}
+        decoders = {
+            np.ndarray: library_errors()(Unpacking().unpack),
+            MooreMachine: json_file.from_value,
+            Hashable: lambda symbol, _: symbols.from_json(symbol),
+        }
+        return read(cls, rest, "certificate", decoders)
+
+    def save(self, path: str | Path) -> None:
+        """Write one JSON file, atomically. Raises `OSError` as the file system does."""
+        write_atomically(Path(path), json.dumps(self.to_json()).encode())
+
+    @classmethod
+    def load(cls, path: str | Path) -> Certificate:
+        """Read what `save` wrote. Raises `UnsupportedFormat` for a file that is damaged or foreign, else `OSError`."""
+        try:
+            return cls.from_json(parse_json(Path(path).read_bytes(), str(path)))
+        except Fsa2LrnnError as error:
+            raise UnsupportedFormat(f"{path} holds no certificate ({error}): certify the model again") from error
+
+
+def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
+    """A tube, then the parts that it holds, so that each is checked before what it holds is."""
+    yield tube
+    yield from tube.stored
+    for ramp in tube.tail:
+        yield ramp
+        yield ramp.sets
+
+
+def _plain(data: Any) -> Any:
+    """What JSON holds of a certificate and its parts."""
+    if isinstance(data, np.ndarray):
+        return pack(data)
+    if isinstance(data, MooreMachine):
+        return json_file.to_value(data)
+    if isinstance(data, tuple):
+        return [_plain(part) for part in cast("tuple[Any, ...]", data)]
+    return {field.name: _plain(getattr(data, field.name)) for field in fields(data)} if is_dataclass(data) else data

@@ -1,0 +1,270 @@
+"""Coordinates in which states move little: what is carried on for ever, apart from what is forgotten.
+
+Per head, G(q, ·) is sought with G(δ(q,a)) A_a ≈ G(q): a quantity that letters hardly change, as a covector for each
+machine state; these are the leading eigenvectors of G ↦ mean over a of G(δ(q,a)) A_a, or, of a model that keeps some
+exactly, as a repaired one does, the null vectors of G ↦ G(δ(q,a)) A_a − G(q). Their dual vectors R, carried
+along words by A, have G R = 1. Coordinates along R are slow and bounded by intervals. The rest contracts, in a norm for
+each machine state that makes the worst letter contract as much as can be (a semidefinite program): a ball is what
+bounds it. None of this is trusted: whatever comes out, the checker encloses what letters do in these coordinates.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from functools import cached_property
+from types import ModuleType
+from typing import Any, cast
+
+import networkx as nx
+import numpy as np
+
+from fsa2lrnn.checker.nodes import Nodes, Target, nodes
+from fsa2lrnn.optional import require
+
+_MOST_SLOW = 4  # slow coordinates a head
+_WORST_CONDITION = 1e3
+_EXACT = 1e-4  # a change of what is kept, of size 1, by a letter
+_ROUNDS = 40
+_LARGEST_PROGRAM = 400  # linear matrix inequalities; beyond, an easier norm is taken
+_STRETCHED = 1e4  # at most this factor between the axes of a ball
+_BISECTIONS = 9
+
+
+def components(target: Target) -> np.ndarray:
+    """The strongly connected component of each machine state, numbered, −1 for states on no cycle: int64 (|Q|,)."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_edges_from((q, int(to)) for q in range(target.delta.shape[1]) for to in target.delta[:, q])
+    label = np.full(target.delta.shape[1], -1)
+    cyclic = [c for c in nx.strongly_connected_components(graph) if len(c) > 1 or graph.has_edge(*(list(c) * 2))]
+    for i, component in enumerate(sorted(map(sorted, cyclic))):
+        label[component] = i
+    return label
+
+
+class Frames:
+    """Coordinates for the nodes of one model and target.
+
+    Args:
+        A: float64 (|Σ|, H, b, b).
+    """
+
+    def __init__(self, A: np.ndarray, target: Target) -> None:
+        self._A, self._target, self._label = A, target, components(target)
+        self._short = nodes(target, 1, 1)
+        self._known: dict[tuple[int, bool, bytes], _Head] = {}
+
+    @cached_property
+    def keep_exactly(self) -> bool:
+        """Whether some head has a quantity that letters leave as it is, but for rounding."""
+        heads = range(self._A.shape[1])
+        return any(_kept(self._A[:, h], self._target, self._label, None)[1].any() for h in heads)
+
+    def of(self, found: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """A basis for each node and head, its slow vectors first, and which are slow: (F, H, b, b), bool (F, H, b).
+
+        `threshold` is the modulus of eigenvalues from which on a quantity counts as carried on; with None only those
+        count that are carried on exactly.
+        """
+        _, H, b, _ = self._A.shape
+        basis, slow = np.empty((len(found.state), H, b, b)), np.zeros((len(found.state), H, b), bool)
+        for h in range(H):
+            head = self._head(h, threshold)
+            basis[:, h] = _bases(head, found, _carried(self._A[:, h], found, head))
+            slow[:, h] = np.arange(b) < head.rank[found.state][:, None]
+        return basis.astype(np.float32).astype(np.float64), slow
+
+    def _head(self, h: int, threshold: float | None) -> _Head:
+        A = self._A[:, h]
+        G, rank = _kept(A, self._target, self._label, threshold)
+        key = h, threshold is None, rank.tobytes()
+        if key not in self._known:
+            kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
+            R = _carried(A, self._short, head := _Head(G, rank, kernel, {}))
+            self._known[key] = replace(head, norm=_norms(A, self._target, self._short, head, R))
+        return self._known[key]
+
+
+@dataclass(frozen=True, eq=False)
+class _Head:
+    """What is kept in one head.
+
+    Args:
+        G: for each machine state the quantities carried on, as rows, filled up with zeros: (|Q|, b, b).
+        rank: int64 (|Q|,), how many there are.
+        kernel: for each state a basis of what they do not see, (b, b − rank).
+        norm: for each state W, where zᵀWz is the square of the norm, z in that basis.
+    """
+
+    G: np.ndarray
+    rank: np.ndarray
+    kernel: dict[int, np.ndarray]
+    norm: dict[int, np.ndarray]
+
+
+def _kept(A: np.ndarray, target: Target, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+    """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
+    n, b = len(label), A.shape[-1]
+    G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
+    for i in range(label.max() + 1):
+        states = np.flatnonzero(label == i)
+        place = np.full(n, -1)
+        place[states] = np.arange(len(states))
+        inside = place[target.delta[:, states]] >= 0  # (|Σ|, K)
+        steps = np.zeros((len(A), len(states), b, len(states), b))  # G ↦ G(δ(q,a)) A_a, for each letter
+        for a, k in np.argwhere(inside):
+            steps[a, k, :, place[target.delta[a, states[k]]]] = A[a].T
+        if threshold is None:
+            rows = _null(steps, inside)
+        else:
+            mean = (steps / inside.sum(0)[:, None, None, None]).sum(0)
+            rows = _leading(mean.reshape(len(states) * b, -1), len(states), b, threshold)
+        rank[states] = rows.shape[1]
+        G[states, : rows.shape[1]] = rows
+    return G, rank
+
+
+def _null(steps: np.ndarray, inside: np.ndarray) -> np.ndarray:
+    """What every letter leaves as it is, but for rounding: (K, rank, b)."""
+    n_states, b = steps.shape[1:3]
+    change = steps.copy()
+    for a, k in np.argwhere(inside):
+        change[a, k, :, k] -= np.eye(b)
+    _, sizes, vectors = np.linalg.svd(change.reshape(-1, n_states * b), full_matrices=False)
+    rank = min(int((sizes < _EXACT).sum()), b)
+    rows = vectors[::-1][:rank].reshape(rank, n_states, b).swapaxes(0, 1) * np.sqrt(n_states)
+    if rank and np.linalg.cond(rows).max() < _WORST_CONDITION:
+        return rows
+    return np.zeros((n_states, 0, b))
+
+
+def _leading(operator: np.ndarray, n_states: int, b: int, threshold: float) -> np.ndarray:
+    """A real basis of the eigenspace of all eigenvalues above the threshold, or of fewer: (K, rank, b)."""
+    values, vectors = np.linalg.eig(operator)
+    order = np.argsort(-np.abs(values))
+    values, vectors = values[order], vectors[:, order]
+    rank = min(int((np.abs(values) > threshold).sum()), _MOST_SLOW, b)
+    while rank:
+        splits_a_pair = rank < len(values) and abs(values[rank - 1].imag) > 1e-9
+        splits_a_pair = splits_a_pair and abs(values[rank - 1] - values[rank].conj()) < 1e-9
+        real = np.concatenate([np.real(vectors[:, :rank]), np.imag(vectors[:, :rank])], axis=1)
+        rows = np.linalg.svd(real, full_matrices=False)[0][:, :rank]
+        rows = rows.reshape(n_states, b, rank).swapaxes(-1, -2) * np.sqrt(n_states)
+        if not splits_a_pair and np.linalg.cond(rows).max() < _WORST_CONDITION:
+            return rows
+        rank -= 1
+    return np.zeros((n_states, 0, b))
+
+
+def _carried(A: np.ndarray, found: Nodes, head: _Head) -> np.ndarray:
+    """R with G R = 1 at each node: columns (F, b, b), zero beyond the rank."""
+    G, rank = head.G[found.state], head.rank[found.state]
+    b = A.shape[-1]
+    eye = np.eye(b)
+    is_kept = np.tril(np.ones((b + 1, b), bool), -1)[rank]  # the first `rank` of b
+    duals = np.linalg.pinv(G)
+    for _ in range(_ROUNDS):
+        there = np.zeros_like(duals)
+        for a, to in enumerate(found.delta):
+            source = np.flatnonzero((to >= 0) & (rank == rank[to]))
+            np.add.at(there, to[source], A[a] @ duals[source])
+        overlap = np.where(is_kept[:, :, None] & is_kept[:, None, :], G @ there, eye)
+        sound = np.less(np.linalg.cond(overlap), _WORST_CONDITION)
+        better = there @ np.linalg.inv(np.where(sound[:, None, None], overlap, eye))
+        duals = np.where(sound[:, None, None], better, duals)
+    return duals * is_kept[:, None, :]
+
+
+def _bases(head: _Head, found: Nodes, R: np.ndarray) -> np.ndarray:
+    """[R, N] with N spanning the kernel of G, orthonormal in the norm of the machine state: (F, b, b)."""
+    b = R.shape[-1]
+    basis = np.empty((len(found.state), b, b))
+    for f, state in enumerate(found.state.tolist()):
+        upright = np.linalg.inv(np.linalg.cholesky(head.norm[state])).T
+        columns = np.concatenate([R[f, :, : head.rank[state]], head.kernel[state] @ upright], axis=1)
+        usable = np.isfinite(columns).all() and np.linalg.cond(columns) < _WORST_CONDITION**2
+        basis[f] = columns if usable else np.eye(b)
+    return basis
+
+
+def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
+    return np.linalg.svd(rows)[2][len(rows) :].T if len(rows) else np.eye(b)
+
+
+def _norms(A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
+    """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
+    G, kernel = head.G, head.kernel
+    mean = {q: R[found.state == q].mean(0) for q in kernel}
+    maps: list[tuple[int, int, np.ndarray]] = []
+    for q in kernel:
+        for a in range(len(A)):
+            to = int(target.delta[a, q])
+            if to in kernel:
+                rest = np.eye(A.shape[-1]) - mean[to] @ G[to]
+                maps.append((q, to, kernel[to].T @ rest @ A[a] @ kernel[q]))
+    easy = _summed_norms(maps, kernel)
+    worst = max((_stretch(Z, easy[q], easy[to]) for q, to, Z in maps), default=0.0)
+    if worst < 0.4 or len(maps) > _LARGEST_PROGRAM:
+        return easy
+    return _extremal_norms(maps, kernel, worst) or easy
+
+
+def _stretch(Z: np.ndarray, here: np.ndarray, there: np.ndarray) -> float:
+    if 0 in Z.shape:
+        return 0.0
+    C, D = np.linalg.cholesky(here), np.linalg.cholesky(there)
+    return float(np.linalg.norm(D.T @ Z @ np.linalg.inv(C).T, 2))
+
+
+def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """W(q) = 1 + c mean over letters of ZᵀW(δ(q,a))Z, with the largest c of a few for which that stays bounded."""
+    start = {q: np.eye(K.shape[1]) for q, K in kernel.items()}
+    for c in (8.0, 4.0, 2.0, 1.0, 0.5):
+        norms = start
+        for _ in range(_ROUNDS):
+            found = dict(start)
+            for q, to, Z in maps:
+                found[q] = found[q] + c / (len(maps) / len(kernel)) * Z.T @ norms[to] @ Z
+            norms = found
+            if max(W.max(initial=0) for W in norms.values()) > _STRETCHED:
+                break
+        else:
+            return norms
+    return start
+
+
+def _extremal_norms(
+    maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float
+) -> dict[int, np.ndarray] | None:
+    """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it; None if it finds nothing."""
+    cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
+    live = {q: K.shape[1] for q, K in kernel.items() if K.shape[1]}
+    variables: dict[int, Any] = {q: cp.Variable((d, d), symmetric=True) for q, d in live.items()}
+    square, longest = cp.Parameter(nonneg=True), cp.Variable()
+    constraints: list[Any] = [w >> np.eye(live[q]) for q, w in variables.items()]
+    constraints += [w << longest * np.eye(live[q]) for q, w in variables.items()]
+    constraints += [
+        square * variables[q] - Z.T @ variables[to] @ Z >> 0 for q, to, Z in maps if q in live and to in live
+    ]
+    problem = cp.Problem(cp.Minimize(longest), constraints)
+    best, low, high = None, worst / 4, worst
+    for _ in range(_BISECTIONS):
+        middle = float(np.sqrt(low * high))
+        square.value = middle * middle
+        if _is_solved(cp, problem) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
+            best, high = {q: (w.value + w.value.T) / 2 for q, w in variables.items()}, middle
+        else:
+            low = middle
+    if best is None:
+        return None
+    return {q: best[q] if q in live else np.zeros((0, 0)) for q in kernel}
+
+
+def _is_solved(cp: ModuleType, problem: Any) -> bool:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an inaccurate solution makes a norm as good as another
+        try:
+            problem.solve(solver="CLARABEL")
+        except cp.SolverError:
+            return False
+    return problem.status in ("optimal", "optimal_inaccurate")

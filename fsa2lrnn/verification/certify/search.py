@@ -1,0 +1,183 @@
+"""Which coordinates, how many letters of memory, how far: tried one after the other, the best kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fsa2lrnn.checker.limits import MOST_NUMBERS, NUMBERS_PER_WORD
+from fsa2lrnn.checker.nodes import Target, nodes
+from fsa2lrnn.checker.replay import LONGEST_START, Replay
+from fsa2lrnn.checker.rounding import Slack
+from fsa2lrnn.checker.sets import Sets, Tube
+from fsa2lrnn.checker.tables import Tables
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.verification.certify.directions import fans, gradients
+from fsa2lrnn.verification.certify.frames import Frames, components
+from fsa2lrnn.verification.certify.tails import find_tail, rounded
+from fsa2lrnn.verification.certify.work import Work
+
+_WORDS = 20_000  # looked at one by one
+_FRAMES = 600  # nodes with coordinates of their own
+_NODES = 40_000
+_THRESHOLDS = (0.93, 0.8)
+_WORTH_IT = 1.02  # gain in length by which another letter of memory earns the next
+_LONGEST_WALK = 4_000
+_LOOK = 64  # letters after which the margins' decline is first looked at
+_MOST_DIRECTIONS = 64
+_STORED_BYTES = 3_000_000
+_MOST_STORED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """How far a tube carries.
+
+    Args:
+        tube: with the sets stored and the tail found.
+        horizon: None for ever.
+        margins: as in `Certificate`.
+        work: that it took.
+    """
+
+    tube: Tube
+    horizon: int | None
+    margins: list[float]
+    work: float
+
+    @property
+    def reach(self) -> float:
+        """The horizon as a number."""
+        return np.inf if self.horizon is None else self.horizon
+
+
+class Search:
+    """Tubes for one model and target, walked as long as the work lasts."""
+
+    def __init__(self, tables: Tables, target: Target, slack: Slack, work: Work) -> None:
+        self._tables, self._target, self._slack, self._work = tables, target, slack, work
+        self._weights = tables.weights
+        self._part, self._frames = components(target), Frames(self._weights["A"], target)
+
+    def best(self, memory: int | str) -> Walk:
+        """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
+        if memory == "auto":
+            return self._growing()
+        if not isinstance(memory, int) or not 1 <= memory <= LONGEST_START or self._count(memory) > _NODES:
+            raise UnsupportedFormat(
+                f"memory = {memory!r}: a number of letters from 1 to {LONGEST_START}, with at most {_NODES:,} sets, or "
+                '"auto"'
+            )
+        return max((self.walk(self.tube(memory, threshold)) for threshold in self._thresholds), key=lambda w: w.reach)
+
+    def _growing(self) -> Walk:
+        walks = [self.walk(self.tube(1, threshold)) for threshold in self._thresholds]
+        best = max(walks, key=lambda walk: walk.reach)
+        threshold = self._thresholds[walks.index(best)]
+        memory, last = 2, best
+        while best.reach < _LONGEST_WALK and self._count(memory) <= _NODES:
+            if not self._work.allows(last.work * len(self._target.delta) / 2):
+                break
+            last = self.walk(self.tube(memory, threshold))
+            paid = last.reach >= _WORTH_IT * best.reach
+            best = max(best, last, key=lambda walk: walk.reach)
+            if not paid and memory > 2:
+                break
+            memory += 1
+        return best
+
+    @property
+    def _thresholds(self) -> tuple[float | None, ...]:
+        return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
+
+    def _count(self, memory: int) -> int:
+        return self._target.delta.shape[1] * len(self._target.delta) ** memory
+
+    def tube(self, memory: int, threshold: float | None) -> Tube:
+        """Coordinates and directions for sets that remember so many letters."""
+        n_letters, n_states = self._target.delta.shape
+        frame_memory = 1
+        while frame_memory < memory and n_states * n_letters ** (frame_memory + 1) <= _FRAMES:
+            frame_memory += 1
+        start = memory
+        words = min(_WORDS, MOST_NUMBERS // (2 * NUMBERS_PER_WORD * self._weights["W1"].shape[1]))
+        while n_letters > 1 and n_letters ** (start + 1) <= words:
+            start += 1
+        found = nodes(self._target, memory, frame_memory)
+        if not len(found.state):
+            raise UnsupportedFormat("no position counts after words of a few letters: there is nothing to certify")
+        basis, slow = self._frames.of(found, threshold)
+        part = np.maximum(self._part, 0)
+        plain = Tube(memory, frame_memory, start, basis, slow, part, np.zeros((part.max() + 1, 0, *slow.shape[1:])))
+        directions = fans(plain)
+        if n_states * (len(self._weights["b2"]) - 1) <= _MOST_DIRECTIONS:
+            joint = gradients(self._tables, self._target, found, plain)
+            if np.isfinite(joint).all():
+                directions = np.concatenate([joint, directions], 1)
+        return replace(plain, directions=directions)
+
+    def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> Walk:
+        """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
+        made before, and is not counted."""
+        step, spent = self._cost(tube), 0.0
+        replay = Replay(self._tables, self._target, tube, self._slack)
+        margins: list[float] = []
+        stored: list[Sets] = []
+        sets, look, tail = None, tube.start + _LOOK, ()
+        for margin, sets in replay.lengths():
+            if not margin > 0:
+                return Walk(tube, len(margins), margins, spent)
+            margins.append(margin)
+            if sets is not None:
+                break
+        while sets is not None and (store or self._work.allows(step)):
+            spent += step
+            if not store:
+                self._work.spend(step)
+            if len(margins) == _LONGEST_WALK or (len(margins) >= look and _will_last(margins)):
+                tail = find_tail(replay, sets)
+                look = 2 * len(margins)
+                if tail or len(margins) == _LONGEST_WALK:
+                    break
+            after = replay.steps.after(sets)
+            if after.length in store:
+                after = rounded(after)
+            if not (margin := replay.margin(after)) > 0:
+                break
+            margins.append(margin)
+            sets = after
+            if sets.length in store:
+                stored.append(sets)
+        tube = replace(tube, stored=tuple(stored), tail=tail)
+        horizon: int | None = len(margins)
+        if sets is not None and tail:
+            least, horizon = replay.tail(tail, sets)
+            margins.append(least)
+        return Walk(tube, horizon, margins, spent)
+
+    def _cost(self, tube: Tube) -> float:
+        """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
+        F, H, b = tube.slow.shape
+        n_sets = F * len(self._target.delta) ** (tube.memory - tube.frame_memory)
+        extent = tube.directions.any((0, 3)).sum()  # of all directions, in heads
+        per_step = len(self._target.delta) * b * (4 * b * H + 2 * int(extent))
+        return float(n_sets * (per_step + self._weights["W1"].size))
+
+    def settled(self, walk: Walk) -> Walk:
+        """The same walk with sets stored at some lengths, the last among them; a tail has its own."""
+        length = len(walk.margins)
+        if length <= walk.tube.start or walk.tube.tail:
+            return walk
+        plain = replace(walk.tube, stored=(), tail=())
+        F, D, H, b = *walk.tube.slow.shape[:1], walk.tube.directions.shape[1], *walk.tube.slow.shape[1:]
+        older = len(self._target.delta) ** (plain.memory - plain.frame_memory)
+        count = int(np.clip(_STORED_BYTES // (4 * F * older * (2 * H * b + H + 2 * D)), 1, _MOST_STORED))
+        chosen = np.linspace(plain.start, length, count + 1).round().astype(int)[1:]
+        return self.walk(plain, frozenset(chosen.tolist()))
+
+
+def _will_last(margins: list[float]) -> bool:
+    """Whether margins that go on falling as they do would outlast a walk."""
+    before, now = margins[-_LOOK // 2], margins[-1]
+    return now == before or now > _LONGEST_WALK * (before - now) / (_LOOK // 2 - 1)

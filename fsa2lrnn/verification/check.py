@@ -1,0 +1,126 @@
+"""The check of certificates for models in torch: by sets with `fsa2lrnn.checker`, by enumeration with the model's step.
+
+The checker proves claims by sets in numpy, from tables and bounds on how far these may be off (`slack`). Both are
+computed here from the model, so that no certificate can claim less than its model's gates may do.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from fsa2lrnn.automata.counting import Ignore, ignored_outputs
+from fsa2lrnn.checker import SCANS, check_sets
+from fsa2lrnn.checker.proof import Claim
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
+from fsa2lrnn.lrnn.tensor_file import digest
+from fsa2lrnn.reading import shown
+from fsa2lrnn.verdicts import Accepted
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.enumeration import explore
+from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain
+from fsa2lrnn.verification.slack import slack_of
+
+MOST_READ = 1 << 20
+"""Letters that an enumeration may ask the judge to read, in all joint states: many times what the search asks for."""
+
+
+def check(
+    certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = (), work: float | None = None
+) -> Accepted:
+    """Do the proof of a certificate again, for this model.
+
+    What is proved is the certificate's own claim: about its machine, up to its horizon, wherever the machine's outputs
+    count according to the certificate; of `model` as it runs, gates and all, or of tables alone where they are given.
+
+    Args:
+        ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
+            not have; or a collection of them.
+        work: operations that the check of a certificate by sets may take, of about a nanosecond each. By default
+            2^32, and 2^19 for each byte that the certificate's arrays compress to, but at most 2^35. A certificate that
+            asks for more, or for more than 500 MB, is refused with the figure.
+
+    Raises:
+        CertificateRefused: naming what fails, if the certificate is of another model, leaves out outputs that are not
+            to be ignored, or does not prove its claim.
+        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if `ignore`
+            makes no sense, the model's numbers are not such as rounding is bounded for, or its modules
+            not those modelled.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> from fsa2lrnn.verification.certify import certify
+    >>> parity = zoo.parity()
+    >>> model = compile_machine(parity)
+    >>> print(check(certify(model, parity), model).scope)
+    every output counts but that of the empty word
+    """
+    layers = check_modelled(model)
+    if certificate.method == "sets":
+        tables = model if isinstance(model, SwitchedAffine) else switched(model)
+        _check_model(certificate, tables.sha256, tables.dtype)
+        scope = _check_sets(certificate, tables, model, ignore, work).scope
+    else:
+        if isinstance(model, SwitchedAffine):
+            raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
+        _check_model(certificate, digest(model.state_dict()), model.dtype)
+        scope = _check_enumeration(certificate, model, ignore).scope
+    if isinstance(model, LRNN) and certificate.tested_layers != layers:  # a proof about tables rests on no layer
+        raise CertificateRefused(
+            f"it names the user-defined layers {shown(list(certificate.tested_layers))}, the model has "
+            f"{shown(list(layers))}: certify the model again"
+        )
+    return Accepted(certificate.horizon, scope, layers)
+
+
+def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> None:
+    if certificate.sha256 != sha256:
+        raise CertificateRefused(
+            f"the certificate is of a model with SHA-256 {certificate.sha256[:12]}…, this one has {sha256[:12]}…"
+        )
+    if certificate.dtype != str(dtype).removeprefix("torch."):
+        raise CertificateRefused(f"the certificate is for {certificate.dtype}, the model computes in {dtype}")
+
+
+def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore) -> Goal:
+    """What the certificate claims. Raises `CertificateRefused` if it leaves out more than is to be ignored."""
+    goal = goal_for(model, certificate.machine, certificate.ignore)
+    allowed = ignored_outputs(certificate.machine.outputs, model.outputs, ignore)
+    if not set(goal.ignored) <= set(allowed):
+        raise CertificateRefused(
+            f'it claims less than was asked: {goal.scope}; say which to leave out, ignore="lacked" for those '
+            "that the model does not have"
+        )
+    return goal
+
+
+def _check_sets(
+    certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore, work: float | None
+) -> Goal:
+    tube, more = certificate.tube, certificate.slack
+    if tube is None or not 0 <= more < float("inf"):
+        raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")
+    goal = _goal(certificate, tables, ignore)
+    claim = Claim(certificate.horizon, certificate.margins, certificate.scans, tube)
+    with library_errors():
+        check_sets(claim, plain(tables), goal.target, slack_of(model, more), work)
+    return goal
+
+
+def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Goal:
+    goal, horizon = _goal(certificate, model, ignore), certificate.horizon
+    found = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
+    if unknown := set(certificate.scans) - set(found.scans):
+        raise CertificateRefused(f"{', '.join(sorted(unknown))}: the states were stepped through as {found.scans} does")
+    if found.is_wrong:
+        raise CertificateRefused(f"a word of length {found.length + 1} is answered wrongly")
+    if not found.is_closed and (horizon is None or found.length < horizon):
+        raise CertificateRefused(
+            f"the states do not close: {found.pairs:,} are reached by words of up to {found.length:,} letters, and no "
+            "more are looked at"
+        )
+    return goal
+
+
+__all__ = ["MOST_READ", "SCANS", "CertificateRefused", "check"]

@@ -1,0 +1,186 @@
+"""Is this model equal to this machine on every word of every length? (docs/theory.md §5)
+
+The states that a compiled model reaches are finitely many vectors. `prove_equivalent` explores the joint graph of
+(model state, machine state) from the start, letter by letter, comparing model states by the bits of the floats that
+were computed, until no letter leads to a new pair. It answers with what it explored, with a shortest counterexample, or
+with the budget that ran out: never "true" on a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extraction import ModelSystem
+from fsa2lrnn.extraction.walk import System
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.recurrence import Recurrence
+from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
+from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
+from fsa2lrnn.verification.exactness import RoundingWatch
+from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.stepping import is_right_in_every_order
+from fsa2lrnn.verification.walk import JointWalk
+
+BUDGET = 1_000_000  # pairs of states
+
+
+class _Model(System[np.ndarray, np.ndarray], Protocol):
+    """What is explored: rows of bytes for states, numbers for outputs."""
+
+    alphabet: tuple[Hashable, ...]
+    outputs: tuple[Hashable, ...]
+
+    def initial_output(self) -> int: ...
+
+
+def prove_equivalent(
+    model: LRNN | Recurrence,
+    machine: MooreMachine,
+    budget: int = BUDGET,
+    empty_word: bool = True,
+    ignore: Ignore = (),
+) -> Proved | Refuted | Undecided:
+    """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
+
+    Args:
+        model: a module in the dtype to be proved (float64, float32, bfloat16, float16), or exact integer tables.
+        machine: over the same letters, in any order.
+        budget: the number of joint states after which to give up.
+        empty_word: whether the output on the empty word counts too; a trained model has seldom learned it.
+        ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
+            collection of them. The verdict's scope says what was ignored.
+
+    Returns:
+        `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
+        in which rounding could change what is computed, a word is read letter by letter, one alone, unless its steps
+        round nothing and all its margins are larger than what the read-out may: then every shape of call is covered,
+        by scans that make x_k of x_{k−1}.
+
+    Raises:
+        InvalidMachine: if model and machine have unlike alphabets.
+        UnsupportedFormat: if no output counts, if `ignore` makes no sense, or for a model whose modules, hooks or
+            arithmetic are not those modelled (`judge.modules`).
+
+    >>> from fsa2lrnn import compile_machine
+    >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
+    >>> verdict = prove_equivalent(compile_machine(parity), parity)
+    >>> type(verdict).__name__, verdict.transitions, verdict.scans
+    ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
+    """
+    if isinstance(model, Recurrence):
+        system = _RecurrenceSystem(model)
+        found = _explored(system, goal_for(system, machine, ignore, empty_word), budget)
+        return found.proved(model, of_integers(model)) if isinstance(found, _Closed) else found
+    check_modelled(model)
+    goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model)
+    found = _explored(watched, goal, budget)
+    if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
+        return found
+    if isinstance(found, _Closed) and watched.is_exact:
+        return found.proved(model, of_exact(model))
+    if isinstance(found, _Closed) and is_right_in_every_order(model, goal, found.rows, found.states):
+        return found.proved(model, of_exact_steps(model))
+    dtype = str(model.dtype).removeprefix("torch.")
+    found = _explored(ModelSystem(model, at_once=1), goal, budget)  # batches may round otherwise than words alone
+    return found.proved(model, of_letters(dtype)) if isinstance(found, _Closed) else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Closed:
+    """All pairs: as many, by so many letters; and those read after a letter, or before one where that counts."""
+
+    pairs: int
+    letters: int
+    rows: np.ndarray
+    states: np.ndarray
+    goal: Goal
+
+    def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
+        return Proved(self.pairs, self.letters, covers, self.goal.scope, model_digest(model))
+
+
+def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:
+    walk = JointWalk(system, goal)
+    if goal.empty_word:
+        given = np.array([system.initial_output()])
+        if goal.is_wrong(given, walk.tags).any():
+            return _refuted(np.empty(0, np.int64), given, goal)
+    rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
+    while len(walk):
+        ahead, to = walk.look()
+        wrong = np.flatnonzero(goal.is_wrong(ahead.read, to))
+        if len(wrong):
+            word = walk.word(ahead, int(wrong[0]))
+            return _refuted(word, _outputs_along(system, word), goal)
+        start_is_read |= bool((walk.keep_new(ahead, to) == 0).any())
+        rows.append(walk.states)
+        states.append(walk.tags)
+        if walk.seen > budget:
+            return Undecided(walk.length, goal.scope, budget)
+    read = slice(0 if start_is_read else 1, None)
+    return _Closed(walk.seen, walk.letters, np.concatenate(rows[read]), np.concatenate(states[read]), goal)
+
+
+class _WatchedModel(ModelSystem):
+    """A model as a transition system that notes whether rounding could change any of its steps or outputs."""
+
+    def __init__(self, model: LRNN) -> None:
+        super().__init__(model)
+        self._watch = RoundingWatch(model)
+
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        with self._watch.looking():
+            return super().fan(states, live)
+
+    def initial_output(self) -> int:
+        with self._watch.looking():
+            return super().initial_output()
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all steps and outputs so far are what every schedule computes."""
+        return self._watch.is_exact
+
+
+class _RecurrenceSystem:
+    """Exact tables as a transition system on the bytes of their integer states."""
+
+    def __init__(self, recurrence: Recurrence) -> None:
+        self._recurrence = recurrence
+        self.alphabet, self.outputs = recurrence.alphabet, recurrence.outputs
+        self._start = recurrence.tables.initial()[None]
+
+    def initial_output(self) -> int:
+        return int(self._recurrence.readout(self._start)[0])
+
+    def start(self) -> np.ndarray:
+        return self._start.view(np.uint8)
+
+    def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        after = self._recurrence.tables.step(np.ascontiguousarray(states).view(self._start.dtype))[live]
+        return self._recurrence.readout(after), np.ascontiguousarray(after).view(np.uint8)
+
+    def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
+        return states[places]
+
+    def rows(self, states: np.ndarray) -> np.ndarray:
+        return states
+
+
+def _outputs_along(system: _Model, word: np.ndarray) -> np.ndarray:
+    states, outputs = system.start(), np.empty(len(word), np.int64)
+    for k, a in enumerate(word.tolist()):
+        letter = np.arange(len(system.alphabet))[None] == a
+        outputs[k : k + 1], states = system.fan(states, letter)
+    return outputs
+
+
+def _refuted(word: np.ndarray, given: np.ndarray, goal: Goal) -> Refuted:
+    return Refuted(goal.failing_word(word, given), len(word) - 1, goal.scope)

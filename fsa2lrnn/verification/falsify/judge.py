@@ -1,0 +1,90 @@
+"""When is a model wrong? Margins, the letters that still lead somewhere, and a last look with the model itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extraction import NOT_A_NUMBER
+from fsa2lrnn.extraction.runner import Runner
+from fsa2lrnn.lrnn.network import Network
+from fsa2lrnn.verification.falsify.verdict import Failure
+from fsa2lrnn.verification.goal import goal_for
+
+CONFIRMED_BY = ("sequential", "auto")
+
+
+class Marks(NamedTuple):
+    """The verdict on logits (…,): where they are wrong, and by what margin they are right (+∞ where none counts)."""
+
+    wrong: np.ndarray
+    margin: np.ndarray
+
+    def worst(self, n: int) -> np.ndarray:
+        """The places of the wrong ones among (N,), at most n of them, least margins first."""
+        where = np.flatnonzero(self.wrong)
+        return where[np.argsort(self.margin[where], kind="stable")][:n]
+
+
+class Judge:
+    """A model beside its goal, both stepped by numbers of letters."""
+
+    def __init__(self, model: Network, machine: MooreMachine, ignore: Ignore = ()) -> None:
+        self.model = model
+        self.runner = Runner(model)
+        self.goal = goal_for(model, machine, ignore)
+
+    @property
+    def n_letters(self) -> int:
+        """|Σ|."""
+        return len(self.goal.delta)
+
+    def marks(self, logits: Tensor, states: np.ndarray) -> Marks:
+        """Logits (…, |Γ|) against machine states (…,). Ties go to the first output, as in `transduce`."""
+        counts, answerable = self.goal.counts[states], self.goal.answerable[states]
+        logits = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
+        asked = torch.as_tensor(np.where(answerable, self.goal.wanted[states], 0), device=logits.device)[..., None]
+        own = logits.gather(-1, asked)[..., 0]
+        other = logits.scatter(-1, asked, -torch.inf).amax(-1)
+        is_nan = logits.isnan().any(-1)
+        wrong = (logits.argmax(-1) != asked[..., 0]) | is_nan
+        margin = (own - other).masked_fill(is_nan | (own == -torch.inf), -torch.inf)
+        margins = np.where(answerable, margin.double().cpu().numpy(), np.where(counts, -np.inf, np.inf))
+        return Marks((wrong.cpu().numpy() | ~answerable) & counts, margins)
+
+    def confirm(self, tokens: np.ndarray) -> Failure | None:
+        """The shortest prefix of a word on which the model itself fails, sequentially and by default, if there is one.
+
+        The word is run whole in the model's own dtype, by `forward`, as a user would.
+        """
+        if not len(tokens):
+            return None
+        states = self.goal.path(tokens[None])
+        logits = {method: self._logits(tokens, method) for method in CONFIRMED_BY}
+        wrong = np.all([self.marks(found, states).wrong[0] for found in logits.values()], axis=0)
+        if not wrong.any():
+            return None
+        first = int(wrong.argmax()) + 1
+        if first < len(tokens):
+            return self.confirm(tokens[:first])  # once more, since a scan may round otherwise on a shorter word
+        scans = [
+            method for method in self.model.methods if self.marks(self._logits(tokens, method), states).wrong[0, -1]
+        ]
+        given = logits["sequential"][0]
+        outputs = given.argmax(-1).masked_fill(given.isnan().any(-1), NOT_A_NUMBER).cpu().numpy()
+        margin = float(self.marks(logits["sequential"], states).margin[0, -1])
+        return Failure(tokens, outputs, margin, tuple(scans))
+
+    def confirm_first(self, words: list[np.ndarray]) -> Failure | None:
+        """The shortest failure among a few words."""
+        failures = [found for word in words if (found := self.confirm(word)) is not None]
+        return min(failures, key=lambda failure: len(failure.tokens), default=None)
+
+    def _logits(self, tokens: np.ndarray, method: str) -> Tensor:
+        with torch.no_grad():
+            return self.model(torch.as_tensor(tokens, device=self.model.device)[None], method)

@@ -1,0 +1,208 @@
+"""A sweep goes on where it ended, tells of what failed, and sums up over seeds."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
+from fsa2lrnn.extra.distributed import engines, sweep
+from fsa2lrnn.extra.distributed.engines import serial
+from fsa2lrnn.extra.distributed.grid import Sweep
+from fsa2lrnn.extra.distributed.sweep import RESULTS, SUMMARY, run_sweep, summary, sweep_in
+from fsa2lrnn.files import alone
+from fsa2lrnn.training.run_folder import CHECKPOINT
+from fsa2lrnn.training.seeds import run_seed
+from fsa2lrnn.training.train import Stop
+
+FEW = {"steps": 4, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "evaluate_every": 2, "stop_at": None}
+VALUES = {
+    "preset": "quick",
+    "tasks": ["task:parity"],
+    "networks": {
+        "tiny": {"embedding_dim": 4, "block": 2, "heads": 2},
+        "lanes": {"embedding_dim": 4, "block": 1, "heads": 4, "normalisation": "clip"},
+    },
+    "settings": {"few": {k: v for k, v in FEW.items() if v is not None}},
+    "seeds": [0, 1],
+    "lengths": [4, 9],
+    "words": 20,
+}
+UNLEARNABLE = "regex:(a|b)*"  # has one output, which training finds out
+
+
+def records(folder):
+    return [json.loads(line) for line in (folder / RESULTS).read_text().splitlines()]
+
+
+def run(values, folder, **options):
+    folder.mkdir(exist_ok=True)
+    stop = Stop()
+    with serial(stop) as engine:
+        return run_sweep(Sweep.from_dict(values).trials, folder, engine, stop, **options)
+
+
+@pytest.fixture
+def begun(monkeypatch):
+    """The folders of the runs that were begun."""
+    names = []
+
+    def counted(settings, folder, *rest):
+        names.append(folder.name)
+        return run_seed(settings, folder, *rest)
+
+    monkeypatch.setattr(engines, "run_seed", counted)
+    return names
+
+
+def test_a_line_a_run_and_a_summary_of_cells(tmp_path):
+    out, said = tmp_path / "out", []
+    swept = sweep_in(out, Sweep.from_dict(VALUES).trials, "serial", report=said.append)
+    assert (swept.failed, swept.interrupted) == (False, False)
+    lines = records(out)
+    assert [(x["network"], x["seed"], x["end"], x["failures"]) for x in lines] == [
+        (network, seed, "steps", []) for network in ("tiny", "lanes") for seed in (0, 1)
+    ]
+    assert all(x["settings"]["seed"] == x["seed"] and (out / x["folder"]).is_dir() for x in lines)
+    cells = json.loads((out / SUMMARY).read_text())
+    assert cells == swept.cells
+    assert [(cell["network"], cell["seeds"], cell["ends"]) for cell in cells] == [
+        ("tiny", 2, {"steps": 2}),
+        ("lanes", 2, {"steps": 2}),
+    ]
+    for cell, pair in zip(cells, (lines[:2], lines[2:]), strict=True):
+        assert [line["length"] for line in cell["lengths"]] == [4, 9]
+        for i, line in enumerate(cell["lengths"]):
+            for name in ("last_position", "whole_word"):
+                a, b = (record["last_checkpoint"][i][name]["accuracy"] for record in pair)
+                assert line[name] == {"mean": pytest.approx((a + b) / 2), "min": min(a, b), "max": max(a, b)}
+    assert said[0] == "4 runs, 0 of them finished before"
+    assert said[-1].startswith("[4/4, ")
+    assert "task:parity, lanes, few, seed 1: steps at step 4, last output right " in said[-1]
+
+
+def test_finished_runs_are_not_done_again(tmp_path, begun):
+    first = run(VALUES, tmp_path)
+    del begun[:]
+    more = run({**VALUES, "seeds": [0, 1, 2]}, tmp_path)
+    assert len(begun) == 2
+    assert all("-2-" in name for name in begun)
+    assert [more[i] for i in (0, 1, 3, 4)] == first
+    del begun[:]
+    judged = run({**VALUES, "lengths": [5]}, tmp_path)
+    assert len(begun) == 4
+    assert [len(record["last_checkpoint"]) for record in judged] == [1] * 4
+
+
+KILLED = """
+import json, os, signal, sys
+from pathlib import Path
+from fsa2lrnn.training import engines, sweep, train
+from fsa2lrnn.extra.distributed.grid import Sweep
+
+train._REPORT_SECONDS = 0.0
+run_seed = engines.run_seed
+
+def killed(settings, folder, plan, report):
+    def tell(progress):
+        if settings.seed == 1 and progress.step == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return run_seed(settings, folder, plan, tell)
+
+engines.run_seed = killed
+sweep.sweep_in(Path(sys.argv[2]), Sweep.from_dict(json.loads(Path(sys.argv[1]).read_text())).trials, "serial")
+"""
+
+
+def test_a_killed_sweep_goes_on(tmp_path, begun):
+    values = {**VALUES, "seeds": [0, 1, 2]}
+    wanted = run(values, tmp_path / "straight")
+    del begun[:]
+    (tmp_path / "s.json").write_text(json.dumps(values))
+    out = tmp_path / "out"
+    arguments = [sys.executable, "-c", KILLED, tmp_path / "s.json", out]
+    assert subprocess.run(arguments, check=False, capture_output=True).returncode == -signal.SIGKILL
+    assert [record["seed"] for record in records(out)] == [0]
+    assert (out / wanted[1]["folder"] / CHECKPOINT).exists()  # of step 2
+    assert run(values, out) == wanted
+    assert begun == [record["folder"] for record in wanted[1:]]
+
+
+def test_ctrl_c_ends_the_sweep_and_the_rest_is_left(tmp_path, begun, monkeypatch):
+    values = {**VALUES, "settings": {"long": {**VALUES["settings"]["few"], "steps": 1_000_000}}}
+
+    def interrupted(settings, folder, plan, _):
+        begun.append(folder.name)
+        return run_seed(settings, folder, plan, lambda _: os.kill(os.getpid(), signal.SIGINT))
+
+    monkeypatch.setattr(engines, "run_seed", interrupted)
+    out = tmp_path / "out"
+    assert sweep_in(out, Sweep.from_dict(values).trials, "serial").interrupted
+    assert len(begun) == 1
+    assert not (out / RESULTS).exists()
+    assert [cell["ends"] for cell in json.loads((out / SUMMARY).read_text())] == [{"interrupted": 2}] * 2
+
+
+def test_a_run_that_fails_is_tried_again_and_then_left(tmp_path, begun):
+    asked, said = Sweep.from_dict({**VALUES, "tasks": [UNLEARNABLE, "task:parity"], "seeds": [0]}), []
+    assert sweep_in(tmp_path, asked.trials, "serial", retries=2, report=said.append).failed
+    assert len(begun) == 2 * 3 + 2
+    by_task = {task: [x for x in records(tmp_path) if x["task"] == task] for task in (UNLEARNABLE, "task:parity")}
+    assert [x["end"] for x in by_task["task:parity"]] == ["steps"] * 2
+    for record in by_task[UNLEARNABLE]:
+        assert record["end"] == "failed"
+        assert len(record["failures"]) == 3
+        assert all("Traceback" in text and "there is nothing to learn" in text for text in record["failures"])
+    cells = json.loads((tmp_path / SUMMARY).read_text())
+    assert [cell["ends"] for cell in cells] == [{"failed": 1}] * 2 + [{"steps": 1}] * 2
+    assert any("seed 0: failed, fsa2lrnn.errors.UnsupportedFormat: " in line for line in said)
+    del begun[:]
+    assert sweep_in(tmp_path, asked.trials, "serial", retries=0).failed
+    assert len(begun) == 2  # those that failed, once more
+
+
+def test_a_run_that_recovers_counts_as_any_other(tmp_path, monkeypatch):
+    calls = []
+
+    def unlucky(*given):
+        calls.append(given)
+        if len(calls) == 1:
+            raise OSError("the disk was away")
+        return run_seed(*given)
+
+    monkeypatch.setattr(engines, "run_seed", unlucky)
+    found = run({**VALUES, "seeds": [0]}, tmp_path)
+    assert [record["end"] for record in found] == ["steps"] * 2
+    assert [len(record["failures"]) for record in found] == [1, 0]
+    assert len(calls) == 3
+
+
+def test_a_run_that_diverges_is_a_result(tmp_path, begun):
+    values = {**VALUES, "settings": {"wild": {**VALUES["settings"]["few"], "learning_rate": 1e30}}, "seeds": [0]}
+    found = run(values, tmp_path)
+    assert [record["end"] for record in found] == ["diverged"] * 2
+    assert all("training diverged at step" in record["error"] for record in found)
+    assert len(begun) == 2
+    (cell, _) = summary(Sweep.from_dict(values).trials, found)
+    assert (cell["seeds"], cell["ends"], cell["lengths"]) == (0, {"diverged": 1}, [])
+    assert sweep.table([cell]).row_count == 1
+
+
+def test_results_that_are_damaged_are_named(tmp_path):
+    whole = {"folder": "a", "judged": {"lengths": [40], "words": 3, "letters": 9}, "seed": 0, "end": "failed"}
+    (tmp_path / RESULTS).write_text(json.dumps(whole) + '\n{"folder"')
+    with pytest.raises(CheckpointError, match=r"results.jsonl, line 2 is no result of a run \(.* truncated"):
+        run(VALUES, tmp_path)
+    (tmp_path / RESULTS).write_text(json.dumps(whole | {"judged": {}}))
+    with pytest.raises(CheckpointError, match=r"line 1 is no result of a run \(the result.judged.lengths is missing"):
+        run(VALUES, tmp_path)
+
+
+def test_two_sweeps_do_not_share_a_folder(tmp_path):
+    message = f"another sweep is at work in {re.escape(str(tmp_path))}: wait for it, or give another folder"
+    with alone(tmp_path, "sweep"), pytest.raises(UnsupportedFormat, match=message):
+        sweep_in(tmp_path, Sweep.from_dict(VALUES).trials, "serial")

@@ -1,0 +1,109 @@
+"""`export`, and `run` and `verify` of what it wrote."""
+
+import json
+from types import SimpleNamespace
+
+import pytest
+
+from fsa2lrnn.extra.huggingface.recheck import recheck
+
+pytest.importorskip("transformers")
+
+
+@pytest.fixture
+def s3(call):
+    """S3 in a folder of the call."""
+    code, out, _ = call("export", "task:group(S3, transpositions)", "--to", "olmo-hybrid", "-o", "s3")
+    assert code == 0
+    assert "proved: equal on every word of every length" in out
+    return call
+
+
+def test_run_and_verify(s3):
+    assert s3("run", "s3", "(1,2) (2,3) (1,2)")[1].startswith("(1,3)  (3 letters, float32, olmo-hybrid)")
+    rows = s3("run", "s3", "-", "--trace", stdin=b"(1,2) (2,3)\n")[1].splitlines()
+    assert [row.split("\t")[-1] for row in rows] == ["output", "(1,2)", "(1,3,2)"]
+    value = json.loads(s3("run", "s3", "(1,2)", "--json", "--trace")[1])
+    states = value.pop("states")
+    assert len(states) == 1
+    assert value == {
+        "length": 1, "output": "(1,2)", "method": "olmo-hybrid", "dtype": "float32", "letters": ["(1,2)"],
+        "trace": ["(1,2)"],
+    }  # fmt: skip
+    code, out, _ = s3("verify", "s3", "task:group(S3, transpositions)", "--json")
+    assert code == 0
+    assert json.loads(out)["verdict"] == "proved"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("run", "s3", ""), "puts out nothing before the first letter"),
+        (("run", "s3", "(1,4)"), "is not in the alphabet"),
+        (("run", "s3", "(1,2)", "--scan", "pscan"), "--scan: s3 runs on its own code"),
+        (("run", "s3", "(1,2)", "--dtype", "float64"), "--dtype: s3 runs on its own code"),
+        (("verify", "s3", "task:group(S3, transpositions)", "--dtype", "bfloat16"), "--dtype: s3 runs on its own code"),
+        (("verify", "s3", "task:parity"), "letter"),
+    ],
+)
+def test_bad_input(s3, arguments, message):
+    code, _, err = s3(*arguments)
+    assert code == 2
+    assert message in err
+
+
+def test_json_of_an_export(call):
+    code, out, _ = call("export", "task:parity", "--to", "olmo-hybrid", "-o", "p", "--dtype", "bfloat16", "--json")
+    assert code == 0
+    value = json.loads(out)
+    assert (value["proof"]["verdict"], value["proof"]["arithmetic"]) == ("proved", "bfloat16")
+    assert value["model"]["layer"] == "olmo-hybrid"
+
+
+def test_explain_says_which_layer_can(call, tmp_path):
+    code, out, _ = call(
+        "explain", "task:parity", "--layer", "olmo-hybrid", "--layer", "qwen3-next", "--certificates", "c"
+    )
+    assert code == 0
+    assert "yes: one head: reflections" in out
+    assert 'no: After "1" again and again' in out
+    certificate = json.loads((tmp_path / "c" / "qwen3-next.json").read_text())
+    assert recheck(certificate).startswith("impossible")
+    value = json.loads(call("explain", "task:parity", "--layer", "qwen3-next", "--json")[1])
+    assert value["layers"]["qwen3-next"]["certificate"] == certificate
+    assert "layer 'gpt' is not known" in call("explain", "task:parity", "--layer", "gpt")[2]
+
+
+def test_gates(s3, tmp_path):
+    (tmp_path / "text").write_text("(1,2) (2,3) (1,2)\n")
+    code, out, err = s3("gates", "s3", "--text", "text", "-o", "s3.svg")
+    assert code == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert rows[-2] == ["layer", "head", "alpha", "beta", "key", "eigenvalue", "below", "0"]
+    assert rows[-1] == ["0", "0", "1", "2", "1", "-1", "100.0%"]
+    assert "1 of 1 heads use negative eigenvalues" in out
+    assert "a histogram a head in s3.svg" in err
+    assert "layer 0, head 0: 3 of 3 below zero" in (tmp_path / "s3.svg").read_text()
+    value = json.loads(s3("gates", "s3", "--tokens", "0,1", "--json")[1])
+    assert (value["tokens"], value["reach"], value["heads"][0]["beta"]["exactly"]["2"]) == (2, [-1, 1], 2)
+
+
+def test_ranges_of_gates_are_whole_on_a_narrow_terminal(s3, monkeypatch):
+    """They were cut with the sign that stands between least and most: 6.07e-08…1.28e…"""
+    from fsa2lrnn.cli import console
+    from fsa2lrnn.extra.huggingface.commands import folders as exported
+
+    ends = exported._ends(SimpleNamespace(least=6.07e-08, most=1.28e-05))
+    monkeypatch.setattr(exported, "_ends", lambda _: ends)
+    monkeypatch.setattr(console.out, "_width", 70)
+    shown = s3("gates", "s3")[1]
+    assert (shown.count("6.07e-08"), shown.count("1.28e-05")) == (4, 4)
+
+
+def test_gates_of_many_heads_are_shown_by_layer(s3, monkeypatch):
+    from fsa2lrnn.extra.huggingface.commands import folders as exported
+
+    monkeypatch.setattr(exported, "_HEADS", 0)
+    rows = [line.split() for line in s3("gates", "s3")[1].splitlines()]
+    assert rows[-2] == ["layer", "alpha", "beta", "key", "eigenvalue", "below", "0"]
+    assert rows[-1] == ["0", "1", "2", "1", "-1", "100.0%"]

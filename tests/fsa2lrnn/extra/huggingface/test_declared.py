@@ -1,0 +1,18 @@
+"""Every layer says what it executes."""
+
+import pytest
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.huggingface import LAYERS, layer_file
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_a_layer_declares_itself(name):
+    layer = layer_file(name).LAYER
+    assert layer.name == name
+    assert all((layer.executed, layer.transition, layer.convolved, layer.start, layer.classes))
+
+
+def test_another_is_refused():
+    with pytest.raises(UnsupportedFormat, match="layer 'gpt' is not known: choose one of olmo-hybrid"):
+        layer_file("gpt")

@@ -1,0 +1,196 @@
+"""Folders: written, read, and those that are none of ours."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+
+from safetensors.torch import load_file, save_file
+
+from fsa2lrnn import MooreMachine, zoo
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.extra.huggingface.folder import FILE, FORMAT, load, run
+from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.verdicts import Proved
+
+DELTA_PRODUCT = json.dumps(
+    {"format": FORMAT, "version": 1, "layer": "delta-product", "machine": json.loads(zoo.parity().to_json())}
+)
+
+
+def test_what_is_loaded_is_what_was_written(exported):
+    folder, written = exported("parity")
+    model = load(folder)
+    assert model.machine == zoo.parity()
+    assert (model.layer, model.dtype) == ("olmo-hybrid", "float32")
+    assert sum(parameter.numel() for parameter in model.model.parameters()) == written.n_parameters
+    assert "trust_remote_code" not in (folder / "config.json").read_text()
+
+
+def test_no_letters(exported):
+    assert run(load(exported("parity")[0]), torch.zeros(0, dtype=torch.int64))[0].tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{}", "no folder that `fsa2lrnn export` wrote"),
+        ('{"format": "x", "version": 1}', "'x', version 1, where"),
+        (None, "no folder"),
+        (DELTA_PRODUCT, "no whole model of delta-product is ever written"),
+    ],
+)
+def test_another_folder_is_refused(tmp_path, text, message):
+    if text is not None:
+        (tmp_path / FILE).write_text(text)
+    with pytest.raises(CheckpointError, match=message):
+        load(tmp_path)
+
+
+def described_with(**fields):
+    def change(folder):
+        value = json.loads((folder / FILE).read_text())
+        value["machine"] |= fields
+        (folder / FILE).write_text(json.dumps(value))
+
+    return change
+
+
+def lacks(name):
+    def change(folder):
+        weights = load_file(folder / "model.safetensors")
+        # as many numbers as before, so that it is the name that is missed
+        save_file(
+            {key if key != name else "other": part for key, part in weights.items()},
+            folder / "model.safetensors",
+            {"format": "pt"},
+        )
+
+    return change
+
+
+def in_json(name, change):
+    def act(folder):
+        value = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(change(value) or value))
+
+    return act
+
+
+def configured(**settings):
+    return in_json("config.json", lambda value: {**value, **settings})
+
+
+def with_file(name, content="{}"):
+    return lambda folder: (folder / name).write_text(content) and None
+
+
+def swapped(value):
+    value["model"]["vocab"] |= {"0": 1, "1": 0}
+
+
+ROPE = {"rope_theta": 10000.0, "rope_type": "linear", "factor": 1e-38}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lacks("lm_head.weight"), "the weight lm_head.weight is missing"),  # drawn at random where they are asked for
+        (lacks("model.layers.1.self_attn.q_proj.weight"), r"the weight model\.layers\.1\.self_attn\.q_proj\.weight is"),
+        (configured(vocab_size=10**12), "vocab_size is 1000000000000, where `export` writes 4"),
+        (configured(hidden_size="many"), "hidden_size is 'many', where `export` writes 64"),
+        (configured(hidden_size=64.0), r"hidden_size is 64\.0, where `export` writes 64"),
+        (configured(num_hidden_layers=10**9), "num_hidden_layers is 1000000000, where `export` writes 2"),
+        (configured(architectures=["MambaForCausalLM"]), r"architectures is \['MambaForCausalLM'\], where"),
+        (configured(model_type="qwen3_5_moe_text"), "model_type is 'qwen3_5_moe_text', where `export` writes 'olmo_hy"),
+        (configured(rope_parameters=ROPE), "rope_type is 'linear', .* factor is a field that `export` does not write"),
+        (
+            configured(auto_map={"AutoModelForCausalLM": "evil.Evil"}),
+            "auto_map is a field that `export` does not write",
+        ),
+        (configured(torch_dtype="bfloat16"), "torch_dtype is a field that `export` does not write"),
+        (configured(dtype="bfloat16"), "dtype is 'bfloat16', where `export` writes 'float32'"),
+        (
+            in_json("config.json", lambda value: value.pop("hidden_size") and None),
+            r"configuration hidden_size becomes \d+, where `export` leads to 64",
+        ),
+        (in_json("tokenizer.json", swapped), "0 is 1, where `export` writes 0"),
+        (
+            in_json("tokenizer.json", lambda value: {**value, "post_processor": None}),
+            "post_processor is None, where `export` writes",
+        ),
+        (
+            in_json("tokenizer_config.json", lambda value: {**value, "add_bos_token": True, "bos_token": "0"}),
+            "add_bos_token is a field that `export` does not write",
+        ),
+        (
+            in_json("generation_config.json", lambda value: {**value, "suppress_tokens": [2]}),
+            "suppress_tokens is a field that `export` does not write",
+        ),
+        (described_with(outputs=[True, False]), "=reject is 2, where `export` writes 3"),
+        (described_with(outputs=[7, 7]), "where `export`"),
+        (described_with(alphabet=["1", "0"]), "0 is 0, where `export` writes 1"),
+        (
+            in_json(FILE, lambda value: {**value, "layer": "qwen3-next"}),
+            "`export` writes no qwen3-next for that machine",
+        ),
+        (with_file("chat_template.jinja", "x"), "'chat_template.jinja' is not a file that `export` writes"),
+        (with_file("adapter_config.json"), "'adapter_config.json' is not a file that `export` writes"),
+        (with_file("model.safetensors.index.json"), "index.json' is not a file that `export` writes"),
+        (with_file("config.5.0.0.json"), "'config.5.0.0.json' is not a file that `export` writes"),
+        (lambda folder: (folder / "generation_config.json").unlink(), "generation_config.json can't be read"),
+        (lambda folder: (folder / "model.safetensors").write_bytes(b"no such file"), "no safetensors file"),
+    ],
+)
+def test_a_folder_that_is_not_as_export_writes_it_is_refused(exported, tmp_path, change, message):
+    folder = tmp_path / "changed"
+    shutil.copytree(exported("parity")[0], folder)
+    change(folder)
+    with pytest.raises(CheckpointError, match=message):
+        load(folder)
+
+
+def test_notes_for_people_may_differ(exported, tmp_path):
+    folder = tmp_path / "changed"
+    shutil.copytree(exported("parity")[0], folder)
+    configured(transformers_version="5.0.0")(folder)
+    in_json(FILE, lambda value: {**value, "how": "", "written_with": {}})(folder)
+    in_json("config.json", lambda value: value.pop("attention_dropout") and None)(folder)  # 0 where it is missing
+    with_file("README.md", "# Parity")(folder)
+    assert isinstance(prove(load(folder)), Proved)
+
+
+def test_weights_that_answer_alike_letter_by_letter_are_not_proved(exported, tmp_path):
+    """With A_log = 80 a reset is still α = exp(−2.8e37) = 0, but in one call 13 add up to −∞, and −∞ + ∞ is NaN."""
+    folder = tmp_path / "changed"
+    resets = MooreMachine([[1, 0], [0, 0], [0, 1]], [False, True], alphabet="frk")
+    shutil.copytree(exported(resets)[0], folder)
+    weights = load_file(folder / "model.safetensors")
+    weights["model.layers.0.linear_attn.A_log"].fill_(80)
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    model = load(folder)
+    assert model.changed == ("model.layers.0.linear_attn.A_log",)
+    word = torch.tensor([1] * 20)
+    assert (set(run(model, word, chunk=1)[0].tolist()), set(run(model, word)[0].tolist())) == ({3}, {0})
+    with pytest.raises(CheckpointError, match=r"weights differ from those .* \(model.layers.0.linear_attn.A_log\)"):
+        prove(model)
+
+
+def test_the_model_is_what_the_auto_class_loads(exported):
+    from transformers import AutoModelForCausalLM
+
+    folder = exported("parity")[0]
+    model, theirs = load(folder).model, AutoModelForCausalLM.from_pretrained(folder)
+    assert type(model) is type(theirs)
+    assert model.config.to_dict() == theirs.config.to_dict()
+    assert not model.training
+
+
+def test_a_model_on_which_their_code_fails_is_said_to_be(exported):
+    model = load(exported("flip_flop", "mamba-2")[0])
+    model.model.backbone.layers[0].mixer.chunk_size = 0
+    with pytest.raises(CheckpointError, match="the code of Mamba2ForCausalLM fails on this model"):
+        run(model, torch.zeros(1, dtype=torch.int64))

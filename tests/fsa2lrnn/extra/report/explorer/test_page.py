@@ -1,0 +1,152 @@
+"""The page in a browser: its keys, its words, what it shows of right and wrong; no request, nothing on the console."""
+
+import re
+
+import pytest
+
+from experiments.studies.keep_models import MODELS
+from fsa2lrnn import compile_machine, load, zoo
+from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.report.explorer import Shown, build
+
+NASTY = '</script><b a="1">&'
+
+
+@pytest.fixture
+def opened(browser, tmp_path):
+    """Open a page that needs nothing and says nothing."""
+    said, asked, pages = [], [], []
+
+    def open_(machine, models, width=1300, scheme="light"):
+        path = tmp_path / "explorer.html"
+        path.write_text(build(f"page {NASTY}", machine, models, "lacked"), encoding="utf-8")
+        page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme, has_touch=width < 600)
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("request", lambda request: asked.append(request.url))
+        page.goto(path.as_uri())
+        pages.append(page)
+        return page
+
+    yield open_
+    for page in pages:
+        page.close()
+    assert said == []
+    assert all(url.startswith("file:") for url in asked)
+    assert len(asked) == len(pages)
+
+
+def taken(page):
+    """The numbers of the states in the last transition, as the drawing marks it."""
+    return page.evaluate("[...document.querySelectorAll('.arrow.taken')].map(a => a.dataset.edge)")
+
+
+def here(page):
+    return page.evaluate("document.querySelector('#automaton .place.here').dataset.state")
+
+
+def test_a_walk_by_the_keyboard(opened):
+    """From the word's field to its end and back, every step shown."""
+    machine = zoo.sum_mod(5)
+    page = opened(machine, {"constructed": Shown(compile_machine(machine), "constructed")})
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.id") == "word"
+    page.keyboard.type("3 1 4 2")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "tape"
+    drawn = machine.minimise()
+    states = [drawn.start, *map(int, drawn.states("3142"))]
+    outputs = drawn.transduce("3142")
+    page.keyboard.press("Home")
+    assert (here(page), taken(page)) == (str(states[0]), [])
+    for k in range(4):
+        page.keyboard.press("ArrowRight")
+        assert (here(page), taken(page)) == (str(states[k + 1]), [f"{states[k]}-{states[k + 1]}"])
+        assert page.inner_text(".verdict") == f"Right: puts out {outputs[k]}."
+        assert page.inner_text("#said").startswith(f"After {k + 1} of 4 letters the automaton is in state")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    assert here(page) == str(states[3])
+    page.keyboard.press("Home")
+    page.select_option("#speed", "0")
+    page.locator("#tape").focus()
+    page.keyboard.press(" ")
+    page.wait_for_function(f"document.querySelector('#automaton .place.here').dataset.state === '{states[4]}'")
+    page.wait_for_function("document.querySelector('#play').textContent.includes('play')")
+
+
+def test_words_with_letters_that_are_not_there(opened):
+    machine = zoo.sum_mod(5)
+    page = opened(machine, {"m": Shown(compile_machine(machine))})
+    page.fill("#word", "12x")
+    assert page.inner_text("#fault") == "“x”, letter 3, is not in the alphabet: 0 1 2 3 4"
+    assert page.get_attribute("#word", "aria-invalid") == "true"
+    page.click("[data-letter='4']")
+    assert (page.input_value("#word"), page.inner_text("#fault")) == ("4", "")
+    page.click("#rub")
+    assert page.inner_text("#tape") == "Type a word, or choose one."
+    page.click("#random")
+    assert len(page.input_value("#word")) == 40
+
+
+def test_a_learned_model_fails_where_its_failing_word_says(opened):
+    machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
+    word = ("4", *"2" * 247)  # the shortest known
+    shown = Shown(model, "learned", "", [word])
+    page = opened(machine, {"learned": shown, "constructed": Shown(compile_machine(machine), "constructed")})
+    page.click("[data-word='0']")
+    assert page.input_value("#word") == "".join(word)
+    page.click("#error")
+    assert page.inner_text("#said").startswith(f"After {len(word)} of {len(word)} letters")
+    given, wanted = model.transduce(word)[-1], machine.transduce(word)[-1]
+    assert page.inner_text("[data-model='0'] .verdict") == f"Wrong: puts out {given}, wanted {wanted}."
+    assert page.inner_text("[data-model='1'] .verdict") == f"Right: puts out {wanted}."
+    cells = page.evaluate("[...document.querySelectorAll('td.wrong')].map(c => [c.dataset.k, c.textContent])")
+    assert cells == [[str(len(word)), str(given)]]
+    assert page.evaluate("document.querySelectorAll('[data-model=\"0\"] .margin .wrong').length") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
+def test_a_phone_shows_all_of_a_cascade(opened, scheme):
+    machine = zoo.mod_arith(5)
+    page = opened(machine, {"cascade": Shown(compile_machine(machine, form="cascade"))}, 390, scheme)
+    page.fill("#word", "1+2*3")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg, canvas, button')].map(s => s.getBoundingClientRect())"
+        ".map(r => [r.width, r.height])"
+    )
+    assert min(min(size) for size in sizes) >= 38
+    assert page.evaluate("document.querySelectorAll('canvas').length") == 2
+    assert page.inner_text(".verdict") == "Right: puts out 2."
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
+
+
+def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
+    letters = [NASTY, "up down", "x"]
+    delta = [[(q + a) % 70 for q in range(70)] for a in (1, 2, 3)]
+    machine = MooreMachine(delta, [NASTY if q == 1 else q for q in range(70)], 0, letters)
+    page = opened(machine, {NASTY: Shown(compile_machine(machine), "constructed")})
+    assert "b" not in page.evaluate("[...document.querySelectorAll('b')].map(b => b.tagName)")
+    page.click("[data-letter='0']")
+    assert page.inner_text(".verdict") == f"Right: puts out {NASTY}."
+    assert "up down → " in page.inner_text("#moves")
+    assert page.input_value("#word") == f'["{NASTY}"]'.replace('a="1"', 'a=\\"1\\"')
+    page.fill("#word", '["x", "up down"]')
+    assert page.inner_text("#said").startswith("After 2 of 2 letters")
+
+
+def test_letters_that_show_nothing_are_escaped():
+    machine = MooreMachine([[1, 1], [0, 0]], ("\x1b", "x"), alphabet=("\x1b", "\ud800"))
+    page = build("page", machine, {"a": Shown(compile_machine(machine))})
+    assert page.encode()
+    assert "\x1b" not in page
+    assert page.count(">\\x1b</button>") == page.count(">\\ud800</button>") == 1
+
+
+def test_more_models_than_fit_are_refused():
+    machine = zoo.parity()
+    with pytest.raises(UnsupportedFormat, match="5 models: a page shows 4 side by side"):
+        build("page", machine, {str(i): Shown(compile_machine(machine)) for i in range(5)})

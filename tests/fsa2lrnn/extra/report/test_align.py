@@ -1,0 +1,196 @@
+"""Constructed models are aligned without residue, also in other coordinates; what is off is seen to be off."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidMachine, NotExact, UnsupportedFormat
+from fsa2lrnn.extra.report.align import align, cycles
+from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
+from fsa2lrnn.testing import strategies
+
+
+def check_exact(found):
+    for head in found.heads:
+        assert max(head.closure, head.residual, head.step_error) < 1e-9
+        assert all(r2 > 1 - 1e-9 for r2 in head.r2)
+    assert found.changed_without_rest == 0
+
+
+@given(strategies.machines(max_states=5))
+@settings(max_examples=25)
+def test_constructed_models_have_no_residue(machine):
+    found = align(compile_machine(machine, layout="dense"), machine, n_words=60, length=12)
+    check_exact(found)
+    assert found.n_states == machine.minimise().n_states
+    assert found.probe.r2 == pytest.approx(1)
+    assert found.probe.worst_error < 1e-9
+    assert found.probe.accuracy == 1
+
+
+def changed_basis(tables, seed=0):
+    """The same system in other coordinates of each head: x ↦ S_h x + s_h."""
+    heads, b = tables.x0.shape
+    rng = np.random.default_rng(seed)
+    S = torch.from_numpy(rng.normal(size=(heads, b, b)))
+    s = torch.from_numpy(rng.normal(size=(heads, b)))
+    inverse = torch.linalg.inv(S)
+    A = S @ tables.A @ inverse
+    v = torch.einsum("hij,ahj->ahi", S, tables.v) + s - torch.einsum("ahij,hj->ahi", A, s)
+    x0 = torch.einsum("hij,hj->hi", S, tables.x0) + s
+    back = torch.block_diag(*inverse)
+    readout = replace(
+        tables.readout,
+        W1=tables.readout.W1 @ back,
+        b1=tables.readout.b1 - tables.readout.W1 @ back @ s.flatten(),
+    )
+    return replace(tables, A=A, v=v, x0=x0, readout=readout)
+
+
+@pytest.mark.parametrize("source", ["sum_mod(5)", "group(S3)", "even_pair(2)", "tomita(4)", "tomita(5)"])
+def test_coordinates_do_not_matter(source):
+    machine = zoo.from_task(source)
+    tables = switched(compile_machine(machine, dtype=torch.float64))
+    before, after = (align(given, machine, n_words=100, length=20) for given in (tables, changed_basis(tables)))
+    check_exact(after)
+    assert after.probe.r2 == pytest.approx(before.probe.r2)
+    assert [head.kind for head in after.heads] == [head.kind for head in before.heads]
+    assert after.needed == before.needed == list(range(len(before.heads)))
+
+
+def rotations(n, ks, reads=()):
+    """Sum(n) by turning the plane of head h by 2π·ks[h]·a/n at letter a, and heads that hold the last letter."""
+    heads = len(ks) + len(reads)
+    A, v = torch.zeros(n, heads, 2, 2).double(), torch.zeros(n, heads, 2).double()
+    for a in range(n):
+        for h, k in enumerate(ks):
+            t = 2 * np.pi * k * a / n
+            A[a, h] = torch.tensor([[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]])
+        for h, size in enumerate(reads, len(ks)):
+            v[a, h] = torch.tensor([size * a, size])
+    x0 = torch.tensor([[1.0, 0.0]] * heads).double()
+    angles = 2 * np.pi * ks[0] * torch.arange(n).double() / n
+    W = torch.zeros(n, 2 * heads).double()
+    W[:, 0], W[:, 1] = angles.cos(), angles.sin()
+    return SwitchedAffine.of(A, v, x0, Readout.linear(W, torch.zeros(n).double()), [str(a) for a in range(n)])
+
+
+def test_frequencies_are_found():
+    machine = zoo.sum_mod(5)
+    found = align(rotations(5, (2, 1), reads=(0.1,)), machine, n_words=100)
+    check_exact(found)
+    assert (found.carrying, found.needed) == ([0, 1], [0])
+    assert [head.kind for head in found.heads] == ["cyclic", "cyclic", "unused"]
+    assert [(head.cycle.letter, head.cycle.length, head.cycle.frequency) for head in found.heads[:2]] == [
+        (1, 5, 2),
+        (1, 5, 1),
+    ]
+    assert all(head.cycle.share == pytest.approx(1) for head in found.heads[:2])
+    first = found.heads[0]
+    assert np.abs(np.fft.fft(np.array(first.functions), axis=1)).sum(0)[[1, 4]] == pytest.approx(0, abs=1e-9)
+    assert first.beyond_circle == pytest.approx(0)
+    assert first.eigenvalues[1][0] == pytest.approx([np.cos(4 * np.pi / 5), np.sin(4 * np.pi / 5)])
+    assert found.heads[2].beyond_circle == -1
+    assert sum(head.variance for head in found.heads) == pytest.approx(1)
+    assert first.changed > 0.5
+    assert found.heads[1].changed == 0
+
+
+def test_the_shares_of_mixed_frequencies():
+    """A one-hot block carries all of them alike."""
+    found = align(compile_machine(zoo.sum_mod(5)), zoo.sum_mod(5), n_words=100)
+    assert found.heads[0].kind == "full"
+    assert found.heads[0].cycle.share == pytest.approx(0.5)
+
+
+def test_registers_are_told():
+    """The last letter, in one block; and the first, which stays."""
+    last = align(compile_machine(zoo.flip_flop()), zoo.flip_flop(), n_words=100)
+    assert [head.kind for head in last.heads] == ["register"]
+    machine = zoo.even_pair(3)
+    A = torch.eye(2).double().repeat(3, 1, 1, 1)
+    A[:, 0, 1, 1] = 0
+    A[:, 0, 0, 1] = torch.tensor([-1.0, 0, 1])
+    found = align(
+        SwitchedAffine.of(A, torch.zeros(3, 1, 2).double(), torch.tensor([[0.0, 1.0]]).double(),
+                          Readout.linear(torch.ones(2, 2).double(), torch.zeros(2).double()), machine.alphabet,
+                          tuple(dict.fromkeys(machine.outputs))),
+        machine,
+        n_words=100,
+    )  # fmt: skip
+    check_exact(found)
+    assert found.heads[0].kind == "register"
+    assert len(found.heads[0].functions) == 1
+
+
+@pytest.mark.parametrize("noise", [1e-3, 1e-2])
+def test_a_disturbed_block_leaves_a_residue_of_its_size(noise):
+    tables = rotations(5, (1, 2))
+    torch.manual_seed(0)
+    A = tables.A.clone()
+    A[3, 1] += noise * torch.randn(2, 2)
+    found = align(replace(tables, A=A), zoo.sum_mod(5), n_words=200, length=10)
+    assert found.heads[0].residual < 1e-9
+    assert noise / 5 < found.heads[1].residual < noise * 5
+    assert noise / 5 < found.heads[1].step_error < noise * 5
+
+
+def test_columns_and_the_order_of_their_norm():
+    tables = rotations(4, (1,))
+    model = compile_machine(zoo.sum_mod(4), p=1.5, normalisation="none")
+    assert align(model, zoo.sum_mod(4), n_words=20).p == 1.5
+    diagonal = (0.5**0.6 * 2) ** (1 / 1.2)  # columns of an eighth of a turn
+    turned = align(rotations(8, (1,)), zoo.sum_mod(8), n_words=20)
+    assert turned.heads[0].columns == pytest.approx([1, 1, (1 + diagonal) / 2, diagonal, diagonal])
+    assert align(tables, zoo.sum_mod(4), n_words=20).heads[0].columns == pytest.approx([1] * 5)
+
+
+def test_a_random_system_carries_nothing():
+    torch.manual_seed(0)
+    parts = (0.3 * torch.randn(2, 2, 3, 3), torch.randn(2, 2, 3), torch.randn(2, 3))
+    machine = zoo.tomita(5)
+    tables = SwitchedAffine.of(*parts, Readout.linear(torch.randn(2, 6), torch.zeros(2)), "01", (False, True))
+    found = align(tables, machine, n_words=300)
+    assert found.carrying == []
+    assert found.probe.r2 < 0.3
+    assert {head.kind for head in found.heads} == {"unused"}
+    assert found.changed_without_rest > 0
+
+
+def test_the_json_form_is_plain():
+    found = align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(3), n_words=20)
+    value = json.loads(json.dumps(found.to_json()))
+    assert value["heads"][0]["cycle"] == {"letter": 1, "length": 3, "frequency": 1, "share": pytest.approx(1)}
+    assert (value["carrying"], value["needed"], value["n_states"]) == ([0], [0], 3)
+
+
+def test_cycles_of_a_map():
+    assert cycles(np.array([1, 0, 3, 4, 2, 5, 0])) == [[0, 1], [2, 3, 4]]
+
+
+@pytest.mark.parametrize("factor", [1e30, float("nan")])
+def test_states_that_overflow_are_refused(factor):
+    tables = rotations(5, (1,))
+    with pytest.raises(NotExact, match="not finite along words of 40 letters"):
+        align(replace(tables, A=factor * tables.A), zoo.sum_mod(5), n_words=3)
+
+
+def test_where_no_output_counts_none_changes():
+    """After the first letter the machine puts out what the model has no logit for."""
+    machine = MooreMachine([[0, 0], [0, 0]], ["other", "x"], 1)
+    model = compile_machine(MooreMachine(machine.delta, ["y", "x"], 1))
+    found = align(model, machine, n_words=5, length=5)
+    assert [head.changed for head in found.heads] == [0.0]
+
+
+def test_models_that_do_not_fit_are_refused():
+    with pytest.raises(InvalidMachine, match="the alphabets differ"):
+        align(compile_machine(zoo.sum_mod(3)), zoo.sum_mod(4))
+    with pytest.raises(UnsupportedFormat, match="only one layer with tables"):
+        align(compile_machine(zoo.mod_arith(5), form="cascade"), zoo.mod_arith(5))

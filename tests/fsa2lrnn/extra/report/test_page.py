@@ -1,0 +1,181 @@
+"""The page is whole, stands by itself, and a browser shows all of it."""
+
+import json
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from fsa2lrnn.automata import zoo
+from fsa2lrnn.extra.report import Facts, build, write
+from fsa2lrnn.extra.report.gather import machine_facts
+
+VOID = {"meta", "br", "link", "img", "col", "wbr"}
+
+
+class Reader(HTMLParser):
+    """Tags must nest; what they are and hold is kept."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.open, self.tags, self.text, self.ids, self.links = [], [], [], [], []
+        self.feed(page)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, name, attributes):
+        given = dict(attributes)
+        self.tags.append(name)
+        self.ids += [given["id"]] if "id" in given else []
+        self.links += [given[key] for key in ("href", "src") if key in given]
+        if name not in VOID:
+            self.open.append(name)
+
+    def handle_endtag(self, name):
+        assert self.open.pop() == name
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.text.append(data)
+
+
+def test_the_page_is_well_formed_and_has_everything(facts):
+    found = Reader(build(facts, "page.json"))
+    assert {"verdicts", "horizon", "accuracy", "automaton", "models", "provenance"} <= set(found.ids)
+    assert len(set(found.ids)) == len(found.ids)
+    assert (
+        found.tags.count("svg") == 2 + 2 + 1 + 3 + 3 + 4
+    )  # bars wide and narrow, accuracies, automaton, planes, states, blocks
+    assert found.tags.count("h1") == 1
+    assert "script" not in found.tags
+    said = " ".join(found.text)
+    for part in ("fails on a word of 3 letters", "closed, 7 joint states", "all short words", "10 %", "1/2 at letter"):
+        assert part in said
+
+
+def test_each_row_says_its_own_and_repairs_are_explained(facts):
+    """The first row does not repeat the others; what p ≤ 1 and dyadic are is said where they are shown, once."""
+    learned, repaired, constructed = facts.models
+    kinds = [replace(repaired, name=f"{learned.name}: {kind}") for kind in ("p≤1", "dyadic")]
+    text = Reader(build(replace(facts, models=[learned, *kinds, constructed]))).text
+    verdicts = [part for part in text if "(proved" in part]
+    assert sum("closed, 7 joint states" in part for part in verdicts) == 3
+    assert sum("no column longer than 1" in part for part in text) == 1
+    assert sum("proved on words of every length" in part for part in text) == 1
+    assert not any("The least change" in part for part in text)
+    assert not any("no column longer" in part for part in Reader(build(replace(facts, models=[learned]))).text)
+
+
+def test_nothing_is_fetched(facts):
+    page = build(facts, "page.json")
+    assert "http" not in page
+    links = [link for link in Reader(page).links if not link.startswith("#")]
+    assert links == ["page.json"]
+    assert {link[1:] for link in Reader(page).links if link.startswith("#")} <= set(Reader(page).ids)
+
+
+def test_symbols_cannot_break_the_page(facts):
+    page = build(facts)
+    assert "<b a" not in page
+    assert Reader(page).text.count('Parity <b a="1">&') >= 2
+    assert "<b" not in {f"<{name}" for name in Reader(page).tags}
+
+
+def test_facts_may_be_few(facts):
+    learned = facts.models[0]
+    bare = replace(
+        learned, name="x", inside=None, alignment=None, failure=None, accuracy=[], provenance={}, proved=None
+    )
+    found = Reader(build(replace(facts, models=[bare])))
+    assert "accuracy" not in found.ids
+    assert found.tags.count("svg") == 3
+    large = replace(facts, machine=machine_facts(zoo.sum_mod(61)), models=[bare])
+    assert any("It has 61 states" in text for text in Reader(build(large)).text)
+    only_constructed = replace(facts, models=facts.models[2:])
+    assert Reader(build(only_constructed)).tags.count("details") == 2
+
+
+def test_where_letters_are_left_out_it_is_said(facts):
+    said = "For each of the first 6 of 7 letters a block a head"
+    assert said not in build(facts)
+    letters = [*facts.machine.alphabet, *"cdefg"]
+    machine = replace(facts.machine, alphabet=letters, delta=[[0, 1]] * 7)
+    within = replace(facts.models[2].within, eigenvalues=[[[[1.0, 0.0]]]] * 7, blocks=[[[[1.0]]]] * 7)
+    found = build(replace(facts, machine=machine, models=[replace(facts.models[2], inside=within)]))
+    assert said in found
+    assert found.count('class="frame"') == 6 + 1  # and that of the plane
+
+
+def test_page_and_facts_lie_side_by_side(facts, tmp_path):
+    page, data = write(facts, tmp_path / "r.html")
+    assert data == tmp_path / "r.json"
+    assert Facts.from_json(json.loads(data.read_text())) == facts
+    assert page.read_text() == build(facts, "r.json")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_browser_shows_all_of_it(facts, tmp_path, browser, scheme):
+    path, _ = write(facts, tmp_path / "r.html")
+    said, asked = [], []
+    page = browser.new_page(color_scheme=scheme, viewport={"width": 1100, "height": 800})
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(path.as_uri())
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    assert min(min(size) for size in pictures(page)) > 20
+    background = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", background))) > 600) == (scheme == "light")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 1100
+    assert (said, asked) == ([], [path.as_uri()])
+    page.set_viewport_size({"width": 400, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    assert max(size[0] for size in pictures(page)) <= 400 - 2 * 12
+    cut = "[...document.querySelectorAll('figure div')].filter(d => d.scrollWidth > d.clientWidth + 1).length"
+    assert page.evaluate(cut) == 0
+    small = "[...document.querySelectorAll('.on-narrow text')].map(t => t.getBoundingClientRect().height)"
+    assert min(page.evaluate(small)) > 9
+    page.close()
+
+
+def pictures(page):
+    """Sizes of all drawings that are seen; there are 14."""
+    sizes = page.evaluate(
+        "[...document.querySelectorAll('svg,img')].filter(s => s.checkVisibility())"
+        ".map(s => s.getBoundingClientRect()).map(r => [r.width, r.height])"
+    )
+    assert len(sizes) == 14
+    return sizes
+
+
+def test_paper_is_white_and_nothing_on_it_is_folded(facts, tmp_path, browser):
+    path, _ = write(facts, tmp_path / "r.html")
+    page = browser.new_page(color_scheme="dark")
+    page.goto(path.as_uri())
+    page.emulate_media(media="print", color_scheme="dark")
+    ink, paper = (page.evaluate(f"getComputedStyle(document.body).{name}") for name in ("color", "backgroundColor"))
+    assert sum(map(int, re.findall(r"\d+", ink))) < 200 < 700 < sum(map(int, re.findall(r"\d+", paper)))
+    folded = page.evaluate("[...document.querySelectorAll('details:not([open]) table')].map(t => t.offsetHeight)")
+    assert len(folded) == 1
+    assert min(folded) > 50
+    page.close()
+
+
+def test_the_keyboard_reaches_and_opens_what_is_folded(facts, tmp_path, browser):
+    path, _ = write(facts, tmp_path / "r.html")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    reached = []
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        reached.append(page.evaluate("document.activeElement.className + ' ' + document.activeElement.tagName"))
+        if reached[-1] == " SUMMARY":
+            break
+    assert reached[0] == "skip A"
+    assert reached[-1] == " SUMMARY"
+    folded = "document.activeElement.parentElement.open"
+    assert not page.evaluate(folded)
+    page.keyboard.press("Enter")
+    assert page.evaluate(folded)
+    page.close()

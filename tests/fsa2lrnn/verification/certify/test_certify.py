@@ -1,0 +1,127 @@
+"""No certificate is ever contradicted: by all words as floats compute them, by steps and logits of sampled states."""
+
+from dataclasses import replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import event, given, settings
+
+from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
+from fsa2lrnn.lower import compile_machine, lower
+from fsa2lrnn.lrnn import LRNN
+from fsa2lrnn.lrnn.gate import look_up
+from fsa2lrnn.lrnn.switched import SwitchedAffine
+from fsa2lrnn.verification.certify import certify
+from fsa2lrnn.verification.check import check
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.goal import goal_for
+
+from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
+
+
+@settings(max_examples=6)
+@given(perturbed_machines())
+def test_no_word_contradicts_a_certificate(drawn):
+    machine, tables = drawn
+    certificate = certify(tables, machine, memory=1)
+    event(f"horizon {'for ever' if certificate.horizon is None else min(certificate.horizon, 20) // 5 * 5}")
+    assert_uncontradicted(certificate, tables, machine)
+    check(certificate, tables)
+
+
+@pytest.mark.parametrize("memory", [1, 2, 3])
+def test_drifting_tables(drifting, memory):
+    machine, tables = drifting
+    certificate = certify(tables, machine, memory)
+    assert certificate.memory == memory
+    assert 5 < certificate.horizon < 100
+    assert_uncontradicted(certificate, tables, machine)
+    check(certificate, tables)
+
+
+def test_horizons_are_below_failures_that_are_known(drifting):
+    machine, tables = drifting
+    model, goal = model_of(tables), goal_for(tables, machine)
+    words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
+    words = torch.cat([words, torch.arange(3)[:, None].expand(3, 400)])
+    wrong = model(words).argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]
+    shortest = int(wrong.any(0).argmax()) + 1
+    assert wrong.any()
+    assert certify(tables, machine, 2).horizon < shortest
+
+
+def test_outputs_that_the_model_lacks_do_not_count():
+    machine = MooreMachine([[1, 1, 2], [2, 2, 2]], [0, 1, "dead"], 0, "ab")
+    whole = perturbed(MooreMachine(machine.delta, [0, 1, 0], 0, "ab"), layer_norm=False)
+    tables = SwitchedAffine(whole.A, whole.v, whole.x0, whole.readout, whole.alphabet, (0, 1))
+    certificate = certify(tables, machine, 1, ignore="lacked")
+    assert certificate.horizon is None or certificate.horizon > 5
+    assert certificate.ignore == ("dead",)
+    check(certificate, tables, "lacked")
+
+
+def test_a_wrong_first_letter_gives_horizon_zero(drifting):
+    machine, tables = drifting
+    shifted = MooreMachine(machine.delta, [1, 2, 0], machine.start, machine.alphabet)
+    certificate = certify(tables, shifted, 1)
+    assert certificate.horizon == 0
+    check(certificate, tables)
+
+
+def test_bad_requests_are_refused(drifting):
+    machine, tables = drifting
+    with pytest.raises(UnsupportedFormat, match=r"bfloat16"):
+        certify(tables.to(torch.bfloat16), machine)
+    with pytest.raises(InvalidMachine):
+        certify(tables, zoo.parity())
+    for slack in (-1.0, np.nan, np.inf):
+        with pytest.raises(UnsupportedFormat, match="slack = "):
+            certify(tables, machine, slack=slack)
+    for number in (np.nan, np.inf, 2.0**41):
+        with pytest.raises(UnsupportedFormat, match=r"A: sums of over 2\^40, or no numbers"):
+            certify(replace(tables, A=torch.full_like(tables.A, number)), machine)
+
+
+def test_models_of_several_layers_are_enumerated(stack):
+    recurrence, machine = stack
+    model = lower(recurrence)
+    certificate = certify(model, machine)
+    assert certificate.method == "enumeration"
+    assert certificate.horizon is None
+    check(certificate, model)
+    verdict = prove_equivalent(model, machine, empty_word=False, ignore="lacked")
+    assert verdict.pairs == verdict.transitions / len(model.alphabet)
+
+
+def test_more_work_enumerates_longer_words(stack, monkeypatch):
+    recurrence, machine = stack
+    model = lower(recurrence)
+    monkeypatch.setattr(import_module("fsa2lrnn.verification.certify"), "_STEPS", 2)
+    little, much = (certify(model, machine, work=work) for work in (1.0, 1e9))
+    assert little.horizon is not None
+    assert much.horizon is None
+    assert certify(model, machine, work=1.0).horizon == little.horizon
+    for certificate in (little, much):
+        check(certificate, model)
+
+
+def test_a_stream_that_the_readout_reads_beside_the_state_is_not_left_out():
+    """By its state alone the model is parity; the embedding that is added makes ties of half of its outputs."""
+    machine = zoo.parity()
+    compiled = compile_machine(machine, normalisation="none")
+    config = replace(compiled.config, embedding_dim=2, connection="full-residual")
+    config = replace(config, layers=(replace(config.layers[0], transition_hidden=2, value_hidden=2),))
+    model = LRNN(config)
+    A, v = compiled.layers[0].tables(compiled.first_inputs())
+    gates = {"transition": look_up(A), "value": look_up(v)}
+    readout = {name: value.detach() for name, value in compiled.readout.weights._asdict().items()}
+    model.write(torch.eye(2), [(compiled.layers[0].x0.detach(), gates)], readout)
+    with torch.no_grad():
+        right = model(torch.tensor([[1, 0]])).argmax(-1).tolist() == [[1, 1]]
+    assert not right
+    certificate = certify(model, machine)
+    assert certificate.horizon < 2
+    check(certificate, model)
