@@ -71,8 +71,8 @@ of the call: where "sequential" alone is named, ask for it by name.
 {table}
 
 - **Which model.** `Proved` carries a `digest`: the SHA-256 of the weights and the configuration. Compare it with
-  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict: it says nothing of a model with another digest.
-  The digest of an exported folder is that of its files.
+  `fsa2lrnn.verification.model_digest(model)` before you rely on the verdict: it says nothing of a model with another
+  digest. The digest of an exported folder is that of its files.
 - **Which environment.** Where "environment" says "that in which it was judged", the result depends on the order in
   which floats are added up, and libraries choose that order. `Proved.covers.environment` names the version of torch,
   the CPU capability (`torch.backends.cpu.get_cpu_capability()`), the BLAS library and its version, and the variables of

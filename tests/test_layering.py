@@ -1,4 +1,4 @@
-"""Who may import whom: read from the source, so that a break shows before it hurts."""
+"""Which package may import which, read from the source: docs/architecture.md in executable form."""
 
 import ast
 import subprocess
@@ -9,18 +9,19 @@ from pathlib import Path
 import networkx as nx
 import pytest
 
-from fsa2lrnn.extra.huggingface import LAYERS
+from fsa2lrnn import registry
 from fsa2lrnn.source_kinds import FORMATS
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("fsa2lrnn", "verify", "experiments")
 
-ALL = {"*"}  # of the library
-# Rooms from the ground up; a room may import from those named.
+CORE, ALL = {"core"}, {"*"}  # all of the library but extras; all of the library
+# Packages of the core from the ground up, and those that each may import.
 MAY_IMPORT = {
-    "fsa2lrnn": ALL,  # the door: its imports are loaded at first use
+    "fsa2lrnn": ALL,  # its imports are loaded at first use
     "fsa2lrnn.errors": set(),
     "fsa2lrnn.optional": {"errors"},
+    "fsa2lrnn.registry": {"errors"},
     "fsa2lrnn.files": {"errors"},
     "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.reading": {"errors"},
@@ -30,48 +31,52 @@ MAY_IMPORT = {
     "fsa2lrnn.symbols": {"errors", "reading"},
     "fsa2lrnn.multi_step": {"graph_kernels"},
     "fsa2lrnn.checker": set(),
-    "fsa2lrnn.extra.report.drawing": {"errors", "extras", "symbols"},
-    "fsa2lrnn.verdicts": {"drawing", "errors", "reading", "symbols"},
-    "fsa2lrnn.automata": {"drawing", "errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
-    "fsa2lrnn.decomposition": {"automata", "drawing", "errors", "rows", "symbols"},
+    "fsa2lrnn.display": {"errors", "optional", "symbols"},
+    "fsa2lrnn.verdicts": {"display", "errors", "reading", "symbols"},
+    "fsa2lrnn.automata": {
+        "display", "errors", "files", "graph_kernels", "reading", "registry", "source_kinds", "symbols",
+    },
+    "fsa2lrnn.decomposition": {"automata", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
-    "fsa2lrnn.recurrence": {"drawing", "errors", "gates", "symbols"},
+    "fsa2lrnn.recurrence": {"display", "errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
-    "fsa2lrnn.families": {"automata", "compile", "drawing", "errors", "recurrence", "symbols"},
+    "fsa2lrnn.families": {"automata", "compile", "display", "errors", "recurrence", "registry", "symbols"},
     "fsa2lrnn.lrnn": {
-        "checker", "drawing", "errors", "extras", "files", "graph_kernels", "leaps", "reading", "symbols",
+        "checker", "display", "errors", "files", "graph_kernels", "multi_step", "optional", "reading", "registry",
+        "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
-    "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
+    "fsa2lrnn.extraction": {"automata", "errors", "lrnn", "optional", "symbols"},
     "fsa2lrnn.tracing": {"automata", "errors", "graph_kernels", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {
-        "automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols", "tracing",
+        "automata", "errors", "extraction", "graph_kernels", "lrnn", "multi_step", "symbols", "tracing",
     },
     "fsa2lrnn.verification": {
-        "automata", "checker", "drawing", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence",
+        "automata", "checker", "display", "errors", "extraction", "files", "lrnn", "optional", "reading", "recurrence",
         "symbols", "verdicts", "versions",
     },
-    "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
+    "fsa2lrnn.testing": {"automata", "errors", "lrnn", "optional", "recurrence", "symbols", "verification"},
     "fsa2lrnn.training": {
-        "automata", "compile", "decomposition", "drawing", "errors", "extraction", "extras", "families", "files",
-        "judge", "lower", "lrnn", "reading", "recurrence", "source_kinds", "symbols", "verdicts",
+        "automata", "compile", "decomposition", "display", "errors", "extraction", "families", "files", "lower", "lrnn",
+        "optional", "reading", "recurrence", "registry", "source_kinds", "symbols", "verdicts", "verification",
     },
-    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
-    "fsa2lrnn.extra.huggingface": {
-        "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
-        "versions",
+    "fsa2lrnn.repairing": {
+        "automata", "errors", "extraction", "graph_kernels", "lower", "lrnn", "optional", "verdicts", "verification",
     },
-    "fsa2lrnn.extra.report": {
-        "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",
-        "repairing", "symbols", "training", "verdicts", "versions",
-    },
-    "fsa2lrnn.cli": ALL,
+    "fsa2lrnn.cli": CORE,
     "fsa2lrnn.__main__": {"cli"},
+    "fsa2lrnn.extra": set(),
+    "fsa2lrnn.extra.baselines": CORE,
+    "fsa2lrnn.extra.block_size": CORE,
+    "fsa2lrnn.extra.distributed": CORE,
+    "fsa2lrnn.extra.huggingface": CORE,
+    "fsa2lrnn.extra.report": CORE,
     "verify": ALL,
     "experiments": ALL,
 }  # fmt: skip
 # Folders that a third party may take out of the package and run, and the packages of others that they need.
 ALONE = {"fsa2lrnn.families.recheck": set(), "fsa2lrnn.checker": {"numpy", "safetensors"}}
+_LAYER_FILES = [p for p in (ROOT / "fsa2lrnn/extra/huggingface").glob("*.py") if "\nLAYER = " in p.read_text("utf-8")]
 # Modules that import what is named elsewhere, and what of ours that may be.
 NAMED = {
     "fsa2lrnn": set(),  # the door
@@ -79,14 +84,15 @@ NAMED = {
     "fsa2lrnn.lrnn.layers": set(),  # layers of users
     "fsa2lrnn.families.recheck.__main__": {"fsa2lrnn.families.recheck"},
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},
-    "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{file}" for file in LAYERS.values()},
+    "fsa2lrnn.extra.huggingface": {f"fsa2lrnn.extra.huggingface.{path.stem}" for path in _LAYER_FILES},
     "fsa2lrnn.automata.formats": {
         f"fsa2lrnn.automata.{way.partition(':')[0]}" for f in FORMATS for way in (f.reader, f.writer) if way
     },
 }
 TORCH_FREE = (
-    "checker", "errors", "extras", "files", "graph_kernels", "reading", "rows", "source_kinds", "symbols", "verdicts",
-    "automata", "decomposition", "drawing", "gates", "recurrence", "compile", "families",
+    "checker", "errors", "files", "graph_kernels", "optional", "reading", "registry", "rows", "source_kinds", "symbols",
+    "verdicts", "automata", "decomposition", "display", "gates", "recurrence", "compile", "families",
+    "extra.block_size",
 )  # fmt: skip
 
 
@@ -105,9 +111,10 @@ def trees():
     return {module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()}
 
 
-def room(module):
+def package(module):
+    """The package that a module belongs to: "fsa2lrnn.lrnn", "fsa2lrnn.extra.report", "verify"."""
     parts = module.split(".")
-    return ".".join(parts[:2]) if parts[0] == "fsa2lrnn" else parts[0]
+    return ".".join(parts[: 3 if parts[:2] == ["fsa2lrnn", "extra"] else 2]) if parts[0] == "fsa2lrnn" else parts[0]
 
 
 def imports(module, tree, known, typing):
@@ -164,26 +171,30 @@ def circle(edges):
     return " → ".join([*starts, starts[0]])
 
 
+def is_core(name):
+    return name.startswith("fsa2lrnn") and not name.startswith("fsa2lrnn.extra.")
+
+
 def breaks(edges):
-    """Imports of a room that may not know the other."""
+    """Imports of a package that may not be imported."""
     for module, name in edges.edges:
-        here, there = room(module), room(name)
-        may = name.startswith("fsa2lrnn") if MAY_IMPORT[here] == ALL else short(there) in MAY_IMPORT[here]
+        here, there = package(module), package(name)
+        rule = MAY_IMPORT[here]
+        if rule == CORE:
+            may = is_core(there)
+        else:
+            may = name.startswith("fsa2lrnn") if rule == ALL else there.removeprefix("fsa2lrnn.") in rule
         if here != there and not may:
             yield f"{module} imports {name}"
 
 
-def short(room):
-    return room.removeprefix("fsa2lrnn.")
-
-
-def without_the_door(edges):
+def without_root(edges):
     """All modules but `fsa2lrnn` itself, whose names are loaded at first use."""
     return edges.subgraph(set(edges) - {"fsa2lrnn"})
 
 
 def test_every_room_says_what_it_may_know():
-    assert set(MAY_IMPORT) == set(map(room, MODULES))
+    assert set(MAY_IMPORT) == set(map(package, MODULES))
 
 
 def test_a_room_imports_only_those_below_it():
@@ -191,7 +202,7 @@ def test_a_room_imports_only_those_below_it():
 
 
 def test_modules_import_in_no_circle():
-    assert circle(without_the_door(edges(typing=False))) is None
+    assert circle(without_root(edges(typing=False))) is None
 
 
 @pytest.mark.parametrize("alone", ALONE)
@@ -206,13 +217,13 @@ def test_checkers_import_themselves_and_what_they_need_alone(alone):
 
 
 def test_rooms_import_in_no_circle():
-    imported = without_the_door(edges(typing=True)).edges
-    rooms = nx.DiGraph((room(m), room(name)) for m, name in imported if room(m) != room(name))
-    assert circle(rooms) is None
+    imported = without_root(edges(typing=True)).edges
+    packages = nx.DiGraph((package(m), package(name)) for m, name in imported if package(m) != package(name))
+    assert circle(packages) is None
 
 
 def test_what_these_tests_must_object_to():
-    """Made-up modules: a circle in functions, one of rooms that types alone make, a break, a name in a string."""
+    """Made-up modules: a circle in functions, one of packages that types alone make, a break, a name in a string."""
     deferred = {"fsa2lrnn.files": "def f():\n  import fsa2lrnn.rows", "fsa2lrnn.rows": "from fsa2lrnn import files"}
     typed = {
         "fsa2lrnn.lower.a": "if TYPE_CHECKING:\n    from fsa2lrnn.lrnn.b import B\nelse:\n    import fsa2lrnn.files",
@@ -229,6 +240,15 @@ def test_what_these_tests_must_object_to():
     ]
     upwards = {"fsa2lrnn.cli": ast.parse("import verify"), "verify": ast.parse("")}
     assert list(breaks(graph(upwards, typing=True))) == ["fsa2lrnn.cli imports verify"]
+    sideways = {
+        "fsa2lrnn.extra.report": ast.parse("import fsa2lrnn.extra.baselines.s4"),
+        "fsa2lrnn.extra.baselines.s4": ast.parse("import fsa2lrnn.cli"),
+        "fsa2lrnn.cli": ast.parse("import fsa2lrnn.extra.report"),
+    }
+    assert list(breaks(graph(sideways, typing=True))) == [
+        "fsa2lrnn.extra.report imports fsa2lrnn.extra.baselines.s4",
+        "fsa2lrnn.cli imports fsa2lrnn.extra.report",
+    ]
     for text, why in [("import_module(x)", "by a name that is not"), ("from . import x", "imports relatively")]:
         with pytest.raises(AssertionError, match=why):
             graph({"fsa2lrnn.rows": ast.parse(text)}, typing=True)
@@ -236,7 +256,7 @@ def test_what_these_tests_must_object_to():
 
 def test_what_needs_no_torch_does_not_load_it():
     names = [
-        module for module in MODULES if room(module).removeprefix("fsa2lrnn.") in TORCH_FREE or module == "fsa2lrnn"
+        module for module in MODULES if package(module).removeprefix("fsa2lrnn.") in TORCH_FREE or module == "fsa2lrnn"
     ]
     code = f"import sys, importlib\nfor n in {names!r}: importlib.import_module(n)\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -256,17 +276,13 @@ def test_the_network_knows_nothing_of_automata():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_tests_mirror_the_packages():
-    missing = [
-        module
-        for module, path in MODULES.items()
-        if path.name not in ("__init__.py", "__main__.py")
-        and not mirror(path).exists()
-        and room(module) != "fsa2lrnn.checker"  # what its files hold is tested by way of the program
-    ]
-    assert not missing
-
-
-def mirror(path):
-    relative = path.relative_to(ROOT)
-    return ROOT / "tests" / relative.parent / f"test_{relative.name}"
+def test_what_an_extra_declares_exists():
+    """Every entry point names an object of the extra that it says, and each extra declares at least one."""
+    points = [point for kind in ("layers", "commands", "features") for point in registry.declared(kind).values()]
+    assert {point.module.split(".")[2] for point in points if registry.is_ours(point)} == {
+        path.name for path in (ROOT / "fsa2lrnn/extra").iterdir() if (path / "__init__.py").exists()
+    }
+    assert all(point.load() is not None for point in points)
+    assert all(
+        name.split(".")[0] == point.module.split(".")[2] for name, point in registry.declared("features").items()
+    )

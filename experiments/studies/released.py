@@ -3,8 +3,8 @@
 Every yes is written as a whole model, read back and proved on its own one-token step in float32; where that finds more
 than `BUDGET` states it is run on a word of `LETTERS` letters instead, and the table says so; where a layer's models run
 on GPUs alone, its published recurrence is run until no new state turns up. Every no is a certificate
-that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME` that column
-alone is computed, and the others are kept as the table has them.
+that `fsa2lrnn/extra/huggingface/recheck.py` accepts. The package of each layer has to be there; with `--layer NAME`
+that column alone is computed, and the others are kept as the table has them.
 """
 
 from __future__ import annotations

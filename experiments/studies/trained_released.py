@@ -2,8 +2,9 @@
 
 Each cell is a layer, a task and a seed: one layer with our embedding and read-out, trained on words of 40 letters until
 all of 128 fresh ones end right, or for so many steps or seconds of a processor; then fresh words of 40, 500 and 5,000
-letters. Beside it stands what is known without training: a construction or a refusal (`fsa2lrnn.extra.huggingface.answers`). The
-study goes on where it stopped; `--steps` and `--seconds` larger than before take up cells again that ended by them.
+letters. Beside it stands what is known without training: a construction or a refusal
+(`fsa2lrnn.extra.huggingface.answers`). The study goes on where it stopped; `--steps` and `--seconds` larger than before
+take up cells again that ended by them.
 """
 
 from __future__ import annotations

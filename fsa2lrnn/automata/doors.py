@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.formats import read_source
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
@@ -14,8 +15,6 @@ from fsa2lrnn.automata.machine import MooreMachine
 if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
-
-    from fsa2lrnn.extra.report.drawing.machine import Machine
 
 
 # What follows loads packages, or readers that few need.
@@ -55,32 +54,19 @@ def to_dot(machine: MooreMachine) -> str:
 
 
 def drawn_alone(machine: MooreMachine) -> str | None:
-    """`drawing.automaton.alone`."""
-    from fsa2lrnn.extra.report.drawing.automaton import alone
-
-    return alone(_drawn(machine))
+    """Return an SVG drawing, None for many states or without the extra "report"."""
+    drawing = registry.find("report.moore")
+    return None if drawing is None else drawing.drawn_alone(machine)
 
 
 def to_svg(machine: MooreMachine) -> str:
-    """The same, where there is one."""
-    from fsa2lrnn.extra.report.drawing.raster import too_large
-
-    if (drawing := drawn_alone(machine)) is None:
-        raise too_large(_drawn(machine))
-    return drawing
+    """Return an SVG drawing."""
+    return registry.require("report.moore", "a drawing").to_svg(machine)
 
 
 def to_png(machine: MooreMachine) -> bytes:
-    """`drawing.raster.png`."""
-    from fsa2lrnn.extra.report.drawing.raster import png
-
-    return png(_drawn(machine))
-
-
-def _drawn(machine: MooreMachine) -> Machine:
-    from fsa2lrnn.extra.report.drawing.machine import Machine
-
-    return Machine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
+    """Return a PNG drawing."""
+    return registry.require("report.moore", "a drawing").to_png(machine)
 
 
 def to_json(machine: MooreMachine) -> str:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-from fsa2lrnn import __version__
+from fsa2lrnn import __version__, registry
 from fsa2lrnn.cli.options import BAD_INPUT, INTERRUPTED, NO
 from fsa2lrnn.cli.verbs.certify import certify
 from fsa2lrnn.cli.verbs.compile import compile_
@@ -27,13 +28,6 @@ from fsa2lrnn.cli.verbs.tasks import tasks
 from fsa2lrnn.cli.verbs.train import train
 from fsa2lrnn.cli.verbs.verify import verify
 from fsa2lrnn.errors import Fsa2LrnnError, NotExpressible
-from fsa2lrnn.extra.distributed.commands.sweep import sweep
-from fsa2lrnn.extra.huggingface.commands.export import export
-from fsa2lrnn.extra.huggingface.commands.gates import gates
-from fsa2lrnn.extra.report.commands.compare import compare
-from fsa2lrnn.extra.report.commands.demo import demo
-from fsa2lrnn.extra.report.commands.draw import draw
-from fsa2lrnn.extra.report.commands.report import report
 from fsa2lrnn.source_kinds import endings
 
 _VERBS = {
@@ -41,24 +35,17 @@ _VERBS = {
         "compile": compile_,
         "run": run,
         "explain": explain,
-        "draw": draw,
         "verify": verify,
         "extract": extract,
         "convert": convert,
-        "export": export,
         "tasks": tasks,
-        "demo": demo,
     },
     "Learned models": {
         "learn": learn,
         "train": train,
-        "sweep": sweep,
-        "compare": compare,
         "falsify": falsify,
         "certify": certify,
-        "gates": gates,
         "repair": repair,
-        "report": report,
     },
 }
 # What typer raises about a call, whichever library beneath it defines that.
@@ -78,6 +65,23 @@ app = typer.Typer(
 for _panel, _verbs in _VERBS.items():
     for _name, _verb in _verbs.items():
         app.command(_name, rich_help_panel=_panel)(_verb)
+
+
+def _refuse(extra: str) -> Callable[[typer.Context], None]:
+    """Return a command that raises the error which names the extra that is missing."""
+
+    def refuse(context: typer.Context) -> None:
+        raise registry.not_installed(extra, f"`fsa2lrnn {context.info_name}`")
+
+    return refuse
+
+
+_ANY_ARGUMENTS = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+for _name, _point in sorted(registry.declared("commands").items()):
+    if (_extra := registry.missing_extra(_point)) is None:
+        app.command(_name, rich_help_panel="Optional packages")(_point.load())
+    else:
+        app.command(_name, hidden=True, context_settings=_ANY_ARGUMENTS)(_refuse(_extra))
 
 
 def _show_version(wanted: bool) -> None:

@@ -12,7 +12,6 @@ from fsa2lrnn.errors import counted, shortened
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 if TYPE_CHECKING:
-    from fsa2lrnn.extra.report.judgement import Judgement
     from fsa2lrnn.extraction import Extraction
     from fsa2lrnn.symbols import Alphabet
     from fsa2lrnn.verdicts import Scope
@@ -95,26 +94,8 @@ def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str,
     return {**facts, **runs, "least_margin": margin, "scope": scope and scope.to_json()}
 
 
-def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
-    """A judgement in lines, for people."""
-    rows: list[tuple[str, str]] = []
-    if judgement.falsified is not None:
-        rows += failure_rows(judgement.falsified)
-    if judgement.certificate is not None:
-        rows += certificate_rows(judgement.certificate, judgement.scope)
-    if judgement.proof is not None:
-        rows += [*judgement.proof.in_words()]
-    for mended in judgement.mended:
-        name = "repair" if mended.mode == "least" else f"repair, {mended.mode}"
-        name += "" if mended.columns == "keep" else f", {mended.columns}"
-        facts = mended.to_json()
-        text = "; ".join(value for _, value in mended_rows(facts)) if mended.refused is None else mended.refused
-        rows.append((name, text))
-    return rows
-
-
 def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tuple[str, str]]:
-    """The same, for people."""
+    """Return what a certificate proves as names and values."""
     facts = certificate_json(certificate, scope)
     horizon = facts["horizon"]
     right = "on every word of every length" if horizon is None else f"on every word of at most {horizon:,} letters"
@@ -126,20 +107,7 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     ]
 
 
-def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What the heads of a model carry, from the JSON of an alignment."""
-    if aligned is None:
-        return []
-    heads = aligned["heads"]
-    kinds = ", ".join(f"{h} {heads[h]['kind']}" for h in aligned["carrying"])
-    probe = aligned["probe"]
-    return [
-        ("affine probe", f"R² {probe['r2']:.4f}, worst error {probe['worst_error']:.3f}"),
-        ("heads", f"{len(aligned['carrying'])} of {len(heads)} carry the state: {kinds}"),
-    ]
-
-
-def mended_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+def repair_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """What a repair changed and what is known of its model, from its JSON."""
     rows = [("change", f"{100 * found['change']['A']:.1f} % of A, {100 * found['change']['v']:.1f} % of v")]
     norms = f"{found['column_norm_before']:.3f} before, {found['column_norm_after']:.3f} after"
@@ -164,7 +132,7 @@ def extraction_json(found: Extraction) -> dict[str, Any]:
 
 
 def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """The same, for people."""
+    """Return what a certificate proves as names and values."""
     held_out = evidence["held_out"]
     asked = "queries" if evidence["method"] == "lstar" else "words"
     return [

@@ -11,15 +11,13 @@ from rich.markup import escape
 from rich.progress import track
 from rich.table import Table
 
-from fsa2lrnn import symbols
+from fsa2lrnn import registry, symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
 from fsa2lrnn.cli import cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.block_size import too_large
-from fsa2lrnn.extra.block_size.sentences import Needs, needs
-from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, recheck, represent
+from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
 from fsa2lrnn.families.named import NAMED, Said, say
 from fsa2lrnn.files import write_atomically
 
@@ -49,7 +47,8 @@ def main(
     verdicts = {name: _answer(machine, name) for name in turns}
     said = {name: _said(machine, name, verdicts) for name in layers}
     costs = _costs(machine)
-    blocks = None if families else _needs(machine)
+    extra = registry.find("block_size.sentences")
+    blocks = None if families or extra is None else extra.checked_needs(machine)
     small = cascades.look(machine, wanted)
     if folder is not None:
         _write_certificates(verdicts, folder)
@@ -62,7 +61,7 @@ def main(
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
                 "layers": {name: _said_json(name, answer) for name, answer in said.items()},
-                "blocks": blocks and blocks.to_json(),
+                "blocks": None if blocks is None or isinstance(blocks, str) else blocks.to_json(),
                 "costs": costs,
                 "cascade": cascades.to_json(small),
             }
@@ -83,7 +82,9 @@ def main(
     if said:
         console.out.print(table)
     if not families:
-        rows = [("not looked for", too_large(machine.minimise()))] if blocks is None else blocks.sentences()
+        if blocks is None:
+            blocks = str(registry.not_installed("block_size", "the search"))
+        rows = [("not looked for", blocks)] if isinstance(blocks, str) else blocks.sentences()
         console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
@@ -126,18 +127,6 @@ def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
     if not isinstance(verdict, Unknown):
         verdict.check()
     return verdict
-
-
-def _needs(machine: MooreMachine) -> Needs | None:
-    """The least sizes of blocks, their certificates re-checked; None for machines that are too large."""
-    if too_large(machine.minimise()):
-        return None
-    found = needs(machine)
-    for answer in found.blocks.values():
-        answer.check()
-    if found.factors.impossible is not None:
-        recheck(found.factors.impossible)
-    return found
 
 
 def _kind(verdict: Verdict | BudgetExceeded) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from fsa2lrnn import registry
 from fsa2lrnn.source_kinds import endings
 
 NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
@@ -26,16 +27,17 @@ LearnMethod = Literal["train", "rpni", "merge", "cascade"]
 Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
-Released = Literal[
-    "olmo-hybrid", "qwen3-next", "mamba-2", "mamba", "pd-ssm", "rwkv-7", "kimi-linear", "slstm", "delta-product"
-]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
 Sampler = Literal["uniform", "live", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
 LAYERS = (
-    "block", "householder", "hard_lanes", "hard_reflections", "s4", "s4d", "liquid_s4", "s5", "lru", "rwkv4", "vanilla",
-)  # that can be trained, by name  # fmt: skip
+    "block",
+    "householder",
+    "hard_lanes",
+    "hard_reflections",
+    *registry.available("layers"),
+)  # that can be trained
 
 WRITTEN = f"by ending: {endings(for_writing=True)}"
 _SOURCE = f"regex:…, task:…, or a file ({endings()})"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from fsa2lrnn import registry
 from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.extra.report.drawing.boxes import boxes
 
 _NAMED = 3  # components that a sentence names one by one; of more it tells the number
 
@@ -96,7 +96,9 @@ def to_svg(cascade: Cascade) -> str:
         (j, i) for i, component in enumerate(cascade.components) if not _reads_all(cascade, i) for j in component.reads
     ]
     said = f"A cascade of {len(lines)} components in {cascade.n_layers} layers"
-    return boxes(said, lines, rows, arrows, cascade.output_reads)
+    return registry.require("report.boxes", "a drawing of a cascade as SVG").boxes(
+        said, lines, rows, arrows, cascade.output_reads
+    )
 
 
 def _box(cascade: Cascade, i: int) -> str:

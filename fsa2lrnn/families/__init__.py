@@ -22,10 +22,10 @@ from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families.blocks import BlockImpossibility, BlockWitness, RealBlockWitness, blocks_of_size
+from fsa2lrnn.families.blocks import BlockWitness, blocks_of_size
 from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pivot_columns
 from fsa2lrnn.families.four_words import shortest_four_words
-from fsa2lrnn.families.householder import FactorImpossibility, HeadsWitness, HouseholderWitness, householder
+from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
 from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
@@ -124,7 +124,7 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
     is_enough = keys is not None and keys.n_factors <= (family.factors or keys.n_factors)
     if family.has_reflections or not is_enough:
         bounds = householder(minimal, family.factors)
-        if isinstance(bounds, FactorImpossibility) or (family.has_reflections and isinstance(bounds, Certified)):
+        if bounds.answer == "no" or (family.has_reflections and isinstance(bounds, Certified)):
             return replace(bounds, family=family.name)
     if keys is not None and is_enough:
         return keys
@@ -174,16 +174,12 @@ def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, in
 
 __all__ = [
     "FAMILIES",
-    "BlockImpossibility",
     "BlockWitness",
-    "FactorImpossibility",
     "Family",
-    "HeadsWitness",
     "HouseholderProducts",
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",
-    "RealBlockWitness",
     "Rejected",
     "Term",
     "Unknown",

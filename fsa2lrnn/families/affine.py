@@ -38,3 +38,38 @@ class AffineWitness:
     def tables(self) -> AffineTables:
         """The layer's numbers, as near as float64 comes to them."""
         raise NotImplementedError
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all entries are integers, so that floats compute exactly as long as they hold the integers."""
+        tables = self.tables()
+        return not ((tables.A % 1).any() or (tables.v % 1).any() or (tables.x % 1).any())
+
+
+@dataclass(frozen=True)
+class HeadTables:
+    """Keys by letter and head, heads padded with zeros to the largest.
+
+    Args:
+        keys: of the factors I − k kᵀ, the first applied first, zero for none: (|Σ|, H, m, b).
+        shifts: what is added after them: (|Σ|, H, b).
+        vectors: one a state: (n, H, b).
+    """
+
+    keys: np.ndarray
+    shifts: np.ndarray
+    vectors: np.ndarray
+
+
+class HeadsWitness:
+    """A witness whose layer has heads of Householder factors, which `lower.witness` makes a network of.
+
+    Args:
+        machine: the minimal machine.
+    """
+
+    machine: MooreMachine
+
+    def tables(self) -> HeadTables:
+        """The keys, shifts and vectors, as near as float64 comes to them."""
+        raise NotImplementedError

@@ -13,15 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.block_size.heads import HeadTables, head_tables
-from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
-from fsa2lrnn.extra.block_size.products import keys as sink_keys
-from fsa2lrnn.extra.block_size.products import sink_of
 from fsa2lrnn.families.cosets import fewest_points, transpositions
+from fsa2lrnn.families.sinks import keys as sink_keys
+from fsa2lrnn.families.sinks import sink_of
 from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
-
-BUDGET = 20.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -74,58 +71,6 @@ class HouseholderWitness(Certified):
         }
 
 
-@dataclass(frozen=True)
-class HeadsWitness(Certified):
-    """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
-
-    Args:
-        bounds: with the functions of the heads.
-    """
-
-    answer: ClassVar[str] = "yes"
-    bounds: FactorBounds
-
-    @property
-    def dimension(self) -> int:
-        """The sum of the heads' sizes."""
-        return sum(head.real_size for head in self.bounds.heads)
-
-    def tables(self) -> HeadTables:
-        """The heads in floats: keys of reflections and of projections."""
-        return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
-
-    def explain(self) -> str:
-        """The cost, in a sentence."""
-        sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
-        return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self.bounds.to_json(), "family": self.family}
-
-
-@dataclass(frozen=True)
-class FactorImpossibility(Certified):
-    """So few factors do not represent the machine, or no number of them does.
-
-    Args:
-        bounds: what is known of the least number.
-    """
-
-    answer: ClassVar[str] = "no"
-    bounds: FactorBounds
-
-    def explain(self) -> str:
-        """Why, in a sentence."""
-        if self.bounds.lower is None:
-            return "No number of factors does: the letters agree with no inner product in which none of them expands."
-        return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
-
-    def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts, of the largest number that does not do."""
-        assert self.bounds.impossible is not None
-        return self.bounds.impossible
-
-
 def householder(machine: MooreMachine, most: int | None = None) -> Certified | Unknown:
     """Factors for a minimal machine: any number, or at most so many a letter.
 
@@ -141,13 +86,11 @@ def householder(machine: MooreMachine, most: int | None = None) -> Certified | U
             simplest = fewer
     if isinstance(simplest, HouseholderWitness) and (most is None or simplest.n_factors <= most):
         return simplest
-    bounds = factor_bounds(machine, BUDGET)
-    if bounds.lower is None or (most is not None and most < bounds.lower):
-        return FactorImpossibility(machine, family, bounds)
-    if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
-        return HeadsWitness(machine, family, bounds)
     reason = simplest.reason if isinstance(simplest, Unknown) else "its one-hot coordinates take more"
-    return Unknown(machine, family, f"{reason}; at least {max(bounds.lower, 1)} factors, and a cascade may do it")
+    extra = registry.find("block_size.families")
+    if extra is None:
+        return Unknown(machine, family, f"{reason}; {registry.not_installed('block_size', 'other coordinates')}")
+    return extra.householder_heads(machine, family, most, reason)
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:

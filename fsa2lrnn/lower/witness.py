@@ -15,9 +15,9 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.families.affine import AffineTables, AffineWitness
-from fsa2lrnn.families.blocks import BlockWitness, RealBlockWitness
-from fsa2lrnn.families.householder import HeadsWitness, HouseholderWitness
+from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness
+from fsa2lrnn.families.blocks import BlockWitness
+from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.lanes import Lane
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.families.verdicts import Witness
@@ -106,7 +106,7 @@ def _(witness: HeadsWitness) -> LRNN:
     return _model(layer, gates, shifts, tables.vectors, witness.machine, is_integer=False)
 
 
-def safe_length(witness: Witness | RealBlockWitness) -> int | None:
+def safe_length(witness: Witness | AffineWitness) -> int | None:
     """A number of letters up to which the module of `lower_witness` is right on every word; None for every length.
 
     Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the sizes of
@@ -121,7 +121,7 @@ def safe_length(witness: Witness | RealBlockWitness) -> int | None:
     states to b differences of states: A_w = D' D⁻¹, of norm at most G = b · max|D'| · |D⁻¹|, whatever w is. So after N
     steps errors are below G (N e + 2uR).
     """
-    if isinstance(witness, RealBlockWitness):
+    if isinstance(witness, AffineWitness):
         return None if witness.is_exact else _block_length(witness.tables())
     if witness.is_exact or isinstance(witness.form, Affine):
         return None

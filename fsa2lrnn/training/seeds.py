@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+from fsa2lrnn import registry
 from fsa2lrnn.errors import Fsa2LrnnError
-from fsa2lrnn.extra.distributed.stacked import train_stacked
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
@@ -82,7 +82,8 @@ def run_seeds(
 
 def stacked(jobs: Sequence[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, and judge one after another."""
-    outcomes = train_stacked(jobs, plan.resume, report, plan.write_to)
+    trainer = registry.require("distributed.stacked", "training several seeds as one batched model")
+    outcomes = trainer.train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 

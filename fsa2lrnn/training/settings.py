@@ -65,8 +65,8 @@ class Settings:
         dtype: of the weights.
         precision: "full", or on a GPU "mixed": matrix products in bfloat16, states as ever in the weights' type.
         compile: run the network through `torch.compile`.
-        cuda_graph: record a step as a CUDA graph and replay it (`fsa2lrnn.extra.distributed.replay`): for small networks, of
-            whose steps launches are what costs.
+        cuda_graph: record a step as a CUDA graph and replay it (`fsa2lrnn.extra.distributed.replay`): for small
+            networks, of whose steps launches are what costs.
         threads: of torch and numba on a CPU; the same number makes the same weights.
 
     A length counts as the largest up to it that has an output at its end (39 and 499 for ModArith).

@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
@@ -24,10 +24,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from torch.nn.utils import clip_grad_norm_
 
+from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
-from fsa2lrnn.extra.distributed import writers
-from fsa2lrnn.extra.distributed.replay import Replay
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layer_checks import check_layers
@@ -90,12 +89,15 @@ def train(
         CheckpointError: if the folder's checkpoint can't be read.
     """
     folder = Path(folder)
-    writers.check_writers(write_to)
+    writers = registry.require("distributed.writers", "--write-to") if write_to else None
+    if writers is not None:
+        writers.check_writers(write_to)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
         run = Run(settings, folder, resume)
         reported = time.monotonic()
-        with writers.record_writers(write_to, settings, folder, resume) as write:
+        no_record = nullcontext(lambda _record: None)
+        with writers.record_writers(write_to, settings, folder, resume) if writers else no_record as write:
             while not run.is_done and not stop.asked:
                 run.update()
                 record = run.test_and_save() if run.is_test_due else None
@@ -174,7 +176,10 @@ class Run:
         self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
         self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
-        self._replay = Replay(self._whole_step, self.training) if settings.cuda_graph else None
+        self._replay = None
+        if settings.cuda_graph:
+            replay = registry.require("distributed.replay", "cuda_graph = true")
+            self._replay = replay.Replay(self._whole_step, self.training)
 
     @property
     def _parts(self) -> tuple[LRNN, torch.optim.Optimizer]:

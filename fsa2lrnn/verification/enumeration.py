@@ -1,7 +1,8 @@
 """All joint states of model and machine up to a length, bit for bit as the model's own step computes them.
 
-This walk is the judge's own: it shares the model's step and the goal with the prover (`fsa2lrnn.verification.equivalence`),
-and nothing of the walk there, so that a mistake in the one does not hide in the other.
+This walk is the judge's own: it shares the model's step and the goal with the prover
+(`fsa2lrnn.verification.equivalence`), and nothing of the walk there, so that a mistake in the one does not hide in the
+other.
 """
 
 from __future__ import annotations

@@ -36,7 +36,10 @@ _MOST = 4  # faults that a message names
 _ALIGNED = 64  # bytes: torch begins tensors at their multiples, and kernels may add up others in another order
 _ANEW = "load or build the model anew"
 _ENDS = (nn.Embedding, Gate, IndexEmbedding, IndexReadout)
-_MODELLED = (LRNN, *_ENDS, TableGate, nn.Linear, nn.ReLU, nn.LayerNorm, nn.ModuleList, *OURS)
+_MODELLED = (LRNN, *_ENDS, TableGate, nn.Linear, nn.ReLU, nn.LayerNorm, nn.ModuleList)
+_MODELLED += tuple(
+    layer for layer in LAYERS.values() if layer in OURS
+)  # loads those of extras: their classes as loaded
 _PLAIN = (bool, int, float, str, type(None))
 _NOT_RUN = ("__annotations__", "__setstate__")  # Python and torch's compiler write them when they are first needed
 

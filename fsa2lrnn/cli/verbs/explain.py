@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import (
     AlphabetOption,
@@ -44,7 +45,7 @@ def explain(
     machine = sources.read_machine(source, completion, alphabet)
 
     if layer:
-        from fsa2lrnn.extra.huggingface.commands import folders as exported
+        exported = registry.require("huggingface.folders", "--layer")
 
         exported.explain(machine, layer, certificates, as_json)
         return

@@ -53,9 +53,9 @@ def repair(
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
 
     from fsa2lrnn.cli import console, evidence
-    from fsa2lrnn.extra.report.judgement import LETTERS, long_accuracy, mend
     from fsa2lrnn.lrnn.checkpoint import save
     from fsa2lrnn.repairing import snap as snapped
+    from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
     if mode == "distil":
         from fsa2lrnn.cli import learning
@@ -68,11 +68,11 @@ def repair(
         found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
-        mended = mend(network, machine, columns, mode, ignore=LACKED)
-        if mended.repaired is None:
-            raise NotExpressible(str(mended.refused))
-        repaired, found = mended.repaired.model, mended.to_json()
-        rows = [*evidence.mended_rows(found), ("where", str(mended.repaired.scope))]
+        evaluated = evaluate_repair(network, machine, columns, mode, ignore=LACKED)
+        if evaluated.repaired is None:
+            raise NotExpressible(str(evaluated.refused))
+        repaired, found = evaluated.repaired.model, evaluated.to_json()
+        rows = [*evidence.repair_rows(found), ("where", str(evaluated.repaired.scope))]
     rows.append(("right outputs", f"{found['accuracy']:.6f} along {LETTERS:,} random letters"))
     if output is not None:
         save(repaired, output)

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
     MODEL_SUFFIX,
@@ -52,7 +53,7 @@ def run(
 
     sources.know_layers(layers)
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.extra.huggingface.commands import folders as exported
+        exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
         given = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,

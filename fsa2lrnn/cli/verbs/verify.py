@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fsa2lrnn import registry
 from fsa2lrnn.cli import sources
 from fsa2lrnn.cli.options import (
     NO,
@@ -32,7 +33,7 @@ def verify(
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
     if (folder := sources.exported_folder(model)) is not None:
-        from fsa2lrnn.extra.huggingface.commands import folders as exported
+        exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
         given = ["--dtype"] if dtype != "float32" else []
         exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json, given)

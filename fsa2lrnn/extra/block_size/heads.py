@@ -7,30 +7,15 @@ functions of mean zero that are orthonormal as rows of n values, such letters ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size.blocks import StateBlock
+from fsa2lrnn.families.affine import HeadTables
 
 _STILL = 1e-9  # how far an orthogonal matrix moves what it fixes, after rounding
-
-
-@dataclass(frozen=True)
-class HeadTables:
-    """Keys by letter and head, heads padded with zeros to the largest.
-
-    Args:
-        keys: of the factors I − k kᵀ, the first applied first, zero for none: (|Σ|, H, m, b).
-        shifts: what is added after them: (|Σ|, H, b).
-        vectors: one a state: (n, H, b).
-    """
-
-    keys: np.ndarray
-    shifts: np.ndarray
-    vectors: np.ndarray
 
 
 def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> HeadTables:

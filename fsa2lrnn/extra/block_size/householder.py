@@ -19,12 +19,11 @@ from fsa2lrnn.extra.block_size.products import (
     factors,
     largest_rank,
     least_factors,
-    paths,
     reach,
-    sink_of,
 )
 from fsa2lrnn.extra.block_size.search import Search
 from fsa2lrnn.families.recheck import Rejected, recheck
+from fsa2lrnn.families.sinks import paths, sink_of
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from math import lcm
 from typing import Any
 
@@ -176,52 +175,6 @@ def excluded(
 ) -> dict[str, Any] | None:
     """The certificate that m factors do not suffice, or that no number of them does; None if that is not known."""
     return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))
-
-
-def sink_of(delta: np.ndarray) -> int | None:
-    """A state s that no letter leaves, with every letter one to one on the states that it does not send to s."""
-    for s in range(delta.shape[1]):
-        if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
-            return s
-    return None
-
-
-def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
-    """The chains of states that a letter leads to a sink, and its cycles of two or more states.
-
-    >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
-    ([[0, 1]], [[4, 5]])
-    """
-    sources = set(row.tolist())
-    chains, seen = list[list[int]](), {sink}
-    for q in range(len(row)):
-        if q not in sources and q != sink:
-            chain = [q]
-            while row[chain[-1]] != sink:
-                chain.append(int(row[chain[-1]]))
-            chains.append(chain)
-            seen.update(chain)
-    cycles: list[list[int]] = []
-    for q in range(len(row)):
-        if q not in seen:
-            cycle = [q]
-            while row[cycle[-1]] != q:
-                cycle.append(int(row[cycle[-1]]))
-            seen.update(cycle)
-            if len(cycle) > 1:
-                cycles.append(cycle)
-    return chains, cycles
-
-
-def keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
-    """The keys of a letter's I − k kᵀ, the first applied first, with a sink at 0 and other states at unit vectors."""
-    n, found = len(row), list[tuple[int, ...]]()
-    chains, cycles = paths(row, sink)
-    for chain in chains:
-        found.append(tuple(int(q == chain[-1]) for q in range(n)))
-    for cycle in (*chains, *cycles):
-        found += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
-    return found
 
 
 def separates(rows: fmpq_mat) -> bool:

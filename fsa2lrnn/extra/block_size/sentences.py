@@ -7,11 +7,12 @@ from typing import Any
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.block_size import FIELDS, minimal_block
+from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
 from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock
 from fsa2lrnn.extra.block_size.columns import SignedBlocks, signed_blocks
 from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
+from fsa2lrnn.families.recheck import recheck
 
 BUDGET = 20.0  # seconds for each question
 
@@ -75,6 +76,18 @@ class Needs:
         found["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
         found["householder"] = _bounds(factors.lower, factors.upper, factors.note)
         return found
+
+
+def checked_needs(machine: MooreMachine) -> Needs | str:
+    """Return what blocks need, with the certificates checked, or why a machine is too large for the search."""
+    if reason := too_large(minimise(machine)):
+        return reason
+    answers = needs(machine)
+    for answer in answers.blocks.values():
+        answer.check()
+    if answers.factors.impossible is not None:
+        recheck(answers.factors.impossible)
+    return answers
 
 
 def needs(machine: MooreMachine, budget: float = BUDGET) -> Needs:

@@ -68,8 +68,8 @@ def serial(stop: Stop) -> Iterator[Run]:
 
 @contextmanager
 def stacked(stop: Stop) -> Iterator[Run]:
-    """Runs at once here, on a GPU (`fsa2lrnn.extra.distributed.stacked`): those that differ in their seed, or all with CUDA
-    graphs; the others after them. No group is begun after `stop`."""
+    """Runs at once here, on a GPU (`fsa2lrnn.extra.distributed.stacked`): those that differ in their seed, or all with
+    CUDA graphs; the others after them. No group is begun after `stop`."""
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
         groups: dict[Any, list[Job]] = {}

@@ -2,9 +2,9 @@
 
 Runs that differ in their seed become one batched model: the weights of all are stacked along a new axis and the network
 is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Any runs with CUDA graphs
-(`fsa2lrnn.extra.distributed.replay`) replay them side by side instead. What is a run's own stays so: its words, gradient norm,
-optimiser, tests, records and folder are those of `fsa2lrnn.training.train`, and a run that has ended leaves the others
-as they are.
+(`fsa2lrnn.extra.distributed.replay`) replay them side by side instead. What is a run's own stays so: its words,
+gradient norm, optimiser, tests, records and folder are those of `fsa2lrnn.training.train`, and a run that has ended
+leaves the others as they are.
 """
 
 from __future__ import annotations

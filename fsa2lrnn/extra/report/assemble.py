@@ -12,11 +12,12 @@ from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.report.align import Alignment, align
 from fsa2lrnn.extra.report.facts import REPAIRED, Facts, Inside, Model
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts
-from fsa2lrnn.extra.report.judgement import LETTERS, REPAIRS, Judgement, Mended, judge
+from fsa2lrnn.extra.report.judgement import REPAIRS, Judgement, judge
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
+from fsa2lrnn.repairing.evaluation import LETTERS, EvaluatedRepair
 from fsa2lrnn.training.compare import CONSTRUCTED, compare
 from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 from fsa2lrnn.verification.certificate import Certificate
@@ -76,7 +77,7 @@ def of_judgements(
     return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
 
 
-def _name(of: str, mended: Mended) -> str:
+def _name(of: str, mended: EvaluatedRepair) -> str:
     return f"{of}: {_NAMES[mended.columns, mended.mode]}"
 
 
@@ -117,7 +118,12 @@ def _searched(falsified: Refuted | Undecided | None) -> str | None:
 
 
 def _repaired(
-    of: str, mended: Mended, repaired: Repaired, machine: MooreMachine, document: dict[str, Any], like: Inside | None
+    of: str,
+    mended: EvaluatedRepair,
+    repaired: Repaired,
+    machine: MooreMachine,
+    document: dict[str, Any],
+    like: Inside | None,
 ) -> Model:
     name, accuracy = _name(of, mended), mended.accuracy or 0.0
     within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)

@@ -3,7 +3,7 @@
 The learned model is searched for a failing word, certified, extracted and aligned. Then it is repaired, with the
 columns as they come, with bounded columns, and in numbers that never round; each repaired model is run on half a
 million letters and certified or proved in its turn. Where it may be proved right on all words, that comes first, and
-there is then nothing to search for, to certify or to mend.
+there is then nothing to search for, to certify or to repair.
 """
 
 from __future__ import annotations
@@ -14,19 +14,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import torch
-
 from fsa2lrnn.automata.counting import Ignore, counted_words
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
+from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extra.report.align import Alignment, align
-from fsa2lrnn.extraction import Extraction, extract_learned, output_numbers
-from fsa2lrnn.graph_kernels import walk
+from fsa2lrnn.extraction import Extraction, extract_learned
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
+from fsa2lrnn.repairing import Columns, Mode
+from fsa2lrnn.repairing.evaluation import EvaluatedRepair, certified_length, evaluate_repair, proof_json
 from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
@@ -35,52 +32,8 @@ from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.goal import Goal, goal_for
 
-LETTERS = 500_000
 PAIRS = 100_000  # of states, up to which a proof is tried
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
-_PIECE = 1 << 14
-
-
-@dataclass(frozen=True, eq=False)
-class Mended:
-    """A repair and what it is worth.
-
-    Args:
-        columns, mode: as asked of `repair`.
-        refused: why there is none; the rest is then None.
-        repaired: the model and the change.
-        dtype: that it computes in: the learned model's, or float64 where a dyadic one needs more digits.
-        accuracy: share of right outputs along one random word of `LETTERS` letters.
-        certificate: of a model repaired in real numbers.
-        proof: of a dyadic model, on words of every length but the empty one.
-    """
-
-    columns: Columns
-    mode: Mode
-    refused: str | None = None
-    repaired: Repaired | None = None
-    dtype: str | None = None
-    accuracy: float | None = None
-    certificate: Certificate | None = None
-    proof: Proved | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object without the model and the sets."""
-        found: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
-        if self.repaired is None:
-            return found
-        found |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
-        found |= {
-            name: value
-            for name, value in self.repaired.to_json().items()
-            if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
-        }
-        found["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
-        if self.certificate is not None:
-            found["certified"] = _horizon(self.certificate)
-        if self.proof is not None:
-            found["proved"] = _proved(self.proof)
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +57,7 @@ class Judgement:
     extraction: Extraction | str
     isomorphic: bool
     alignment: Alignment | None
-    mended: tuple[Mended, ...]
+    mended: tuple[EvaluatedRepair, ...]
     scope: Scope
     seconds: dict[str, float]
     proof: Proved | None = None
@@ -122,10 +75,10 @@ class Judgement:
             failing = {name: written[name] for name in ("failure", "found_by", "is_shortest")}
         found = {**failing, "scope": self.scope.to_json()}
         if self.certificate is not None:
-            found |= {"certified": _horizon(self.certificate)}
+            found |= {"certified": certified_length(self.certificate)}
             found |= {"memory": self.certificate.memory, "method": self.certificate.method}
         if self.proof is not None:
-            found["proved"] = _proved(self.proof)
+            found["proved"] = proof_json(self.proof)
         if isinstance(self.extraction, str):
             found["extraction"] = {"refused": self.extraction}
         else:
@@ -187,68 +140,8 @@ def judge(
     mended = []
     for columns, mode in REPAIRS if one_layer and proof is None else ():
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            mended.append(mend(model, machine, columns, mode, work, ignored))
+            mended.append(evaluate_repair(model, machine, columns, mode, work, ignored))
     return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof)
-
-
-def mend(
-    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, work: float = WORK, ignore: Ignore = ()
-) -> Mended:
-    """One repair, run on `LETTERS` letters, and certified or proved, wherever `ignore` lets the outputs count.
-
-    A dyadic repair that the model's dtype has too few digits for is made in float64.
-
-    Raises `MissingPackage` without cvxpy, unless the repair is dyadic.
-    """
-    if mode != "dyadic":
-        require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
-    try:
-        try:
-            repaired = repair(model, machine, columns, mode, ignore)
-        except NotExact:
-            if mode != "dyadic" or model.dtype == torch.float64:
-                raise
-            repaired = repair(_copy(model).double(), machine, columns, mode, ignore)
-    except (NotExact, NotExpressible) as error:
-        return Mended(columns, mode, str(error))
-    dtype = str(repaired.model.dtype).removeprefix("torch.")
-    accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
-    if mode == "dyadic":
-        verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore)
-        proof = verdict if isinstance(verdict, Proved) else None
-        return Mended(columns, mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = certify(repaired.model, machine, work=work, ignore=ignore)
-    return Mended(columns, mode, None, repaired, dtype, accuracy, certificate)
-
-
-def long_accuracy(
-    model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0, ignore: Ignore = ()
-) -> float:
-    """The share of right outputs, where they count, along one random word, in the model's dtype and by its own scan.
-
-    >>> from fsa2lrnn import compile_machine, zoo
-    >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)
-    1.0
-    """
-    goal = goal_for(model, machine, ignore)
-    tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
-    state, q = model.initial_state(), goal.start
-    wrong = counted = 0
-    with torch.no_grad():
-        for start in range(0, letters, _PIECE):
-            piece = tokens[start : start + _PIECE]
-            logits, state = model.advance(torch.from_numpy(piece)[None], state)
-            states = walk(goal.delta, q, piece)
-            q = int(states[-1])
-            wrong += int(goal.is_wrong(output_numbers(logits[0]), states).sum())
-            counted += int(goal.counts[states].sum())
-    return (counted - wrong) / counted if counted else 1.0
-
-
-def _copy(model: LRNN) -> LRNN:
-    copied = LRNN(model.config).to(model.dtype)
-    copied.load_state_dict(model.state_dict())
-    return copied
 
 
 def _extracted(model: LRNN, machine: MooreMachine, goal: Goal) -> tuple[Extraction | str, bool]:
@@ -271,12 +164,3 @@ def _aligned(found: Alignment) -> dict[str, Any]:
         "largest_residual": max((head.residual for head in heads), default=None),
         "beyond_circle": max((head.beyond_circle for head in heads), default=None),
     }
-
-
-def _proved(proof: Proved) -> dict[str, Any]:
-    covered = {**vars(proof.covers), "covered": str(proof.covers)}
-    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
-
-
-def _horizon(certificate: Certificate) -> int | str:
-    return "all lengths" if certificate.horizon is None else certificate.horizon

@@ -8,17 +8,12 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Mapping, MutableMapping
 from importlib import import_module
 from pathlib import Path
 
+from fsa2lrnn import registry
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.liquid_s4 import LiquidS4Config, LiquidS4Layer
-from fsa2lrnn.extra.baselines.lru import LRUConfig, LRULayer
-from fsa2lrnn.extra.baselines.rwkv4 import RWKV4Config, RWKV4Layer
-from fsa2lrnn.extra.baselines.s4 import S4Config, S4Layer
-from fsa2lrnn.extra.baselines.s4d import S4DConfig, S4DLayer
-from fsa2lrnn.extra.baselines.s5 import S5Config, S5Layer
-from fsa2lrnn.extra.baselines.vanilla import VanillaConfig, VanillaLayer
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
 from fsa2lrnn.lrnn.layers.hard_lanes import HardLanesConfig, HardLanesLayer
@@ -27,23 +22,57 @@ from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerC
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
 
-LAYERS: dict[str, type[Layer]] = {
-    "block": BlockLayer,
-    "householder": HouseholderLayer,
-    "hard_lanes": HardLanesLayer,
-    "hard_reflections": HardReflectionsLayer,
-    "index": IndexLayer,
-    "s4": S4Layer,
-    "s4d": S4DLayer,
-    "liquid_s4": LiquidS4Layer,
-    "s5": S5Layer,
-    "lru": LRULayer,
-    "rwkv4": RWKV4Layer,
-    "vanilla": VanillaLayer,
-}
-"""The layers of this library by name."""
-OURS = frozenset(LAYERS.values())
+OURS: set[type[Layer]] = {
+    BlockLayer, HouseholderLayer, HardLanesLayer, HardReflectionsLayer, IndexLayer,
+}  # fmt: skip
 """The layers that the verifiers model. What other layers declare is tested on random inputs (`layer_checks`)."""
+
+
+class LayerTable(MutableMapping[str, type[Layer]]):
+    """Layers by name: those of the core, those that installed packages declare, and registered ones.
+
+    A declared layer is imported when it is first looked up.
+    """
+
+    def __init__(self, layers: Mapping[str, type[Layer]]) -> None:
+        self.loaded = dict(layers)
+
+    def __getitem__(self, name: str) -> type[Layer]:
+        if name not in self.loaded:
+            point = registry.available("layers")[name]
+            layer = point.load()
+            if registry.is_ours(point):
+                OURS.add(layer)
+            check_layer(name, layer, self.loaded)
+            self.loaded[name] = layer
+        return self.loaded[name]
+
+    def __setitem__(self, name: str, layer: type[Layer]) -> None:
+        self.loaded[name] = layer
+
+    def __delitem__(self, name: str) -> None:
+        del self.loaded[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self.loaded, *registry.available("layers")]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.loaded or name in registry.available("layers")
+
+
+LAYERS = LayerTable(
+    {
+        "block": BlockLayer,
+        "householder": HouseholderLayer,
+        "hard_lanes": HardLanesLayer,
+        "hard_reflections": HardReflectionsLayer,
+        "index": IndexLayer,
+    }
+)
+"""The layers by name."""
 _REQUIRED = ("forward", "initial_state", "emit")
 
 
@@ -56,6 +85,7 @@ def layer_named(name: str) -> type[Layer]:
     if name not in LAYERS and ":" in name:
         register(name, _imported(name))
     if name not in LAYERS:
+        check_is_installed(name)
         raise UnsupportedFormat(
             f"layer {name!r} is not known: one of {', '.join(LAYERS)}, or module:Class for a layer of your own"
         )
@@ -68,6 +98,7 @@ def layer_in_file(name: object) -> type[Layer]:
     Raises `UnsupportedFormat` for any other, saying how one of your own is made known.
     """
     if not isinstance(name, str) or name not in LAYERS:
+        check_is_installed(name)
         fault = f"layer kind {shown(name)} is not known: one of {', '.join(LAYERS)}"
         hint = f"; a layer of your own is made known first, by fsa2lrnn.lrnn.layer_named({name!r}) or --layer {name}"
         raise UnsupportedFormat(fault + (hint if isinstance(name, str) and ":" in name else ""))
@@ -77,7 +108,18 @@ def layer_in_file(name: object) -> type[Layer]:
 def register(name: str, layer: type[Layer]) -> None:
     """Let models name a layer, in their files too.
 
-    Raises `UnsupportedFormat` for a class that is not a layer, or lacks a method that every layer has.
+    Raises:
+        UnsupportedFormat: for a class that is not a layer, lacks a method that every layer has, or shares its Config.
+    """
+    check_layer(name, layer, LAYERS.loaded)
+    LAYERS[name] = layer
+
+
+def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]) -> None:
+    """Check that a class is a layer and has a configuration class of its own.
+
+    Raises:
+        UnsupportedFormat: for a class that is not a layer, lacks a method that every layer has, or shares its Config.
     """
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
@@ -86,18 +128,27 @@ def register(name: str, layer: type[Layer]) -> None:
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
     if missing := [method for method in _REQUIRED if getattr(layer, method) is getattr(Layer, method)]:
         raise UnsupportedFormat(f"{name} lacks {', '.join(missing)}: define it, as fsa2lrnn.lrnn.Layer describes it")
-    for other, known in LAYERS.items():
+    for other, known in others.items():
         if known.Config is config and other != name:
             raise UnsupportedFormat(
                 f"{name}.Config is {config.__name__}, which {other} has: derive one of its own, as a model tells its "
                 "layers by it"
             )
-    LAYERS[name] = layer
+
+
+def check_is_installed(name: object) -> None:
+    """Raise `MissingPackage` for a layer whose extra was deleted from this installation."""
+    point = registry.declared("layers").get(str(name))
+    if point is not None and (extra := registry.missing_extra(point)) is not None:
+        raise registry.not_installed(extra, f"layer {name!r}")
 
 
 def name_of(config: LayerConfig) -> str:
     """The name of the layer that a configuration is of. Raises `UnsupportedFormat` for one that nobody registered."""
-    for name, layer in LAYERS.items():
+    for name, layer in LAYERS.loaded.items():
+        if layer.Config is type(config):
+            return name
+    for name, layer in LAYERS.items():  # a configuration that was made before its layer was looked up
         if layer.Config is type(config):
             return name
     raise UnsupportedFormat(
@@ -135,25 +186,12 @@ __all__ = [
     "HouseholderLayerConfig",
     "IndexLayer",
     "IndexLayerConfig",
-    "LRUConfig",
-    "LRULayer",
     "Layer",
     "LayerConfig",
-    "LiquidS4Config",
-    "LiquidS4Layer",
-    "RWKV4Config",
-    "RWKV4Layer",
-    "S4Config",
-    "S4DConfig",
-    "S4DLayer",
-    "S4Layer",
-    "S5Config",
-    "S5Layer",
     "Shape",
-    "VanillaConfig",
-    "VanillaLayer",
     "layer_in_file",
     "layer_named",
     "name_of",
     "register",
+    "LayerTable",
 ]

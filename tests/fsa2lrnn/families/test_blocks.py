@@ -4,14 +4,8 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import (
-    BlockImpossibility,
-    BlockWitness,
-    RealBlockWitness,
-    Rejected,
-    Unknown,
-    represent,
-)
+from fsa2lrnn.extra.block_size.families import BlockImpossibility, RealBlockWitness
+from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.verification import Proved, prove_equivalent
 

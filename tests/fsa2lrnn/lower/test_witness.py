@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.families import HeadsWitness, RealBlockWitness, Witness, represent
+from fsa2lrnn.extra.block_size.families import FactorHeadsWitness, RealBlockWitness
+from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
@@ -146,7 +147,7 @@ def test_the_bound_on_real_blocks_covers_the_error_that_is_seen(task):
 def test_heads_of_few_factors_run(task, family):
     machine = zoo.from_task(task)
     witness = represent(machine, family)
-    assert isinstance(witness, HeadsWitness)
+    assert isinstance(witness, FactorHeadsWitness)
     witness.check()
     model = lower_witness(witness)
     assert model.config.layers[0].n_factors == int(family[12:-1])

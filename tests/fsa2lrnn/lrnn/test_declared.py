@@ -6,6 +6,7 @@ import torch
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra import baselines
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
 from fsa2lrnn.lrnn.declared import check_causal, check_provable, unproved
@@ -20,12 +21,12 @@ from fsa2lrnn.verification.falsify import Budget, falsify
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)
 UNPROVED = {
-    "s4": layers.S4Config(4, d_state=4),
-    "s4d": layers.S4DConfig(4, d_state=4),
-    "liquid_s4": layers.LiquidS4Config(4, d_state=4),
-    "s5": layers.S5Config(4, ssm_size=4),
-    "lru": layers.LRUConfig(4, states=4),
-    "rwkv4": layers.RWKV4Config(4),
+    "s4": baselines.S4Config(4, d_state=4),
+    "s4d": baselines.S4DConfig(4, d_state=4),
+    "liquid_s4": baselines.LiquidS4Config(4, d_state=4),
+    "s5": baselines.S5Config(4, ssm_size=4),
+    "lru": baselines.LRUConfig(4, states=4),
+    "rwkv4": baselines.RWKV4Config(4),
 }
 
 
@@ -61,7 +62,7 @@ def test_a_layer_that_is_proved_does_not_lend_its_proofs_to_others():
 
 
 def test_certificates_of_others_are_no_certificates_of_them():
-    vanilla = model_of(layers.VanillaConfig(4))
+    vanilla = model_of(baselines.VanillaConfig(4))
     assert unproved(vanilla) == []
     own = MooreMachine([[0], [0]], [PARITY.outputs[0]], alphabet=PARITY.alphabet)
     with pytest.raises(UnsupportedFormat, match="VanillaLayer declares no bound on how its tables may round"):
@@ -74,7 +75,7 @@ def test_certificates_of_others_are_no_certificates_of_them():
 
 @pytest.mark.parametrize("kernel", ["polyb", "kb"])
 def test_what_is_not_causal_is_no_automaton(kernel):
-    model = model_of(layers.LiquidS4Config(4, d_state=4, kernel=kernel))
+    model = model_of(baselines.LiquidS4Config(4, d_state=4, kernel=kernel))
     asked = (
         lambda: model.transduce("01" * 4),
         lambda: run(model, [np.zeros(8, np.int64)]),

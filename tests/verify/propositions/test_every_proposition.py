@@ -11,9 +11,10 @@ from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.bound import prime_bound
 from fsa2lrnn.decomposition.coordinates import Cover
+from fsa2lrnn.extra.baselines import LiquidS4Config
 from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
-from fsa2lrnn.lrnn.layers import LiquidS4Config, index
+from fsa2lrnn.lrnn.layers import index
 from fsa2lrnn.lrnn.scans import pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule
 from fsa2lrnn.testing import mutants

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from fsa2lrnn.cli import outputs, sources
-from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, DtypeOption, JsonOption, Released, Source
+from fsa2lrnn.cli.options import AlphabetOption, CompletionOption, DtypeOption, JsonOption, Source
+from fsa2lrnn.extra.huggingface import LAYERS
 
 
 def export(
     source: Source,
-    to: Annotated[Released, typer.Option(help="the layer, by name")],
+    to: Annotated[str, typer.Option(metavar="LAYER", help=f"the layer: {', '.join(LAYERS)}")],
     output: Annotated[Path, typer.Option("--output", "-o", help="write the model into this folder")],
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,

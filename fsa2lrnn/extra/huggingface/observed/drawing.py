@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.display.markup import Markup, picture, tag, text
+from fsa2lrnn.display.svg import standing_alone
 from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, Head, Observed, merged
 from fsa2lrnn.extra.huggingface.observed.values import BINS
-from fsa2lrnn.extra.report.drawing.automaton import standing_alone
 
 _WIDE, _HIGH, _GAP, _LEFT, _TOP = 96.0, 40.0, 10.0, 64.0, 52.0
 _BARS = 32

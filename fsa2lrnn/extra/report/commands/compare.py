@@ -41,6 +41,7 @@ def compare(
 
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.extra.report.align import align
+    from fsa2lrnn.extra.report.rows import alignment_rows
     from fsa2lrnn.training import compare as comparison
     from fsa2lrnn.verification import Budget, falsify
 
@@ -59,7 +60,7 @@ def compare(
         document["judged"][name] = {**found.to_json(), "alignment": aligned}
         if not as_json:
             rows = evidence.failure_rows(found, network.alphabet)
-            console.facts(name, [*rows, ("where", str(found.scope)), *evidence.alignment_rows(aligned)])
+            console.facts(name, [*rows, ("where", str(found.scope)), *alignment_rows(aligned)])
     if plot is not None:
         comparison.plot(document, plot)
     if as_json:

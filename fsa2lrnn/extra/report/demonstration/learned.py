@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.cli import console, evidence
-from fsa2lrnn.extra.report import write
 from fsa2lrnn.extra.report.assemble import of_judgements
+from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.judgement import Judgement, judge
+from fsa2lrnn.extra.report.rows import judgement_rows
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.training.learning import Learned, learn, summary
@@ -72,7 +73,7 @@ def _prove(out: Path, as_json: bool) -> Learned:
 def _tell(found: Judgement, steps: int) -> None:
     same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
     console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
-    console.facts("", evidence.judgement_rows(found))
+    console.facts("", judgement_rows(found))
     if isinstance(found.falsified, Refuted):
         console.out.print(
             "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"

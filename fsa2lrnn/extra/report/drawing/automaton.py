@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from fsa2lrnn.display.markup import Markup, cut, picture, tag, text
+from fsa2lrnn.display.svg import standing_alone
 from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, Layout, lay_out
 from fsa2lrnn.extra.report.drawing.machine import Machine
@@ -13,7 +14,6 @@ from fsa2lrnn.extra.report.drawing.machine import Machine
 LOOK = (
     files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
 )  # of pages: palettes and drawings
-_ALONE = files("fsa2lrnn.extra.report.drawing").joinpath("alone.css").read_text(encoding="utf-8")
 _SMALL = 20.0  # radius below which a circle holds one line of text
 _CROWDED = 200  # letters that what hovering says names
 
@@ -67,15 +67,6 @@ def alone(machine: Machine) -> str | None:
     """A whole SVG file, which needs no style sheet; None for more than `DRAWN` states."""
     drawn, layout = automaton(machine), lay_out(machine)
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
-
-
-def standing_alone(drawn: Markup, size: Point) -> str:
-    """A drawing of class "automaton" as a file of its own: on paper, with its styles."""
-    opening, rest = drawn.split("</title>", 1)
-    of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
-    opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
-    paper = tag("rect", width="100%", height="100%", class_="paper")
-    return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"
 
 
 def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from fsa2lrnn.display.markup import Markup, picture, tag, text
-from fsa2lrnn.extra.report.drawing.automaton import standing_alone
+from fsa2lrnn.display.svg import standing_alone
 from fsa2lrnn.extra.report.drawing.curves import Point, head
 from fsa2lrnn.extra.report.drawing.letters import width
 from fsa2lrnn.extra.report.drawing.ranks import Edge, rank

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from fsa2lrnn.extra.report import Facts, Inside, Machine, Model
+from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.facts import Facts, Inside, Model
 from fsa2lrnn.verdicts import FailingWord
 
 NASTY = '<b a="1">&'

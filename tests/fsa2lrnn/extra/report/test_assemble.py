@@ -6,10 +6,11 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn import compile_machine, zoo
-from fsa2lrnn.extra import report
-from fsa2lrnn.extra.report import verdict
+from fsa2lrnn.extra.report import facts as report_facts
+from fsa2lrnn.extra.report import files
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
-from fsa2lrnn.extra.report.judgement import Mended
+from fsa2lrnn.extra.report.facts import verdict
+from fsa2lrnn.repairing.evaluation import EvaluatedRepair
 from fsa2lrnn.verification.falsify import Budget
 
 FEW = {"lengths": (10, 30), "n_words": 40, "letters": 1_200}
@@ -41,7 +42,7 @@ def test_learned_repaired_and_constructed(facts):
 def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     judgement, model, _ = judged
     least, *_ = judgement.mended
-    wrong, refused = replace(least, accuracy=0.996, certificate=None), Mended("keep", "dyadic", "too small")
+    wrong, refused = replace(least, accuracy=0.996, certificate=None), EvaluatedRepair("keep", "dyadic", "too small")
     found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, mended=(wrong, refused))}, FEW)
     learned, repaired, _ = found.models
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
@@ -50,9 +51,9 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
 
 
 def test_the_page_is_written_with_its_facts(facts, tmp_path):
-    page, data = report.write(facts, tmp_path / "p.html")
+    page, data = files.write(facts, tmp_path / "p.html")
     assert "seed 4: dyadic" in page.read_text()
-    assert report.Facts.from_json(json.loads(data.read_text())) == facts
+    assert report_facts.Facts.from_json(json.loads(data.read_text())) == facts
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

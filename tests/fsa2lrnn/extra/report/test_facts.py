@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report import Facts, Machine, verdict
-from fsa2lrnn.extra.report.facts import repairs_of
+from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.facts import Facts, repairs_of, verdict
 
 
 def test_facts_come_back_from_json(facts):

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from fsa2lrnn.extra.report import Machine, build, write
+from fsa2lrnn.extra.report.drawing.machine import Machine
 from fsa2lrnn.extra.report.facts import NOWHERE, FilmedHead, Learning, Shot
+from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.film import MOST, film
+from fsa2lrnn.extra.report.page import build
 
 
 def learning(steps, kept=0):

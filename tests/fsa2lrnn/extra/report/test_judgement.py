@@ -8,10 +8,11 @@ import torch
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import LRNN, compile_machine, extract, load, zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.cli.evidence import judgement_rows
 from fsa2lrnn.extra.report import judgement as judging
-from fsa2lrnn.extra.report.judgement import judge, long_accuracy, mend
+from fsa2lrnn.extra.report.judgement import judge
+from fsa2lrnn.extra.report.rows import judgement_rows
 from fsa2lrnn.lrnn.switched import switched
+from fsa2lrnn.repairing.evaluation import evaluate_repair, long_accuracy
 from fsa2lrnn.training.learning import Recipe
 from fsa2lrnn.training.learning.attempt import network
 from fsa2lrnn.verification.check import check
@@ -81,7 +82,7 @@ def test_what_can_not_be_mended_says_why():
     machine = zoo.parity()
     tables = switched(compile_machine(zoo.tomita(1)))
     still = LRNN.from_affine(type(tables)(0 * tables.A, 0 * tables.v, tables.x0, tables.readout, (0, 1), (False, True)))
-    mended = mend(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
+    mended = evaluate_repair(still, MooreMachine(machine.delta, (False, True), 0, (0, 1)), "keep", "least")
     assert mended.repaired is None
     assert "train it first" in mended.refused
     assert mended.to_json() == {"columns": "keep", "mode": "least", "refused": mended.refused}

@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.report import Facts, build, write
+from fsa2lrnn.extra.report.facts import Facts
+from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.gather import machine_facts
+from fsa2lrnn.extra.report.page import build
 
 VOID = {"meta", "br", "link", "img", "col", "wbr"}
 

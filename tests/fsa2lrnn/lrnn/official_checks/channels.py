@@ -2,10 +2,9 @@
 
 import torch
 
-from fsa2lrnn.extra.baselines import official
+from fsa2lrnn.extra.baselines import LiquidS4Config, LiquidS4Layer, S4Config, S4DConfig, S4DLayer, S4Layer, official
 from fsa2lrnn.extra.baselines.kernels.response import respond
 from fsa2lrnn.extra.baselines.kernels.transition import planes
-from fsa2lrnn.lrnn.layers import LiquidS4Config, LiquidS4Layer, S4Config, S4DConfig, S4DLayer, S4Layer
 
 from ..layers.conftest import by_steps
 from .numbers import assert_close, loaded, run

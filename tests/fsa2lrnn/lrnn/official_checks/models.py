@@ -4,10 +4,9 @@ import torch
 from torch.func import functional_call
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.extra.baselines import official
+from fsa2lrnn.extra.baselines import S4Layer, VanillaConfig, VanillaLayer, official
 from fsa2lrnn.extra.baselines.kernels import hippo
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.lrnn.layers import S4Layer, VanillaConfig, VanillaLayer
 
 from ..layers.conftest import by_steps
 from .channels import s4_options

@@ -4,11 +4,10 @@ import pytest
 import torch
 from torch.func import functional_call
 
-from fsa2lrnn.extra.baselines import official
+from fsa2lrnn.extra.baselines import RWKV4Config, official
 from fsa2lrnn.extra.baselines.kernels.wkv import METHODS, NOTHING, wkv
 from fsa2lrnn.extra.baselines.rwkv4 import Read
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
-from fsa2lrnn.lrnn.layers import RWKV4Config
 
 from .numbers import assert_close, loaded
 

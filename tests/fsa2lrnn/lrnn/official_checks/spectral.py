@@ -3,9 +3,8 @@
 import torch
 from torch.nn.functional import layer_norm
 
-from fsa2lrnn.extra.baselines import official
+from fsa2lrnn.extra.baselines import LRUConfig, LRULayer, S5Config, S5Layer, official
 from fsa2lrnn.extra.baselines.kernels.transition import from_planes
-from fsa2lrnn.lrnn.layers import LRUConfig, LRULayer, S5Config, S5Layer
 
 from ..layers.conftest import by_steps
 from .numbers import assert_close, loaded, run

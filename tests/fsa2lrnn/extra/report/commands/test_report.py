@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import learn
-from fsa2lrnn.extra.report import Facts, Machine, Model, assemble, verdict
+from fsa2lrnn.extra.report import assemble
+from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.facts import Facts, Model, verdict
 
 KEPT = Path(__file__).parents[5] / "experiments" / "models"
 SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")

@@ -9,10 +9,11 @@ import torch
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import compile_machine, load, zoo
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.baselines import LRUConfig
 from fsa2lrnn.extra.report.explorer import Shown, build
 from fsa2lrnn.extra.report.explorer.programs import NUMBERS, program, programs, size
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.layers import HouseholderLayerConfig, LRUConfig
+from fsa2lrnn.lrnn.layers import HouseholderLayerConfig
 
 LETTERS = 1_000
 RUN = """([i, tokens]) => {

@@ -1,0 +1,160 @@
+"""Decide real blocks of bounded size and a bounded number of Householder factors, for `fsa2lrnn.families`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
+from fsa2lrnn.extra.block_size.heads import head_tables
+from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
+from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness, HeadTables
+from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
+
+_BUDGET = 20.0  # seconds for each question
+
+
+@dataclass(frozen=True)
+class RealBlockWitness(Certified, AffineWitness):
+    """Blocks whose entries are not one-hot: functions of the state that letters move affinely, exact.
+
+    Args:
+        blocks: none larger than b; with numbers of a real number field where rational ones take more.
+    """
+
+    answer: ClassVar[str] = "yes"
+    blocks: tuple[StateBlock, ...]
+
+    @property
+    def dimension(self) -> int:
+        """The sum of the block sizes."""
+        return sum(block.real_size for block in self.blocks)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all entries are integers, so that a running module never rounds as long as floats hold them."""
+        return all(block.is_rational for block in self.blocks)
+
+    def tables(self) -> AffineTables:
+        """The blocks side by side; numbers of a field are rounded."""
+        n_letters, n = len(self.machine.alphabet), self.machine.n_states
+        sizes = tuple(block.real_size for block in self.blocks)
+        b = max(sizes)
+        A, v = np.zeros((n_letters, len(sizes), b, b)), np.zeros((n_letters, len(sizes), b))
+        x = np.zeros((n, len(sizes), b))
+        for h, (k, block) in enumerate(zip(sizes, self.blocks, strict=True)):
+            functions, A[:, h, :k, :k], v[:, h, :k] = block.rounded()
+            x[:, h, :k] = functions.T
+        return AffineTables(A, v, x, sizes)
+
+    def explain(self) -> str:
+        """The sizes, in a sentence."""
+        numbers = "integers" if self.is_exact else "real numbers, which floats round"
+        return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
+
+    def to_json(self) -> dict[str, Any]:
+        header = certificate_header(self.machine, self.family, "representable")
+        return {**header, "field": "R", "blocks": [block.to_json() for block in self.blocks]}
+
+
+@dataclass(frozen=True)
+class BlockImpossibility(Certified):
+    """No layer of blocks of this size, with any real entries, represents the machine.
+
+    Args:
+        bound: what is known of the least size.
+    """
+
+    answer: ClassVar[str] = "no"
+    bound: MinimalBlock
+
+    def explain(self) -> str:
+        """How large real blocks must be."""
+        least = f"at least {self.bound.lower}" if self.bound.value is None else str(self.bound.value)
+        return f"Real blocks must have size {least}: smaller ones leave two states with one vector."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts, of the largest size that does not do."""
+        assert self.bound.impossible is not None
+        return self.bound.impossible
+
+
+@dataclass(frozen=True)
+class FactorHeadsWitness(Certified, HeadsWitness):
+    """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
+
+    Args:
+        bounds: with the functions of the heads.
+    """
+
+    answer: ClassVar[str] = "yes"
+    bounds: FactorBounds
+
+    @property
+    def dimension(self) -> int:
+        """The sum of the heads' sizes."""
+        return sum(head.real_size for head in self.bounds.heads)
+
+    def tables(self) -> HeadTables:
+        """The heads in floats: keys of reflections and of projections."""
+        return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
+
+    def explain(self) -> str:
+        """The cost, in a sentence."""
+        sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
+        return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.bounds.to_json(), "family": self.family}
+
+
+@dataclass(frozen=True)
+class FactorImpossibility(Certified):
+    """So few factors do not represent the machine, or no number of them does.
+
+    Args:
+        bounds: what is known of the least number.
+    """
+
+    answer: ClassVar[str] = "no"
+    bounds: FactorBounds
+
+    def explain(self) -> str:
+        """Why, in a sentence."""
+        if self.bounds.lower is None:
+            return "No number of factors does: the letters agree with no inner product in which none of them expands."
+        return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
+
+    def to_json(self) -> dict[str, Any]:
+        """A certificate that `recheck` accepts, of the largest number that does not do."""
+        assert self.bounds.impossible is not None
+        return self.bounds.impossible
+
+
+def real_blocks(machine: MooreMachine, family: str, size: int) -> Certified | Unknown:
+    """Decide whether one layer of real blocks of at most `size` represents a minimal machine."""
+    real = minimal_block(machine, "R", _BUDGET)
+    if size < real.lower:
+        return BlockImpossibility(machine, family, real)
+    rational = minimal_block(machine, "Q", _BUDGET)
+    for found in (rational, real):
+        if size >= found.upper:
+            return RealBlockWitness(machine, family, found.blocks)
+    return Unknown(machine, family, f"{real.explain()}; several layers of smaller blocks may do it")
+
+
+def householder_heads(machine: MooreMachine, family: str, most: int | None, reason: str) -> Certified | Unknown:
+    """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
+
+    Args:
+        reason: why the constructions that take no search do not answer, for an `Unknown`.
+    """
+    bounds = factor_bounds(machine, _BUDGET)
+    if bounds.lower is None or (most is not None and most < bounds.lower):
+        return FactorImpossibility(machine, family, bounds)
+    if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
+        return FactorHeadsWitness(machine, family, bounds)
+    return Unknown(machine, family, f"{reason}; at least {max(bounds.lower, 1)} factors, and a cascade may do it")

@@ -1,0 +1,75 @@
+"""Look up what installed packages add to the core, by the entry points that they declare.
+
+A package adds layers, commands or features under the entry-point groups `fsa2lrnn.layers`, `fsa2lrnn.commands` and
+`fsa2lrnn.features`; `pyproject.toml` declares those of the extras in this tree. A feature is named "EXTRA.WHAT".
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal
+
+from fsa2lrnn.errors import MissingPackage
+
+Kind = Literal["layers", "commands", "features"]
+_LIBRARY = Path(__file__).parent
+_PREFIX = "fsa2lrnn.extra."
+
+
+@cache
+def declared(kind: Kind) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind by name, also those whose extra was deleted from this tree.
+
+    >>> sorted(declared("layers"))[:2]
+    ['liquid_s4', 'lru']
+    """
+    return {point.name: point for point in entry_points(group=f"fsa2lrnn.{kind}")}
+
+
+def available(kind: Kind) -> dict[str, EntryPoint]:
+    """Return the entry points of a kind whose extra is present."""
+    return {name: point for name, point in declared(kind).items() if missing_extra(point) is None}
+
+
+def missing_extra(point: EntryPoint) -> str | None:
+    """Return the name of the extra that an entry point of this library needs, if its folder does not exist."""
+    if not point.module.startswith(_PREFIX):
+        return None
+    extra = point.module.removeprefix(_PREFIX).partition(".")[0]
+    return None if (_LIBRARY / "extra" / extra).is_dir() else extra
+
+
+def is_ours(point: EntryPoint) -> bool:
+    """Return whether an entry point belongs to this distribution."""
+    return point.dist is not None and point.dist.name == "fsa2lrnn" and point.module.startswith(_PREFIX)
+
+
+def find(name: str) -> Any | None:
+    """Return the feature "EXTRA.WHAT", None where its extra is not installed."""
+    point = available("features").get(name)
+    return None if point is None else point.load()
+
+
+def require(name: str, purpose: str) -> Any:
+    """Return the feature "EXTRA.WHAT".
+
+    Args:
+        purpose: what needs it, as the subject of the message.
+
+    Raises:
+        MissingPackage: where its extra is not installed.
+    """
+    feature = find(name)
+    if feature is None:
+        raise not_installed(name.partition(".")[0], purpose)
+    return feature
+
+
+def not_installed(extra: str, purpose: str) -> MissingPackage:
+    """Return the error to raise where an extra is needed that is not installed."""
+    return MissingPackage(
+        f"{purpose} needs the extra {extra!r} (fsa2lrnn/extra/{extra}), which this installation does not have: "
+        "install the whole of fsa2lrnn"
+    )

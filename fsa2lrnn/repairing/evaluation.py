@@ -1,0 +1,139 @@
+"""Repair a model, measure the repaired one along a long random word, and certify or prove it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import NotExact, NotExpressible
+from fsa2lrnn.extraction import output_numbers
+from fsa2lrnn.graph_kernels import walk
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.optional import require
+from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
+from fsa2lrnn.verdicts import Proved
+from fsa2lrnn.verification.certificate import Certificate
+from fsa2lrnn.verification.certify import WORK, certify
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.goal import goal_for
+
+LETTERS = 500_000
+_PIECE = 1 << 14
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluatedRepair:
+    """A repair and what it is worth.
+
+    Args:
+        columns, mode: as asked of `repair`.
+        refused: why there is none; the rest is then None.
+        repaired: the model and the change.
+        dtype: that it computes in: the learned model's, or float64 where a dyadic one needs more digits.
+        accuracy: share of right outputs along one random word of `LETTERS` letters.
+        certificate: of a model repaired in real numbers.
+        proof: of a dyadic model, on words of every length but the empty one.
+    """
+
+    columns: Columns
+    mode: Mode
+    refused: str | None = None
+    repaired: Repaired | None = None
+    dtype: str | None = None
+    accuracy: float | None = None
+    certificate: Certificate | None = None
+    proof: Proved | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object without the model and the sets."""
+        found: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
+        if self.repaired is None:
+            return found
+        found |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
+        found |= {
+            name: value
+            for name, value in self.repaired.to_json().items()
+            if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
+        }
+        found["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
+        if self.certificate is not None:
+            found["certified"] = certified_length(self.certificate)
+        if self.proof is not None:
+            found["proved"] = proof_json(self.proof)
+        return found
+
+
+def evaluate_repair(
+    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, work: float = WORK, ignore: Ignore = ()
+) -> EvaluatedRepair:
+    """One repair, run on `LETTERS` letters, and certified or proved, wherever `ignore` lets the outputs count.
+
+    A dyadic repair that the model's dtype has too few digits for is made in float64.
+
+    Raises `MissingPackage` without cvxpy, unless the repair is dyadic.
+    """
+    if mode != "dyadic":
+        require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
+    try:
+        try:
+            repaired = repair(model, machine, columns, mode, ignore)
+        except NotExact:
+            if mode != "dyadic" or model.dtype == torch.float64:
+                raise
+            repaired = repair(_copy(model).double(), machine, columns, mode, ignore)
+    except (NotExact, NotExpressible) as error:
+        return EvaluatedRepair(columns, mode, str(error))
+    dtype = str(repaired.model.dtype).removeprefix("torch.")
+    accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
+    if mode == "dyadic":
+        verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore)
+        proof = verdict if isinstance(verdict, Proved) else None
+        return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, None, proof)
+    certificate = certify(repaired.model, machine, work=work, ignore=ignore)
+    return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, certificate)
+
+
+def long_accuracy(
+    model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0, ignore: Ignore = ()
+) -> float:
+    """The share of right outputs, where they count, along one random word, in the model's dtype and by its own scan.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)
+    1.0
+    """
+    goal = goal_for(model, machine, ignore)
+    tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
+    state, q = model.initial_state(), goal.start
+    wrong = counted = 0
+    with torch.no_grad():
+        for start in range(0, letters, _PIECE):
+            piece = tokens[start : start + _PIECE]
+            logits, state = model.advance(torch.from_numpy(piece)[None], state)
+            states = walk(goal.delta, q, piece)
+            q = int(states[-1])
+            wrong += int(goal.is_wrong(output_numbers(logits[0]), states).sum())
+            counted += int(goal.counts[states].sum())
+    return (counted - wrong) / counted if counted else 1.0
+
+
+def _copy(model: LRNN) -> LRNN:
+    copied = LRNN(model.config).to(model.dtype)
+    copied.load_state_dict(model.state_dict())
+    return copied
+
+
+def proof_json(proof: Proved) -> dict[str, Any]:
+    """Return what a proof covers, as a JSON object."""
+    covered = {**vars(proof.covers), "covered": str(proof.covers)}
+    return {"joint_states": proof.pairs, "digest": proof.digest, **covered}
+
+
+def certified_length(certificate: Certificate) -> int | str:
+    """Return the certified length, "all lengths" where there is no bound."""
+    return "all lengths" if certificate.horizon is None else certificate.horizon
