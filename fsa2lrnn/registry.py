@@ -28,6 +28,7 @@ def declared(kind: Kind) -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=f"fsa2lrnn.{kind}")}
 
 
+@cache
 def available(kind: Kind) -> dict[str, EntryPoint]:
     """Return the entry points of a kind whose extra is present."""
     return {name: point for name, point in declared(kind).items() if missing_extra(point) is None}

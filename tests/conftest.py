@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, settings
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
-from fsa2lrnn.extra.report.judgement import judge
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
@@ -150,6 +149,7 @@ def short_certificates():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsa2lrnn.extra.report.judgement.certify", enumerated)
+        patch.setattr("fsa2lrnn.repairing.evaluation.certify", enumerated)
         yield
 
 
@@ -161,6 +161,8 @@ def judged(short_certificates):  # noqa: ARG001
 
 @cache
 def _judged():
+    from fsa2lrnn.extra.report.judgement import judge
+
     steps = []
     model = load(MODELS / "even5" / "seed-4.safetensors")
     budget = Budget(seconds=5, length=60, random_words=16)

@@ -4,9 +4,10 @@ import torch
 
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.extra.baselines import LRUConfig
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 from fsa2lrnn.tracing import Step, Tracer, header, line, steps_json, with_vectors
+
+LRUConfig = pytest.importorskip("fsa2lrnn.extra.baselines").LRUConfig
 
 
 def test_letters_and_outputs_meet_whatever_the_pieces():

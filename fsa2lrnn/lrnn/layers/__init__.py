@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, MutableMapping
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -28,10 +28,13 @@ OURS: set[type[Layer]] = {
 """The layers that the verifiers model. What other layers declare is tested on random inputs (`layer_checks`)."""
 
 
-class LayerTable(MutableMapping[str, type[Layer]]):
+class LayerTable(Mapping[str, type[Layer]]):
     """Layers by name: those of the core, those that installed packages declare, and registered ones.
 
     A declared layer is imported when it is first looked up.
+
+    Attributes:
+        loaded: the layers of the core, registered ones, and declared ones that were looked up.
     """
 
     def __init__(self, layers: Mapping[str, type[Layer]]) -> None:
@@ -46,12 +49,6 @@ class LayerTable(MutableMapping[str, type[Layer]]):
             check_layer(name, layer, self.loaded)
             self.loaded[name] = layer
         return self.loaded[name]
-
-    def __setitem__(self, name: str, layer: type[Layer]) -> None:
-        self.loaded[name] = layer
-
-    def __delitem__(self, name: str) -> None:
-        del self.loaded[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(dict.fromkeys([*self.loaded, *registry.available("layers")]))
@@ -112,7 +109,7 @@ def register(name: str, layer: type[Layer]) -> None:
         UnsupportedFormat: for a class that is not a layer, lacks a method that every layer has, or shares its Config.
     """
     check_layer(name, layer, LAYERS.loaded)
-    LAYERS[name] = layer
+    LAYERS.loaded[name] = layer
 
 
 def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]) -> None:

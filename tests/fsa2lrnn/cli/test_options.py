@@ -15,8 +15,6 @@ def test_the_choices_are_those_of_the_code():
     from fsa2lrnn import repairing
     from fsa2lrnn.automata import language
     from fsa2lrnn.cli import options
-    from fsa2lrnn.extra.distributed import sweep
-    from fsa2lrnn.extra.huggingface import LAYERS as RELEASED
     from fsa2lrnn.extraction import learned
     from fsa2lrnn.lower import DTYPES
     from fsa2lrnn.lrnn.layers import LAYERS, OURS, index
@@ -28,7 +26,6 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Completion) == get_args(language.Completion)
     assert get_args(options.Dtype) == tuple(str(dtype).removeprefix("torch.") for dtype in DTYPES)
     assert get_args(options.ExtractMethod) == ("closure", *learned.METHODS)
-    assert get_args(options.Released) == tuple(RELEASED)
     assert get_args(options.Form) == get_args(compiler.Form)
     assert get_args(options.Init) == settings.INITS
     trained = [name for name, layer in LAYERS.items() if layer in OURS and not layer.Config.reads_letters]
@@ -41,5 +38,4 @@ def test_the_choices_are_those_of_the_code():
     assert get_args(options.Sampler) == data.SAMPLERS
     scans = ("auto", *METHODS, *TOKEN_METHODS, *GPU_METHODS, *index.METHODS)
     assert get_args(options.Scan) == tuple(dict.fromkeys(scans))
-    assert get_args(options.Engine) == get_args(sweep.Engine)
     assert (options.NO, options.BAD_INPUT, options.INTERRUPTED) == (1, 2, 130)

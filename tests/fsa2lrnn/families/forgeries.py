@@ -2,11 +2,13 @@
 
 import copy
 
-from tests.fsa2lrnn.families.minimal_block.conftest import machine_of
+import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.extra.block_size.householder import factor_bounds
+
+minimal_block = pytest.importorskip("fsa2lrnn.extra.block_size").minimal_block
+machine_of = pytest.importorskip("tests.fsa2lrnn.extra.block_size.conftest").machine_of
+factor_bounds = pytest.importorskip("fsa2lrnn.extra.block_size.householder").factor_bounds
 
 
 def _certificates():

@@ -4,10 +4,12 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.block_size.families import BlockImpossibility, RealBlockWitness
 from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.verification import Proved, prove_equivalent
+
+_families = pytest.importorskip("fsa2lrnn.extra.block_size.families")
+BlockImpossibility, RealBlockWitness = _families.BlockImpossibility, _families.RealBlockWitness
 
 
 def test_small_machines_and_visible_products_fit():

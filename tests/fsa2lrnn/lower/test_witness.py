@@ -8,13 +8,15 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.extra.block_size.families import FactorHeadsWitness, RealBlockWitness
 from fsa2lrnn.families import Witness, represent
 from fsa2lrnn.families.lattice import Affine
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, prove_equivalent
+
+minimal_block = pytest.importorskip("fsa2lrnn.extra.block_size").minimal_block
+_families = pytest.importorskip("fsa2lrnn.extra.block_size.families")
+FactorHeadsWitness, RealBlockWitness = _families.FactorHeadsWitness, _families.RealBlockWitness
 
 DECIDED = ["lti", "lti-diagonalisable", "diagonal[0,1]", "diagonal[-1,1]", "diagonal-complex"]
 

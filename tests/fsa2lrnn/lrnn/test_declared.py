@@ -6,7 +6,6 @@ import torch
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra import baselines
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
 from fsa2lrnn.lrnn.declared import check_causal, check_provable, unproved
@@ -17,6 +16,8 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify
+
+baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
 
 PARITY = zoo.parity()
 BLOCK = layers.BlockLayerConfig((2, 2), 4, 4)

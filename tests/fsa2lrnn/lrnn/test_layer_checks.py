@@ -350,10 +350,10 @@ MUTANTS = {
 @pytest.fixture(autouse=True)
 def registry():
     """Layers are known for one test alone."""
-    known = dict(LAYERS)
+    known = dict(LAYERS.loaded)
     yield
-    LAYERS.clear()
-    LAYERS.update(known)
+    LAYERS.loaded.clear()
+    LAYERS.loaded.update(known)
 
 
 def model_of(kind, depth=1, n_letters=2, **options):

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines import LiquidS4Config, VanillaConfig
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.training import evaluate as evaluation
 from fsa2lrnn.training.data import make_sampler, words
 from fsa2lrnn.training.evaluate import Accuracy, count, evaluate, paper_protocol, wilson
+
+_baselines = pytest.importorskip("fsa2lrnn.extra.baselines")
+LiquidS4Config, VanillaConfig = _baselines.LiquidS4Config, _baselines.VanillaConfig
 
 ARITHMETIC = "task:mod_arith(3)"
 

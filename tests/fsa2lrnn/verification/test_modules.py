@@ -347,7 +347,7 @@ def test_a_layer_of_ones_own_is_believed_and_named(monkeypatch):
         model = LRNN(LRNNConfig(("a",), (0,), (OwnConfig((2,), 3, 3),)))
         assert check_modelled(model) == ("own:Own",)
     finally:
-        del LAYERS["own:Own"]
+        del LAYERS.loaded["own:Own"]
 
 
 def test_a_mutant_is_looked_at_and_no_other_type(stacks):

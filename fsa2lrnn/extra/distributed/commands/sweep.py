@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from fsa2lrnn.cli import given, outputs, sources
-from fsa2lrnn.cli.options import INTERRUPTED, NO, Engine, JsonOption, LayersOption, Preset
+from fsa2lrnn.cli.options import INTERRUPTED, NO, JsonOption, LayersOption, Preset
 from fsa2lrnn.errors import UnsupportedFormat
+
+Engine = Literal["ray", "processes", "serial", "stacked"]  # as in `sweep.Engine`, which is slow to import
 
 
 def sweep(

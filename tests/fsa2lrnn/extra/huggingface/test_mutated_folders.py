@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("transformers")
 
-from tests.fsa2lrnn.released.mutated_folders import try_all, violations, write_all
+from tests.fsa2lrnn.extra.huggingface.mutated_folders import try_all, violations, write_all
 
 
 @pytest.fixture(scope="module")

@@ -47,7 +47,7 @@ OTHER_CPU = """
 import sys
 from fsa2lrnn import zoo
 from fsa2lrnn.extra.huggingface.reflections import reflections
-from tests.fsa2lrnn.released.test_plan import numbers
+from tests.fsa2lrnn.extra.huggingface.test_plan import numbers
 sys.stdout.buffer.write(numbers(reflections(zoo.group("S5", "transpositions").delta, 0)).tobytes())
 """
 

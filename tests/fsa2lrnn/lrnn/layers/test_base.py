@@ -43,7 +43,7 @@ class Sums(Layer):
 def sums():
     register("tests:Sums", Sums)
     yield LRNNConfig("ab", (0, 1), (SumsConfig(4), SumsConfig(4, 0.5)), embedding_dim=4, connection="residual")
-    del LAYERS["tests:Sums"]
+    del LAYERS.loaded["tests:Sums"]
 
 
 def test_a_layer_claims_nothing_by_default(sums):
@@ -89,10 +89,10 @@ def test_a_file_is_no_reason_to_import_a_module(sums, tmp_path, monkeypatch):
     ):
         LRNNConfig.from_json(json.loads(config))
     save(LRNN(sums), tmp_path / "m.safetensors")
-    kept = LAYERS.pop("tests:Sums")
+    kept = LAYERS.loaded.pop("tests:Sums")
     with pytest.raises(CheckpointError, match="a layer of your own is made known first"):
         load(tmp_path / "m.safetensors")
-    LAYERS["tests:Sums"] = kept
+    LAYERS.loaded["tests:Sums"] = kept
     assert "surprise" not in sys.modules
 
 
@@ -106,7 +106,7 @@ def test_a_layer_by_its_place(tmp_path, monkeypatch):
         "    def forward(self, u, state, method='auto'): return u, state\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr("fsa2lrnn.lrnn.layers.LAYERS", dict(LAYERS))
+    monkeypatch.setattr(LAYERS, "loaded", dict(LAYERS.loaded))
     assert issubclass(layer_named("mine:Mine"), LAYERS["block"])
     for name, message in [
         ("mine:none", "mine:none is no layer: derive it from fsa2lrnn.lrnn.Layer"),

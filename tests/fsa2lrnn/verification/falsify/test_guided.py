@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from tests.fsa2lrnn.judge.falsify.test_beam import MACHINE, leaking
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.lower import compile_machine
@@ -14,6 +13,7 @@ from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.verdict import Budget, Clock
+from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
 
 
 def drifting(machine, noise, seed):

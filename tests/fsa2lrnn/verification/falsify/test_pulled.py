@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from tests.fsa2lrnn.judge.falsify.test_beam import MACHINE, leaking
 
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.pulled import Functionals, Pull, Target
+from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
 
 
 @pytest.fixture(scope="module")

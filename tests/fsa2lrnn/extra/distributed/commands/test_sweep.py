@@ -1,10 +1,12 @@
 """`sweep`: options take the place of a file's entries, and what does not fit is said before anything runs."""
 
 import json
+from typing import get_args
 
 import pytest
 
 from fsa2lrnn.extra.distributed import sweep
+from fsa2lrnn.extra.distributed.commands import sweep as command
 from fsa2lrnn.extra.distributed.sweep import SUMMARY, Swept
 
 FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
@@ -95,3 +97,7 @@ def test_the_folder_is_tried_first(call, tmp_path):
     assert (code, out) == (2, "")
     assert "this is a file, give a folder: 'file'" in err
     assert "Missing option '--out'" in call("sweep", "--task", "task:parity")[2]
+
+
+def test_the_engines_are_those_of_the_code():
+    assert get_args(command.Engine) == get_args(sweep.Engine)

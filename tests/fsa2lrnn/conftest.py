@@ -1,12 +1,12 @@
-"""What every layer of others must do, whatever it is."""
+"""Checks that every layer and every compiled loop must pass, as fixtures."""
 
 from copy import deepcopy
 
 import pytest
 import torch
 
-from fsa2lrnn.extra.baselines.kernels import letters
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
+from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
 
 WIDTH, LETTERS, WORDS = 8, 5, 3
@@ -60,6 +60,8 @@ def check_sequences(config, lengths=LENGTHS):
 
 def check_letters(config, length=40, words=12):
     """On words of few inputs, outputs alone and all gradients are those of rows that are written out."""
+    from fsa2lrnn.extra.baselines.kernels import letters
+
     layer, found = drawn(config), []
     rows = torch.randn(LETTERS, WIDTH, dtype=torch.float64).requires_grad_()
     index, dy = torch.randint(LETTERS, (words, length)), torch.randn(words, length, WIDTH, dtype=torch.float64)
@@ -102,3 +104,21 @@ def on_letters():
 @pytest.fixture
 def model_of(tmp_path):
     return lambda config, **options: check_model(config, tmp_path, **options)
+
+
+@pytest.fixture
+def same_by_any_threads(monkeypatch):
+    """Asserts that a function's tensors are the same to the bit by 1, 2 and 3 threads, however little work there is."""
+    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
+    before = torch.get_num_threads()
+
+    def check(results):
+        found = []
+        for n_threads in (1, 2, 3):
+            torch.set_num_threads(n_threads)
+            found.append(results())
+        for others in found[1:]:
+            assert all(torch.equal(one, other) for one, other in zip(found[0], others, strict=True))
+
+    yield check
+    torch.set_num_threads(before)
