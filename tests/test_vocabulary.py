@@ -43,8 +43,17 @@ def counts(vocabulary):
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
     texts = [*(path.read_text("utf-8") for path in pages), *(text for text, _ in sources())]
     text = re.sub(r"[\s#]+", " ", "\n".join(texts).lower())
-    phrases = {phrase: len(re.findall(rf"\b{re.escape(phrase)}\b", text)) for phrase in vocabulary["prose"]}
+    phrases = {phrase: occurrences(phrase, text) for phrase in vocabulary["prose"]}
     return {word: named[word] for word in vocabulary["identifiers"]}, phrases
+
+
+def occurrences(phrase, text):
+    """How often a text has a phrase that no letter or digit touches; several times faster than a regular expression."""
+    n, at = 0, text.find(phrase)
+    while at >= 0:
+        n += not (text[at - 1 : at].isalnum() or text[at + len(phrase) : at + len(phrase) + 1].isalnum())
+        at = text.find(phrase, at + 1)
+    return n
 
 
 def shared_names():
