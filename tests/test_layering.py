@@ -20,6 +20,7 @@ ALL = {"*"}  # of the library
 MAY_IMPORT = {
     "fsa2lrnn": ALL,  # the door: its imports are loaded at first use
     "fsa2lrnn.errors": set(),
+    "fsa2lrnn.deadline": {"errors"},
     "fsa2lrnn.optional": {"errors"},
     "fsa2lrnn.files": {"errors"},
     "fsa2lrnn.graph_kernels": set(),
@@ -33,37 +34,39 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.report.drawing": {"errors", "extras", "symbols"},
     "fsa2lrnn.verdicts": {"drawing", "errors", "reading", "symbols"},
     "fsa2lrnn.automata": {"drawing", "errors", "files", "graph_kernels", "reading", "source_kinds", "symbols"},
-    "fsa2lrnn.decomposition": {"automata", "drawing", "errors", "rows", "symbols"},
+    "fsa2lrnn.decomposition": {"automata", "deadline", "drawing", "errors", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"drawing", "errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
-    "fsa2lrnn.families": {"automata", "compile", "drawing", "errors", "recurrence", "symbols"},
+    "fsa2lrnn.families": {"automata", "compile", "deadline", "drawing", "errors", "recurrence", "symbols"},
     "fsa2lrnn.lrnn": {
         "checker", "drawing", "errors", "extras", "files", "graph_kernels", "leaps", "reading", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
-    "fsa2lrnn.extraction": {"automata", "errors", "extras", "lrnn", "symbols"},
+    "fsa2lrnn.extraction": {"automata", "deadline", "errors", "extras", "lrnn", "symbols"},
     "fsa2lrnn.tracing": {"automata", "errors", "graph_kernels", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {
         "automata", "errors", "extraction", "graph_kernels", "leaps", "lrnn", "symbols", "tracing",
     },
     "fsa2lrnn.verification": {
-        "automata", "checker", "drawing", "errors", "extraction", "extras", "files", "lrnn", "reading", "recurrence",
-        "symbols", "verdicts", "versions",
+        "automata", "checker", "deadline", "drawing", "errors", "extraction", "extras", "files", "lrnn", "reading",
+        "recurrence", "symbols", "verdicts", "versions",
     },
     "fsa2lrnn.testing": {"automata", "errors", "extras", "judge", "lrnn", "recurrence", "symbols"},
     "fsa2lrnn.training": {
-        "automata", "compile", "decomposition", "drawing", "errors", "extraction", "extras", "families", "files",
-        "judge", "lower", "lrnn", "reading", "recurrence", "source_kinds", "symbols", "verdicts",
+        "automata", "compile", "deadline", "decomposition", "drawing", "errors", "extraction", "extras", "families",
+        "files", "judge", "lower", "lrnn", "reading", "recurrence", "source_kinds", "symbols", "verdicts",
     },
-    "fsa2lrnn.repairing": {"automata", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts"},
+    "fsa2lrnn.repairing": {
+        "automata", "deadline", "errors", "extraction", "extras", "judge", "lower", "lrnn", "verdicts",
+    },
     "fsa2lrnn.extra.huggingface": {
-        "automata", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols", "verdicts",
-        "versions",
+        "automata", "deadline", "decomposition", "drawing", "errors", "extras", "files", "reading", "symbols",
+        "verdicts", "versions",
     },
     "fsa2lrnn.extra.report": {
-        "automata", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower", "lrnn",
-        "repairing", "symbols", "training", "verdicts", "versions",
+        "automata", "deadline", "drawing", "errors", "extraction", "extras", "files", "graph_kernels", "judge", "lower",
+        "lrnn", "repairing", "symbols", "training", "verdicts", "versions",
     },
     "fsa2lrnn.cli": ALL,
     "fsa2lrnn.__main__": {"cli"},
@@ -85,8 +88,8 @@ NAMED = {
     },
 }
 TORCH_FREE = (
-    "checker", "errors", "extras", "files", "graph_kernels", "reading", "rows", "source_kinds", "symbols", "verdicts",
-    "automata", "decomposition", "drawing", "gates", "recurrence", "compile", "families",
+    "checker", "deadline", "errors", "extras", "files", "graph_kernels", "reading", "rows", "source_kinds", "symbols",
+    "verdicts", "automata", "decomposition", "drawing", "gates", "recurrence", "compile", "families",
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extra.block_size.heads import HeadTables, head_tables
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
 from fsa2lrnn.extra.block_size.products import keys as sink_keys
@@ -126,7 +127,9 @@ class FactorImpossibility(Certified):
         return self.bounds.impossible
 
 
-def householder(machine: MooreMachine, most: int | None = None) -> Certified | Unknown:
+def householder(
+    machine: MooreMachine, most: int | None = None, budget: float | Deadline = BUDGET
+) -> Certified | Unknown:
     """Factors for a minimal machine: any number, or at most so many a letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
@@ -141,7 +144,7 @@ def householder(machine: MooreMachine, most: int | None = None) -> Certified | U
             simplest = fewer
     if isinstance(simplest, HouseholderWitness) and (most is None or simplest.n_factors <= most):
         return simplest
-    bounds = factor_bounds(machine, BUDGET)
+    bounds = factor_bounds(machine, budget)
     if bounds.lower is None or (most is not None and most < bounds.lower):
         return FactorImpossibility(machine, family, bounds)
     if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:
