@@ -33,6 +33,10 @@ class BudgetExceeded(Fsa2LrnnError, RuntimeError):
     """A stated limit on memory, states or time was reached before an answer."""
 
 
+class OutOfTime(BudgetExceeded):
+    """A time limit passed before an answer; the message says what was being done."""
+
+
 class MissingPackage(Fsa2LrnnError, ImportError):
     """An optional package that is needed and not installed; the message holds the line that installs it."""
 

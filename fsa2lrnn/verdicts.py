@@ -340,12 +340,14 @@ class Undecided(Verdict):
         scope: which outputs count.
         budget: the joint states allowed to the proof that ran out of them, None for a search.
         searches: everything that was searched, by `falsify`.
+        seconds: the time limit that ended the proof, None where none did.
     """
 
     checked_length: int | None
     scope: Scope
     budget: int | None = None
     searches: tuple[Searched, ...] = ()
+    seconds: float | None = None
 
     def in_words(self) -> list[tuple[str, str]]:
         """How far was looked."""
@@ -353,6 +355,7 @@ class Undecided(Verdict):
         if self.checked_length is None:
             so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
         spent = [] if self.budget is None else [("budget", f"{counted(self.budget, 'joint state')}, all spent")]
+        spent += [] if self.seconds is None else [("time limit", f"{self.seconds:.3g} s, all spent")]
         looked = [("searched", search.what) for search in self.searches]
         return [("checked", f"no word {so_far}"), *spent, *looked, ("scope", str(self.scope))]
 

@@ -3,6 +3,7 @@ hurry, a kept model judged, the command line as a user calls it, and a browser i
 
 import gc
 import io
+import math
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.gates import Gate
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
@@ -167,6 +169,12 @@ def _judged():
     model = load(MODELS / "even5" / "seed-4.safetensors")
     budget = Budget(seconds=5, length=60, random_words=16)
     return judge(model, zoo.even_pair(5), budget, say=steps.append), model, steps
+
+
+@pytest.fixture
+def out_of_time(monkeypatch):
+    """Let every time limit have passed from the beginning."""
+    monkeypatch.setattr(Deadline, "left", lambda self: 0.0 if math.isfinite(self.seconds) else math.inf)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ CORE, ALL = {"core"}, {"*"}  # all of the library but extras; all of the library
 MAY_IMPORT = {
     "fsa2lrnn": ALL,  # its imports are loaded at first use
     "fsa2lrnn.errors": set(),
+    "fsa2lrnn.deadline": {"errors"},
     "fsa2lrnn.optional": {"errors"},
     "fsa2lrnn.registry": {"errors"},
     "fsa2lrnn.files": {"errors"},
@@ -36,32 +37,34 @@ MAY_IMPORT = {
     "fsa2lrnn.automata": {
         "display", "errors", "files", "graph_kernels", "reading", "registry", "source_kinds", "symbols",
     },
-    "fsa2lrnn.decomposition": {"automata", "display", "errors", "registry", "rows", "symbols"},
+    "fsa2lrnn.decomposition": {"automata", "deadline", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
     "fsa2lrnn.recurrence": {"display", "errors", "gates", "symbols"},
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
-    "fsa2lrnn.families": {"automata", "compile", "display", "errors", "recurrence", "registry", "symbols"},
+    "fsa2lrnn.families": {"automata", "compile", "deadline", "display", "errors", "recurrence", "registry", "symbols"},
     "fsa2lrnn.lrnn": {
-        "checker", "display", "errors", "files", "graph_kernels", "multi_step", "optional", "reading", "registry",
-        "symbols",
+        "checker", "display", "errors", "files", "graph_kernels", "multi_step", "optional", "reading",
+        "registry", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
-    "fsa2lrnn.extraction": {"automata", "errors", "lrnn", "optional", "symbols"},
+    "fsa2lrnn.extraction": {"automata", "deadline", "errors", "lrnn", "optional", "symbols"},
     "fsa2lrnn.tracing": {"automata", "errors", "graph_kernels", "lrnn", "symbols"},
     "fsa2lrnn.streaming": {
         "automata", "errors", "extraction", "graph_kernels", "lrnn", "multi_step", "symbols", "tracing",
     },
     "fsa2lrnn.verification": {
-        "automata", "checker", "display", "errors", "extraction", "files", "lrnn", "optional", "reading", "recurrence",
-        "symbols", "verdicts", "versions",
+        "automata", "checker", "deadline", "display", "errors", "extraction", "files", "lrnn", "optional",
+        "reading", "recurrence", "symbols", "verdicts", "versions",
     },
     "fsa2lrnn.testing": {"automata", "errors", "lrnn", "optional", "recurrence", "symbols", "verification"},
     "fsa2lrnn.training": {
-        "automata", "compile", "decomposition", "display", "errors", "extraction", "families", "files", "lower", "lrnn",
-        "optional", "reading", "recurrence", "registry", "source_kinds", "symbols", "verdicts", "verification",
+        "automata", "compile", "deadline", "decomposition", "display", "errors", "extraction", "families",
+        "files", "lower", "lrnn", "optional", "reading", "recurrence", "registry", "source_kinds", "symbols",
+        "verdicts", "verification",
     },
     "fsa2lrnn.repairing": {
-        "automata", "errors", "extraction", "graph_kernels", "lower", "lrnn", "optional", "verdicts", "verification",
+        "automata", "deadline", "errors", "extraction", "graph_kernels", "lower", "lrnn", "optional",
+        "verdicts", "verification",
     },
     "fsa2lrnn.cli": CORE,
     "fsa2lrnn.__main__": {"cli"},
@@ -90,9 +93,9 @@ NAMED = {
     },
 }
 TORCH_FREE = (
-    "checker", "errors", "files", "graph_kernels", "optional", "reading", "registry", "rows", "source_kinds", "symbols",
-    "verdicts", "automata", "decomposition", "display", "gates", "recurrence", "compile", "families",
-    "extra.block_size",
+    "checker", "deadline", "errors", "files", "graph_kernels", "optional", "reading", "registry", "rows",
+    "source_kinds", "symbols", "verdicts", "automata", "decomposition", "display", "gates", "recurrence",
+    "compile", "families", "extra.block_size",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Callable
 from typing import Annotated, Any, NoReturn
 
@@ -119,7 +120,9 @@ def end_with_one_line(
 
     console.tolerate_any_text()
     try:
-        code = app(arguments, standalone_mode=False, prog_name=name)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: console.error("warning", str(message))
+            code = app(arguments, standalone_mode=False, prog_name=name)
     except NotExpressible as error:
         if as_json:
             console.emit_json({"answer": "no", "evidence": console.message(str(error))})

@@ -46,6 +46,11 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
             f"[yellow bold]undecided[/]: {verdict.budget:,} joint states were not enough; equal on every word of "
             f"{equal}. Raise --budget{where}"
         )
+    if verdict.seconds is not None:
+        return (
+            f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
+            f"{equal}. Raise --seconds{where}"
+        )
     looked = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
     ]

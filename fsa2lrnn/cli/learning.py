@@ -69,9 +69,11 @@ def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> boo
     return proved
 
 
-def distilled(model: LRNN, machine: MooreMachine, source: str, output: Path | None, as_json: bool) -> bool:
+def distilled(
+    model: LRNN, machine: MooreMachine, source: str, output: Path | None, as_json: bool, seconds: float | None
+) -> bool:
     """Learn a model's answers on short words, and write the new model if it is proved; False if it is not."""
-    found = distil(model, machine, source)
+    found = distil(model, machine, source, seconds=seconds)
     if output is not None and found.is_proved:
         save(found.model, output)
     saved = str(output) if output and found.is_proved else None
@@ -95,6 +97,8 @@ def say(found: Learned, saved: Path | str) -> None:
     trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
     rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
     wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
+    if found.trail and found.trail[-1].get("event") == "end of the budget":
+        rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
     if found.network is not None and len(found.network.layers) > 1:
         rows += [("layers", " | ".join(blocks_text(layer.block_sizes) for layer in found.network.recurrences))]
     console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])

@@ -51,7 +51,10 @@ LearnedModel = Annotated[str, typer.Argument(metavar="MODEL", help=f"a trained m
 LearnedModels = Annotated[list[str], typer.Argument(metavar="MODEL…", help=f"trained models ({MODEL_SUFFIX})")]
 Against = Annotated[str, typer.Option(metavar="SOURCE", help=f"what they should compute: {_SOURCE}")]
 AlphabetOption = Annotated[str | None, typer.Option(metavar="LETTERS", help=f"read SOURCE over more than {_LETTERS}")]
-SecondsOption = Annotated[float, typer.Option(min=0.1, help="seconds a model for the search of a failing word")]
+SecondsOption = Annotated[float, typer.Option(min=0.1, help="time limit per model for the counterexample search")]
+TimeLimit = Annotated[
+    float | None, typer.Option(min=0.1, help="time limit; by default none, and the answer depends on no clock")
+]
 MachineOutput = Annotated[
     Path | None,
     typer.Option("--output", "-o", help=f"write the automaton here, {WRITTEN}", show_default=False),

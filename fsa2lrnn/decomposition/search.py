@@ -10,6 +10,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition import description as drawing
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade, Component
@@ -100,6 +101,7 @@ class Search:
 
     Args:
         machine, max_block, token_shift, units: as for `decompose`.
+        deadline: checked before each cascade is built.
 
     >>> from fsa2lrnn.automata import zoo
     >>> search = Search(zoo.even_pair(5))
@@ -113,11 +115,12 @@ class Search:
         max_block: int | None = None,
         token_shift: bool = True,
         units: Callable[[Cascade], int] = one_a_key,
+        deadline: Deadline = NEVER,
     ) -> None:
         self._minimal = minimise(machine)
         self._max_block, self._token_shift = max_block, token_shift
         self._largest = LARGEST_BLOCK if max_block is None else max_block
-        self._units, self._counted = units, dict[int, int | NotExact]()
+        self._units, self._counted, self._deadline = units, dict[int, int | NotExact](), deadline
 
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
         """The cheapest cascade, of a total cost below `below` where that is given.
@@ -182,6 +185,7 @@ class Search:
         built: list[tuple[str, Cascade | str]] = []
         machine, _ = self._reduced
         for how, cover in _covers(machine, self._largest, self._token_shift):
+            self._deadline.check("looking for a cascade")
             try:
                 built.append((how, _finish(machine, cover, self._largest, self._max_block, self._token_shift)))
             except (BudgetExceeded, NotExpressible) as error:

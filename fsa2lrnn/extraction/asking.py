@@ -6,6 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction.runner import Runner, States, pick
 from fsa2lrnn.lrnn.network import Network
@@ -14,8 +15,8 @@ from fsa2lrnn.lrnn.network import Network
 class Asked:
     """A model and the mask under which its outputs count."""
 
-    def __init__(self, model: Network, mask: Positions) -> None:
-        self.model, self.mask, self.runner = model, mask, Runner(model)
+    def __init__(self, model: Network, mask: Positions, deadline: Deadline = NEVER) -> None:
+        self.model, self.mask, self.runner, self._deadline = model, mask, Runner(model), deadline
         self.letters = 0  # model steps taken
 
     def read(self, states: States, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
@@ -36,8 +37,9 @@ class Asked:
     def numbers(self, logits: Tensor, q: np.ndarray) -> np.ndarray:
         """The numbers of the largest logits (…, |Γ|) in mask states (…,), `UNCOUNTED` where they do not count.
 
-        Raises `NotExact` where logits that count are not numbers.
+        Raises `NotExact` where logits that count are not numbers, and `OutOfTime` at the deadline.
         """
+        self._deadline.check("extracting the automaton")
         counts = self.mask.counts[q]
         if (logits.isnan().any(-1).cpu().numpy() & counts).any():
             raise NotExact("logits that count are NaN, so no output can be read: the model has overflowed")

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.extraction.walk import Walk
@@ -27,10 +28,11 @@ class ModelSystem:
 
     Each step is the module's own `advance` on one letter, in its own dtype, so what is explored is what runs: steps in
     batches, as large as memory allows or of `at_once` words. A model that rounds may round otherwise in another batch.
+    Each batch checks the deadline (`OutOfTime`).
     """
 
-    def __init__(self, model: LRNN, at_once: int | None = None) -> None:
-        self._model, self._at_once = model, at_once
+    def __init__(self, model: LRNN, at_once: int | None = None, deadline: Deadline = NEVER) -> None:
+        self._model, self._at_once, self._deadline = model, at_once, deadline
         self.alphabet, self.outputs = model.alphabet, model.outputs
         # nn.Module.eval is not called: nothing in an LRNN behaves differently in training.
         self._like = [[part for part in layer if part is not None] for layer in model.initial_state()]
@@ -67,6 +69,7 @@ class ModelSystem:
         return states
 
     def _step(self, rows: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        self._deadline.check("stepping the model's states")
         tokens = torch.from_numpy(letters).to(self._model.device)[:, None]
         with torch.no_grad():
             logits, state = self._model.advance(tokens, self.state_of(rows), "sequential")
@@ -95,7 +98,12 @@ class _Explored(NamedTuple):
     outputs: list[int]
 
 
-def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) -> MooreMachine:
+def extract(
+    model: LRNN,
+    max_states: int = 100_000,
+    at_once: int | None = None,
+    seconds: float | Deadline | None = None,
+) -> MooreMachine:
     """The minimal machine that a model computes, when its states close: exact for every word of every length.
 
     Explores the states reached from the start, as bit patterns of the floats computed step by step, until no letter
@@ -107,6 +115,7 @@ def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) 
 
     Raises:
         BudgetExceeded: if more than `max_states` states are reached.
+        OutOfTime: where the time limit `seconds` passes first; by default there is none.
         NotExact: if a state has logits that are not numbers.
         UnsupportedFormat: under settings of torch by which numbers are less exact than their dtype (`lrnn.arithmetic`).
         UnsupportedFormat: for layers that say that nothing exact can be said of them (`Layer.unproved`).
@@ -118,7 +127,7 @@ def extract(model: LRNN, max_states: int = 100_000, at_once: int | None = None) 
     """
     check_arithmetic(model.device)
     check_provable(model)
-    explored = _explore(ModelSystem(model, at_once), max_states)
+    explored = _explore(ModelSystem(model, at_once, Deadline.of(seconds)), max_states)
     if NOT_A_NUMBER in explored.outputs:
         raise NotExact("a reachable state has NaN logits, so it has no output: the model has overflowed")
     outputs = [model.outputs[j] for j in explored.outputs]

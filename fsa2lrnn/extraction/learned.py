@@ -15,6 +15,7 @@ from fsa2lrnn.automata.counting import BLANK, UNCOUNTED, positions_of, smallest_
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.asking import Asked
 from fsa2lrnn.extraction.suffixes import classes_of
@@ -82,6 +83,7 @@ def extract_learned(
     max_suffix: int = 32,
     max_words: int = 100_000,
     seed: int = 0,
+    seconds: float | Deadline | None = None,
 ) -> Extraction:
     """The minimal machine that a model behaves like on short words, and the evidence.
 
@@ -96,8 +98,10 @@ def extract_learned(
         horizon: the length of the random words of `held_out`, and of those that L* looks for counterexamples in.
         max_classes, max_suffix, max_words: the limits beyond which a model counts as no machine of a sensible size.
         seed: of what is drawn.
+        seconds: the time limit; by default there is none.
 
     Raises:
+        OutOfTime: where the time limit passes first.
         BudgetExceeded: if there are more than `max_classes` states, or `max_words` words do not show them all.
         NotExact: if two words are alike for all suffixes of up to `max_suffix` letters, but not for a longer one; if
             logits that count are NaN.
@@ -115,7 +119,7 @@ def extract_learned(
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
     if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")
-    asked = Asked(model, positions_of(model.alphabet, counts, empty_word))
+    asked = Asked(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))
     if method == "suffixes":
         found = classes_of(asked, max_classes, max_suffix, max_words, seed)
         machine = _finished(model, found.machine, counts, empty_word)

@@ -15,10 +15,13 @@ import numpy as np
 
 from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.families.cosets import fewest_points, transpositions
 from fsa2lrnn.families.sinks import keys as sink_keys
 from fsa2lrnn.families.sinks import sink_of
 from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
+
+BUDGET = 20.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,9 @@ class HouseholderWitness(Certified):
         }
 
 
-def householder(machine: MooreMachine, most: int | None = None) -> Certified | Unknown:
+def householder(
+    machine: MooreMachine, most: int | None = None, budget: float | Deadline = BUDGET
+) -> Certified | Unknown:
     """Factors for a minimal machine: any number, or at most so many a letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
@@ -90,7 +95,7 @@ def householder(machine: MooreMachine, most: int | None = None) -> Certified | U
     extra = registry.find("block_size.families")
     if extra is None:
         return Unknown(machine, family, f"{reason}; {registry.not_installed('block_size', 'other coordinates')}")
-    return extra.householder_heads(machine, family, most, reason)
+    return extra.householder_heads(machine, family, most, reason, budget)
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:

@@ -14,6 +14,7 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
@@ -36,7 +37,12 @@ _ATTEMPTS = (  # in turn, until the repaired model is right
 
 
 def repair(
-    model: LRNN, machine: MooreMachine, columns: Columns = "keep", mode: Mode = "least", ignore: Ignore = ()
+    model: LRNN,
+    machine: MooreMachine,
+    columns: Columns = "keep",
+    mode: Mode = "least",
+    ignore: Ignore = (),
+    seconds: float | Deadline | None = None,
 ) -> Repaired:
     """The nearest model found that carries exact images of `machine`, so that its errors no longer grow with length.
 
@@ -50,12 +56,14 @@ def repair(
             equal to the machine on all words but the empty one before it is returned.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them.
+        seconds: the time limit; by default there is none.
 
     Raises:
         UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
         NotExpressible: if no block carries an image of the machine, if none can be had as asked, or if the model lacks
             an output that counts.
         NotExact: if the repaired model still makes mistakes.
+        OutOfTime: where the time limit passes first.
         MissingPackage: for "p<=1" without cvxpy.
 
     >>> from fsa2lrnn.automata import zoo
@@ -64,6 +72,7 @@ def repair(
     (True, 3)
     """
     _check_options(columns, mode)
+    deadline = Deadline.of(seconds)
     tables = switched(model).to(torch.float64)
     goal = goal_for(model, machine, ignore)
     states = States.of(goal)
@@ -77,7 +86,7 @@ def repair(
     for attempt in _ATTEMPTS:
         if attempt.marks_start and mode == "least":
             continue  # nothing is forgotten
-        work = Work(model, machine, goal, tables, states, observed, attempt, mode)
+        work = Work(model, machine, goal, tables, states, observed, attempt, mode, deadline)
         if work.images:
             try:
                 return work.finish(columns)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.optional import require
 from fsa2lrnn.repairing.observed import Seen
@@ -45,7 +46,9 @@ def cvxpy() -> ModuleType:
     return require("cvxpy", "repair", 'columns="p<=1"', 'columns="keep"')
 
 
-def project(block: Block, image: Representation, probe: Probe, seen: Seen, p: float) -> tuple[np.ndarray, Probe]:
+def project(
+    block: Block, image: Representation, probe: Probe, seen: Seen, p: float, deadline: Deadline = NEVER
+) -> tuple[np.ndarray, Probe]:
     """Tables A (|Σ|, b, b) near those learned, with U A_a = B_a U and columns within a p-norm of 1, and their probe.
 
     Columns keep a sum of zero where all that were learned have it, as the released rule makes them.
@@ -53,8 +56,9 @@ def project(block: Block, image: Representation, probe: Probe, seen: Seen, p: fl
     Raises:
         NotExpressible: naming the least norm that the last U tried allows.
         MissingPackage: without cvxpy.
+        OutOfTime: at the deadline.
     """
-    problem = _Problem(block, image, probe, seen, p)
+    problem = _Problem(block, image, probe, seen, p, deadline)
     U, A = probe.U, block.A
     for _ in range(_STEPS):
         U, A = problem.move(U, A)
@@ -72,8 +76,10 @@ def project(block: Block, image: Representation, probe: Probe, seen: Seen, p: fl
 class _Problem:
     """The columns of all letters side by side, (b, |Σ|·b)."""
 
-    def __init__(self, block: Block, image: Representation, probe: Probe, seen: Seen, p: float) -> None:
-        self._cp = cvxpy()
+    def __init__(
+        self, block: Block, image: Representation, probe: Probe, seen: Seen, p: float, deadline: Deadline
+    ) -> None:
+        self._cp, self._deadline = cvxpy(), deadline
         self._learned, self._B, self._U, self._p = block.A, image.B, probe.U, p
         self._is_centred = bool(np.abs(block.A.sum(-2)).max() < 1e-5)
         centred = (seen.x - seen.mean) * np.sqrt(seen.weights)[:, None]
@@ -134,10 +140,11 @@ class _Problem:
         return np.stack(np.split(X.value, len(self._learned), axis=1))
 
     def _optimise(self, problem: Any) -> bool:
+        self._deadline.check("repair: bounding columns")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of inaccurate solutions, which the status tells as well
-                problem.solve(solver=self._cp.CLARABEL)
+                problem.solve(solver=self._cp.CLARABEL, time_limit=self._deadline.left())
         except self._cp.SolverError:
             return False
         return problem.status == self._cp.OPTIMAL

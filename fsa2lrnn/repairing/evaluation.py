@@ -10,6 +10,7 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.graph_kernels import walk
@@ -24,6 +25,7 @@ from fsa2lrnn.verification.goal import goal_for
 
 LETTERS = 500_000
 _PIECE = 1 << 14
+_REPAIR = 0.8  # of the time of a repair with its certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,32 +71,43 @@ class EvaluatedRepair:
 
 
 def evaluate_repair(
-    model: LRNN, machine: MooreMachine, columns: Columns, mode: Mode, work: float = WORK, ignore: Ignore = ()
+    model: LRNN,
+    machine: MooreMachine,
+    columns: Columns,
+    mode: Mode,
+    work: float = WORK,
+    ignore: Ignore = (),
+    seconds: float | Deadline | None = None,
 ) -> EvaluatedRepair:
-    """One repair, run on `LETTERS` letters, and certified or proved, wherever `ignore` lets the outputs count.
+    """Repair a model, run it on `LETTERS` letters, and certify or prove it, wherever `ignore` lets the outputs count.
 
-    A dyadic repair that the model's dtype has too few digits for is made in float64.
+    A dyadic repair that the model's dtype has too few digits for is made in float64. `seconds` is a time limit, of
+    which the repair takes `_REPAIR` at most; a certificate is of what it leaves.
 
-    Raises `MissingPackage` without cvxpy, unless the repair is dyadic.
+    Raises:
+        MissingPackage: without cvxpy, unless the repair is dyadic.
+        OutOfTime: if the repair takes too long.
     """
+    deadline = Deadline.of(seconds)
+    repairing = deadline.share(_REPAIR)
     if mode != "dyadic":
         require("cvxpy", "repair", "a repair that is certified", 'mode="dyadic", which is proved')
     try:
         try:
-            repaired = repair(model, machine, columns, mode, ignore)
+            repaired = repair(model, machine, columns, mode, ignore, repairing)
         except NotExact:
             if mode != "dyadic" or model.dtype == torch.float64:
                 raise
-            repaired = repair(_copy(model).double(), machine, columns, mode, ignore)
+            repaired = repair(_copy(model).double(), machine, columns, mode, ignore, repairing)
     except (NotExact, NotExpressible) as error:
         return EvaluatedRepair(columns, mode, str(error))
     dtype = str(repaired.model.dtype).removeprefix("torch.")
     accuracy = long_accuracy(repaired.model, machine, LETTERS, ignore=ignore)
     if mode == "dyadic":
-        verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore)
+        verdict = prove_equivalent(repaired.model, machine, empty_word=False, ignore=ignore, seconds=deadline)
         proof = verdict if isinstance(verdict, Proved) else None
         return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, None, proof)
-    certificate = certify(repaired.model, machine, work=work, ignore=ignore)
+    certificate = certify(repaired.model, machine, work=work, ignore=ignore, seconds=deadline)
     return EvaluatedRepair(columns, mode, None, repaired, dtype, accuracy, certificate)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.states import States
@@ -82,7 +83,9 @@ def canonical_functions(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
     return functions[:, : n - 1], correlations[: n - 1] ** 2
 
 
-def nearest_invariant(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, float, float]:
+def nearest_invariant(
+    delta: np.ndarray, functions: np.ndarray, deadline: Deadline = NEVER
+) -> tuple[np.ndarray, float, float]:
     """The space span(1, φ) near span(1, functions) that every T_a maps into itself.
 
     Args:
@@ -101,6 +104,7 @@ def nearest_invariant(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndar
     n, r = delta.shape[1], functions.shape[1]
     begun, phi = orthonormal(functions)[0], functions
     for _ in range(_STEPS):
+        deadline.check("repair: looking for an affine image of the machine")
         phi, rest = orthonormal(phi)
         J, leaving = leaving_equations(delta, phi, rest)
         size = float(np.linalg.norm(leaving))
@@ -136,7 +140,9 @@ def orthonormal(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return full[:, 1 : r + 1], full[:, r + 1 :]
 
 
-def learned_representation(seen: Seen, x0: np.ndarray, states: States, told: float) -> Representation | None:
+def learned_representation(
+    seen: Seen, x0: np.ndarray, states: States, told: float, deadline: Deadline = NEVER
+) -> Representation | None:
     """The largest exact affine image of the machine that a block nearly holds, None where it holds none.
 
     Args:
@@ -146,7 +152,7 @@ def learned_representation(seen: Seen, x0: np.ndarray, states: States, told: flo
     """
     functions, shares = canonical_functions(seen)
     for r in range(int((shares > told).sum()), 0, -1):
-        phi, angle, leaving = nearest_invariant(states.entered, functions[:, :r])
+        phi, angle, leaving = nearest_invariant(states.entered, functions[:, :r], deadline)
         if leaving < _INVARIANT and angle < _NEAR:
             return _with_initial(_in_scale(phi, seen), seen, x0, states)
     return None

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -59,14 +60,15 @@ class Work:
         observed: Observed,
         attempt: Attempt,
         mode: Mode,
+        deadline: Deadline = NEVER,
     ) -> None:
         self._model, self._machine, self._states, self._observed = model, machine, states, observed
-        self._goal, self._tables = goal, tables
+        self._goal, self._tables, self._deadline = goal, tables, deadline
         self._mode: Mode = mode
         A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
         self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
         found = {
-            h: learned_representation(observed.head(h), block.x0, states, attempt.told)
+            h: learned_representation(observed.head(h), block.x0, states, attempt.told, deadline)
             for h, block in enumerate(self._learned)
         }
         self.images = {h: image for h, image in found.items() if image is not None}
@@ -99,7 +101,7 @@ class Work:
                 continue
             image, seen = self.images[h], self._observed.head(h)
             if columns == "p<=1":
-                A, self._probes[h] = column_rule.project(block, image, self._probes[h], seen, self._p)
+                A, self._probes[h] = column_rule.project(block, image, self._probes[h], seen, self._p, self._deadline)
                 block = replace(block, A=A)
             blocks.append(least_change(block, image, self._probes[h]))
         return blocks
@@ -119,6 +121,7 @@ class Work:
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
         for amplitude, places in product(AMPLITUDES, PLACES):
+            self._deadline.check("repair: rounding to dyadic numbers")
             try:
                 rounded = {
                     h: round_block(beat, self.images[h], places, amplitude)
@@ -132,11 +135,13 @@ class Work:
                 continue
             blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
             model = self._build(blocks, "keep")
-            verdict = prove_equivalent(model, self._machine, _PAIRS, empty_word=False, ignore=self._goal.ignored)
+            ignored, deadline = self._goal.ignored, self._deadline
+            verdict = prove_equivalent(model, self._machine, _PAIRS, False, ignored, deadline)
             if isinstance(verdict, Proved):
                 carried = {h: (block.image, block.beat.probe) for h, block in rounded.items()}
                 return self._report(model, "keep", carried, places)
             reason = f"with {places} the verdict is {verdict}"
+        self._deadline.check("repair: proving dyadic models")
         if len(refusals) == len(AMPLITUDES) * len(PLACES):
             raise refusals[0]
         raise NotExact(

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
@@ -40,17 +42,23 @@ class Explored:
     scans: tuple[str, ...]
 
 
-def explore(model: LRNN, goal: Goal, allows: Callable[[int], bool], longest: int | None = None) -> Explored:
-    """Breadth first, a letter at a time, until a word is wrong, the pairs close, or the budget or length runs out.
+def explore(
+    model: LRNN,
+    goal: Goal,
+    allows: Callable[[int], bool],
+    longest: int | None = None,
+    deadline: Deadline = NEVER,
+) -> Explored:
+    """Breadth first, a letter at a time, until a word is wrong, the pairs close, or budget, time or length run out.
 
     A length is done as a whole or not at all: `allows` says whether so many steps may be made in all. A model
     that rounds is stepped letter by letter, one word alone, since it may round otherwise in a batch.
     """
     watch = RoundingWatch(model)
-    found = _walked(ModelSystem(model), watch, goal, allows, longest)
+    found = _walked(ModelSystem(model, deadline=deadline), watch, goal, allows, longest)
     if watch.is_exact:
         return replace(found, scans=model.methods)
-    return _walked(ModelSystem(model, at_once=1), watch, goal, allows, longest)
+    return _walked(ModelSystem(model, at_once=1, deadline=deadline), watch, goal, allows, longest)
 
 
 def _walked(
@@ -64,8 +72,11 @@ def _walked(
         if not allows(steps + int(live.sum())):
             break
         steps += int(live.sum())
-        with watch.looking():
-            outputs, after = system.fan(rows, live)  # (M,), (M, D)
+        try:
+            with watch.looking():
+                outputs, after = system.fan(rows, live)  # (M,), (M, D)
+        except OutOfTime:
+            break
         to = goal.delta[:, states].T[live]
         if goal.is_wrong(outputs, to).any():
             is_wrong = True

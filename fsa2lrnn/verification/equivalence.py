@@ -16,6 +16,8 @@ import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import System
 from fsa2lrnn.lrnn.model import LRNN
@@ -46,6 +48,7 @@ def prove_equivalent(
     budget: int = BUDGET,
     empty_word: bool = True,
     ignore: Ignore = (),
+    seconds: float | Deadline | None = None,
 ) -> Proved | Refuted | Undecided:
     """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
 
@@ -56,6 +59,7 @@ def prove_equivalent(
         empty_word: whether the output on the empty word counts too; a trained model has seldom learned it.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The verdict's scope says what was ignored.
+        seconds: the time limit after which to give up; by default there is none.
 
     Returns:
         `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
@@ -74,13 +78,14 @@ def prove_equivalent(
     >>> type(verdict).__name__, verdict.transitions, verdict.scans
     ('Proved', 4, ('sequential', 'pscan', 'chunked', 'fused'))
     """
+    deadline = Deadline.of(seconds)
     if isinstance(model, Recurrence):
         system = _RecurrenceSystem(model)
-        found = _explored(system, goal_for(system, machine, ignore, empty_word), budget)
+        found = _explored(system, goal_for(system, machine, ignore, empty_word), budget, deadline)
         return found.proved(model, of_integers(model)) if isinstance(found, _Closed) else found
     check_modelled(model)
-    goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model)
-    found = _explored(watched, goal, budget)
+    goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
+    found = _explored(watched, goal, budget, deadline)
     if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
         return found
     if isinstance(found, _Closed) and watched.is_exact:
@@ -88,7 +93,8 @@ def prove_equivalent(
     if isinstance(found, _Closed) and is_right_in_every_order(model, goal, found.rows, found.states):
         return found.proved(model, of_exact_steps(model))
     dtype = str(model.dtype).removeprefix("torch.")
-    found = _explored(ModelSystem(model, at_once=1), goal, budget)  # batches may round otherwise than words alone
+    # Batches may round otherwise than words alone.
+    found = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
     return found.proved(model, of_letters(dtype)) if isinstance(found, _Closed) else found
 
 
@@ -106,7 +112,7 @@ class _Closed:
         return Proved(self.pairs, self.letters, covers, self.goal.scope, model_digest(model))
 
 
-def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Undecided:
+def _explored(system: _Model, goal: Goal, budget: int, deadline: Deadline) -> _Closed | Refuted | Undecided:
     walk = JointWalk(system, goal)
     if goal.empty_word:
         given = np.array([system.initial_output()])
@@ -114,7 +120,11 @@ def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Un
             return _refuted(np.empty(0, np.int64), given, goal)
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     while len(walk):
-        ahead, to = walk.look()
+        try:
+            deadline.check("exploring joint states")
+            ahead, to = walk.look()
+        except OutOfTime:
+            return Undecided(walk.length, goal.scope, seconds=deadline.seconds)
         wrong = np.flatnonzero(goal.is_wrong(ahead.read, to))
         if len(wrong):
             word = walk.word(ahead, int(wrong[0]))
@@ -131,8 +141,8 @@ def _explored(system: _Model, goal: Goal, budget: int) -> _Closed | Refuted | Un
 class _WatchedModel(ModelSystem):
     """A model as a transition system that notes whether rounding could change any of its steps or outputs."""
 
-    def __init__(self, model: LRNN) -> None:
-        super().__init__(model)
+    def __init__(self, model: LRNN, deadline: Deadline) -> None:
+        super().__init__(model, deadline=deadline)
         self._watch = RoundingWatch(model)
 
     def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

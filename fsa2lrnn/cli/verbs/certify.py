@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated
@@ -18,6 +19,7 @@ from fsa2lrnn.cli.options import (
     LayersOption,
     LearnedModel,
     Source,
+    TimeLimit,
 )
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -31,6 +33,7 @@ def certify(
     source: Source,
     memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
+    seconds: TimeLimit = None,
     check: Annotated[Path | None, typer.Option(help="judge this certificate of both instead")] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
@@ -38,36 +41,48 @@ def certify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove up to which length a learned model is right on every word, in the floats that it computes."""
-    if check is not None and (memory is not None or output is not None):
-        raise UnsupportedFormat("--check judges a certificate that is there: it goes with neither --memory nor -o")
+    if check is not None and (memory, seconds, output) != (None, None, None):
+        raise UnsupportedFormat(
+            "--check judges a certificate that is there: it goes without --memory, --seconds and -o"
+        )
     outputs.check_certificate(output)
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers)
     if check is not None:
         code = _check(network, machine, check, as_json)
     else:
-        code = _certify((model, source), network, machine, memory, output, as_json)
+        code = _certify((model, source), network, machine, memory, seconds, output, as_json)
     if code:
         raise typer.Exit(code)
 
 
 def _certify(
-    names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, output: Path | None, as_json: bool
-) -> int:
+    names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
+    output: Path | None, as_json: bool,
+) -> int:  # fmt: skip
     """N such that the model is right on every word of at most N letters, with the sets that prove it."""
     from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
     from fsa2lrnn.verification.exactness import may_close
 
-    certificate = certify_model(network, machine, "auto" if memory is None else memory, ignore=LACKED)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", SearchCutShort)
+        certificate = certify_model(network, machine, memory or "auto", seconds=seconds, ignore=LACKED)
+    cut = next((str(w.message) for w in caught if w.category is SearchCutShort), None)
     if output is not None:
         certificate.save(output)
     if as_json:
         console.emit_json(
-            {**evidence.certificate_json(certificate, certificate.scope), "saved": str(output) if output else None}
+            {
+                **evidence.certificate_json(certificate, certificate.scope),
+                "cut_short": cut,
+                "saved": str(output) if output else None,
+            }
         )
     else:
         saved = ("saved", str(output) if output else "no (-o FILE saves it, for --check)")
-        console.facts(names[0], [*evidence.certificate_rows(certificate, certificate.scope), saved])
+        limit = [] if cut is None else [("time limit", cut)]
+        console.facts(names[0], [*evidence.certificate_rows(certificate, certificate.scope), *limit, saved])
         if certificate.horizon and may_close(network):
             console.then(f"fsa2lrnn verify {' '.join(map(quote, names))}, which may prove all lengths")
     return NO if certificate.horizon == 0 else 0

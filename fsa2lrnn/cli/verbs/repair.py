@@ -19,6 +19,7 @@ from fsa2lrnn.cli.options import (
     ModelOutput,
     RepairMode,
     Source,
+    TimeLimit,
 )
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 
@@ -34,6 +35,7 @@ def repair(
         RepairMode,
         typer.Option(help="least change; forget all but the state; that in numbers that never round; a new layer"),
     ] = "least",
+    seconds: TimeLimit = None,
     snap: Annotated[bool, typer.Option("--snap", help="take the constructed model in its place")] = False,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
@@ -47,6 +49,8 @@ def repair(
     """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
+    if snap and seconds is not None:
+        raise UnsupportedFormat("--snap replaces the model at once: it goes without --seconds")
     if mode == "distil" and columns != "keep":
         raise UnsupportedFormat("--mode distil makes a layer of one-hot columns: it goes without --columns")
     outputs.check_model(output)
@@ -60,7 +64,7 @@ def repair(
     if mode == "distil":
         from fsa2lrnn.cli import learning
 
-        if not learning.distilled(network, machine, source, output, as_json):
+        if not learning.distilled(network, machine, source, output, as_json, seconds):
             raise typer.Exit(NO)
         return
     if snap:
@@ -68,7 +72,7 @@ def repair(
         found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
-        evaluated = evaluate_repair(network, machine, columns, mode, ignore=LACKED)
+        evaluated = evaluate_repair(network, machine, columns, mode, ignore=LACKED, seconds=seconds)
         if evaluated.repaired is None:
             raise NotExpressible(str(evaluated.refused))
         repaired, found = evaluated.repaired.model, evaluated.to_json()

@@ -17,6 +17,7 @@ from fsa2lrnn.cli.options import (
     LayersOption,
     RunnableModel,
     Source,
+    TimeLimit,
 )
 
 
@@ -24,6 +25,7 @@ def verify(
     model: RunnableModel,
     source: Source,
     budget: Annotated[int, typer.Option(min=1, help="joint states after which to give up")] = 1_000_000,
+    seconds: TimeLimit = None,
     empty_word: Annotated[bool, typer.Option(help="whether the output on the empty word counts")] = True,
     dtype: DtypeOption = "float32",
     completion: CompletionOption = None,
@@ -36,14 +38,14 @@ def verify(
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
         given = ["--dtype"] if dtype != "float32" else []
-        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, as_json, given)
+        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, seconds, as_json, given)
         return
 
     from fsa2lrnn.cli import evidence
     from fsa2lrnn.verification import Proved, prove_equivalent
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    verdict = prove_equivalent(network, machine, budget, empty_word)
+    verdict = prove_equivalent(network, machine, budget, empty_word, seconds=seconds)
     evidence.tell(verdict, network.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)

@@ -16,13 +16,14 @@ is the interval.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact, UnsupportedFormat
 from fsa2lrnn.extra.block_size.answer import FIELDS, Field, MinimalBlock
 from fsa2lrnn.extra.block_size.blocks import StateBlock
@@ -42,7 +43,7 @@ MAX_STATES = 200
 MAX_WORK = 50_000_000  # multiplications of one matrix a letter, beyond which a single step could outlast a budget
 
 
-def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUDGET) -> MinimalBlock:
+def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Deadline = BUDGET) -> MinimalBlock:
     """The least block size over a field, or an interval.
 
     Args:
@@ -61,12 +62,8 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float = BUD
         return MinimalBlock(minimal, field, n - 1, n - 1, None, None, "")  # no functions, or those of one dimension
     if note := too_large(minimal):
         return MinimalBlock(minimal, field, 1, n - 1, None, None, note)
-    deadline = time.monotonic() + budget
-
-    def check() -> None:
-        if time.monotonic() > deadline:
-            raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
-
+    deadline = budget if isinstance(budget, Deadline) else Deadline(budget)
+    check = partial(deadline.check, "looking for smaller blocks")
     return _accepted(_bounds(minimal, field, check))
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.extra.block_size.heads import head_tables
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
@@ -146,13 +147,15 @@ def real_blocks(machine: MooreMachine, family: str, size: int) -> Certified | Un
     return Unknown(machine, family, f"{real.explain()}; several layers of smaller blocks may do it")
 
 
-def householder_heads(machine: MooreMachine, family: str, most: int | None, reason: str) -> Certified | Unknown:
+def householder_heads(
+    machine: MooreMachine, family: str, most: int | None, reason: str, budget: float | Deadline
+) -> Certified | Unknown:
     """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
 
     Args:
         reason: why the constructions that take no search do not answer, for an `Unknown`.
     """
-    bounds = factor_bounds(machine, _BUDGET)
+    bounds = factor_bounds(machine, budget)
     if bounds.lower is None or (most is not None and most < bounds.lower):
         return FactorImpossibility(machine, family, bounds)
     if most is not None and bounds.heads and bounds.upper is not None and bounds.upper <= most:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extra.block_size import analysed, minimal_block, too_large
 from fsa2lrnn.extra.block_size.blocks import StateBlock
@@ -60,7 +61,7 @@ class FactorBounds:
         }
 
 
-def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds:
+def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> FactorBounds:
     """The least number of factors, exact for permutations and constants, else bounds.
 
     >>> from fsa2lrnn.automata import zoo
@@ -75,20 +76,16 @@ def factor_bounds(machine: MooreMachine, budget: float = BUDGET) -> FactorBounds
     upper = None if sink is None else max(_of_letter(row, sink) for row in minimal.delta)
     if note := too_large(minimal):
         return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, note)
-    deadline = time.monotonic() + budget
-
-    def check() -> None:
-        if time.monotonic() > deadline:
-            raise BudgetExceeded(f"the budget of {budget:g} seconds ran out")
-
+    deadline = budget if isinstance(budget, Deadline) else Deadline(budget)
+    check = partial(deadline.check, "looking for fewer factors")
     try:
-        return _accepted(_bounds(minimal, sink, upper, budget, check))
+        return _accepted(_bounds(minimal, sink, upper, deadline, check))
     except (BudgetExceeded, NotExact) as fault:
         return FactorBounds(minimal, min(1, n - 1), upper, None, (), sink, str(fault))
 
 
 def _bounds(
-    minimal: MooreMachine, sink: int | None, upper: int | None, budget: float, check: Callable[[], None]
+    minimal: MooreMachine, sink: int | None, upper: int | None, deadline: Deadline, check: Callable[[], None]
 ) -> FactorBounds:
     n = minimal.n_states
     module, kinds = analysed(minimal, check)
@@ -103,7 +100,7 @@ def _bounds(
         lower = least if impossible is not None else 1
     whole = largest_rank(module)
     if lower is not None and lower < whole:
-        smaller = minimal_block(minimal, "R", budget)
+        smaller = minimal_block(minimal, "R", deadline)
         if smaller.lower == n - 1 and smaller.impossible is not None:
             lower, impossible = whole, {**smaller.impossible, "family": f"householder({whole - 1})"}
     heads: tuple[StateBlock, ...] = ()

@@ -11,6 +11,7 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import State
 from fsa2lrnn.extra.huggingface.folder import Exported
@@ -23,13 +24,17 @@ BUDGET = 20_000  # nodes
 
 @torch.no_grad()
 def prove(
-    exported: Exported, machine: MooreMachine | None = None, budget: int = BUDGET
+    exported: Exported,
+    machine: MooreMachine | None = None,
+    budget: int = BUDGET,
+    seconds: float | Deadline | None = None,
 ) -> Proved | Refuted | Undecided:
     """Prove that the model puts out what the machine does after every word, letters read one at a time.
 
     Args:
         machine: that it is judged by; None for the one that it was written from.
         budget: nodes after which to give up.
+        seconds: the time limit after which to give up; by default there is none.
 
     Raises:
         InvalidMachine: if the machine has other letters.
@@ -39,7 +44,7 @@ def prove(
     """
     wanted = minimise(exported.machine if machine is None else machine)
     order = align(exported.machine.alphabet, wanted.alphabet)
-    code, model = exported.code, exported.model
+    code, model, deadline = exported.code, exported.model, Deadline.of(seconds)
     code.check(model)
     n = len(exported.machine.alphabet)
     tokens = {output: n + j for j, output in enumerate(exported.outputs)}
@@ -48,6 +53,8 @@ def prove(
     nodes: list[tuple[State | None, int, tuple[int, ...]]] = [(None, wanted.start, ())]
     transitions = 0
     for state, q, word in nodes:  # grows, breadth first
+        if deadline.left() <= 0:
+            return Undecided(len(word), scope, seconds=deadline.seconds)
         for a in range(n):
             put_out, cache = code.read(model, torch.tensor([a]), None if state is None else code.cache(model, state))
             after, token = code.state(model, cache), int(put_out[-1])

@@ -36,18 +36,21 @@ def assemble(
     say: Callable[[str], None] | None = None,
     provenance: Mapping[str, dict[str, str]] | None = None,
     ignore: Ignore = (),
+    seconds: float | None = None,
 ) -> Facts:
     """All facts on learned models of `source`, their repairs and the constructed model.
 
     `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
-    model where it comes from. `say` hears what is being done; `ignore` is as in `judge`.
+    model where it comes from. `say` hears what is being done; `ignore` and `seconds`, a time limit for
+    each model, are as in `judge`.
     """
     machine = MooreMachine.from_source(source)
     judged: dict[str, Judgement] = {}
     for name, model in models.items():
         judged[name] = judge(
-            model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore
-        )
+            model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore,
+            seconds=seconds,
+        )  # fmt: skip
     return of_judgements(source, models, judged, evaluated, provenance)
 
 

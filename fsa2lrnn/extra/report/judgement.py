@@ -11,13 +11,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fsa2lrnn.automata.counting import Ignore, counted_words
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded, NotExact
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import BudgetExceeded, NotExact, OutOfTime
 from fsa2lrnn.extra.report.align import Alignment, align
 from fsa2lrnn.extraction import Extraction, extract_learned
 from fsa2lrnn.lrnn.model import LRNN
@@ -34,6 +35,8 @@ from fsa2lrnn.verification.goal import Goal, goal_for
 
 PAIRS = 100_000  # of states, up to which a proof is tried
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
+_SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # of the time that is left
+_LEAST = 0.01  # seconds of a search
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +99,12 @@ def judge(
     work: float = WORK,
     say: Callable[[str], None] | None = None,
     ignore: Ignore = (),
+    seconds: float | Deadline | None = None,
 ) -> Judgement:
     """Everything at once. `work` is that of each certificate's search; `say` hears what is being done.
+
+    `seconds` is a time limit for all of it, in the place of the budget's: what it ends is said to be refused or cut
+    short. By default there is none, and only the search for a failing word depends on the clock.
 
     `ignore` says which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
     collection of them.
@@ -111,6 +118,7 @@ def judge(
     goal = goal_for(model, machine, ignore)
     ignored = goal.ignored
     took: dict[str, float] = {}
+    deadline = Deadline.of(seconds)
 
     @contextmanager
     def clock(name: str) -> Iterator[None]:
@@ -122,31 +130,39 @@ def judge(
 
     one_layer = model.is_switched
     with clock("extract"):
-        extraction, isomorphic = _extracted(model, machine, goal)
+        extraction, isomorphic = _extracted(model, machine, goal, deadline.share(_SHARES["extract"]))
     proof, falsified, certificate = None, None, None
     if may_close(model):
         with clock("prove"):
-            verdict = prove_equivalent(model, machine, PAIRS, empty_word=False, ignore=ignored)
+            verdict = prove_equivalent(model, machine, PAIRS, False, ignored, deadline.share(_SHARES["prove"]))
             proof = verdict if isinstance(verdict, Proved) else None
     if proof is None:
         with clock("falsify"):
+            if seconds is not None:
+                budget = replace(budget or Budget(), seconds=max(deadline.share(_SHARES["falsify"]).left(), _LEAST))
             falsified = falsify(model, machine, budget, ignored)
         with clock("certify"):
-            certificate = certify(model, machine, work=work, ignore=ignored)
+            limit = deadline.share(_SHARES["certify"] if one_layer else 1)
+            certificate = certify(model, machine, work=work, ignore=ignored, seconds=limit)
     alignment = None
     if one_layer:
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
     mended = []
-    for columns, mode in REPAIRS if one_layer and proof is None else ():
+    for i, (columns, mode) in enumerate(REPAIRS if one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
-            mended.append(evaluate_repair(model, machine, columns, mode, work, ignored))
+            limit = deadline.share(1 / (len(REPAIRS) - i))
+            try:
+                mended.append(evaluate_repair(model, machine, columns, mode, work, ignored, limit))
+            except OutOfTime as error:
+                mended.append(EvaluatedRepair(columns, mode, str(error)))
     return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof)
 
 
-def _extracted(model: LRNN, machine: MooreMachine, goal: Goal) -> tuple[Extraction | str, bool]:
+def _extracted(model: LRNN, machine: MooreMachine, goal: Goal, deadline: Deadline) -> tuple[Extraction | str, bool]:
     try:
-        found = extract_learned(model, counts=counted_words(machine, goal.ignored) if goal.ignored else None)
+        counts = counted_words(machine, goal.ignored) if goal.ignored else None
+        found = extract_learned(model, counts=counts, seconds=deadline)
     except (NotExact, BudgetExceeded) as error:
         return str(error), False
     return found, equivalent(found.machine, machine, goal.ignored, empty_word=False) is None

@@ -42,6 +42,7 @@ def assemble_learned(
     against: str | None = None,
     ignore: Any = (),
     say: Callable[[str], None] | None = None,
+    seconds: float | None = None,
 ) -> Facts:
     """All facts on what a run of `learn` has learned.
 
@@ -51,6 +52,7 @@ def assemble_learned(
     Args:
         evaluated: the arguments of `training.compare.compare` beyond the models.
         ignore: outputs that do not count, where `against` names the machine.
+        seconds: the time limit of the proof; by default there is none.
 
     Raises:
         UnsupportedFormat: for a run from a machine that had no name, unless `against` names it.
@@ -75,7 +77,7 @@ def assemble_learned(
         return _facts(f"{source}: learned from words", source, machine, [model])
     machine = _machine(source, run.model)
     say(f"{name}: prove")
-    verdict, scope, wanted, ignored = _judged(run, machine, source, None if against is None else ignore)
+    verdict, scope, wanted, ignored = _judged(run, machine, source, None if against is None else ignore, seconds)
     say(f"{name}: compare")
     document = compare(source, {name: run.model}, **evaluated, machine=machine)
     within = look_inside(run.model, wanted, ignore=ignored)
@@ -115,14 +117,14 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
 
 
 def _judged(
-    run: Finished, machine: MooreMachine, source: str, ignore: Any
+    run: Finished, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
     """The verdict, the words it is about, and what the model was compared with, less the outputs that do not count."""
     if ignore is not None:
-        return prove_equivalent(run.model, machine, ignore=ignore), EVERY_WORD, machine, ignore
+        return prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds), EVERY_WORD, machine, ignore
     examples = FreshWords(machine, run.asked.sampler, source)
     target = Target(examples.machine, examples.sampler, examples.outputs)
-    verdict, scope = target.verdict(run.model)
+    verdict, scope = target.verdict(run.model, seconds)
     return verdict, scope, *target.counting(scope)
 
 

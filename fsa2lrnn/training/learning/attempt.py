@@ -10,6 +10,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.lower.harden import Heads, heads_of
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.layers import BlockLayerConfig, HardLanesConfig, HardReflectionsConfig, LayerConfig
@@ -76,12 +77,12 @@ class Attempt:
         alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
 
-    def mend(self, batch: Batch) -> Mended:
+    def mend(self, batch: Batch, deadline: Deadline = NEVER) -> Mended:
         """Mend the one head there is on these words, and let the read-out learn again what its states put out."""
         heads = self.heads
         found = mend(
             heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
-            len(self.examples.outputs),
+            len(self.examples.outputs), deadline=deadline,
         )  # fmt: skip
         if found.changes or found.merged:
             layer = self.model.recurrences[0]

@@ -19,6 +19,7 @@ from torch.nn.functional import cross_entropy, one_hot, pad
 
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.search import Search
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
@@ -82,7 +83,8 @@ def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes:
         raise UnsupportedFormat(f"layer = {asked.layer!r}: a cascade is taught to layers of blocks")
     if not asked.is_clean:
         raise UnsupportedFormat(f"noise = {asked.noise}: a cascade is taught the machine's outputs, none of them wrong")
-    cascade = Search(teacher, asked.block, token_shift=True).cheapest(counted=False).cascade
+    search = Search(teacher, asked.block, token_shift=True, deadline=Deadline.of(asked.seconds))
+    cascade = search.cheapest(counted=False).cascade
     sizes = [component.n_states for component in cascade.components]
     is_open = recipe is None and "layers" not in changes
     if is_open and len(sizes) == 1:
@@ -133,7 +135,10 @@ class TaughtRun(WholeRun):
     ) -> Found | None:
         """Teach what was not taught yet, and train on as a whole where that is not proved."""
         begun, before = time.monotonic(), self.seconds
-        teaching = Teaching(self.attempt.model, self._plan, self.examples, self.generator, report, self.recipe.look)
+        deadline = self._deadline()
+        teaching = Teaching(
+            self.attempt.model, self._plan, self.examples, self.generator, report, self.recipe.look, deadline
+        )
         taught = [record["layer"] for record in self.trail if record.get("event") == "taught"]
         found = None
         for number in range(len(taught), self.recipe.layers):
@@ -242,17 +247,17 @@ class Teaching:
 
     def __init__(
         self, model: LRNN, plan: CascadePlan, examples: FreshWords, generator: torch.Generator,
-        report: Callable[[Record], None] | None = None, every: int = 20,
+        report: Callable[[Record], None] | None = None, every: int = 20, deadline: Deadline = NEVER,
     ) -> None:  # fmt: skip
         self.model, self.examples, self.generator, self.places = model, examples, generator, plan.places
-        self._report, self._every = report, every
+        self._report, self._every, self._deadline = report, every, deadline
         cascade, order = plan.cascade, align(examples.alphabet, plan.cascade.machine.alphabet)
         self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
         self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
         self._length = examples.fit(40)
 
     def layer(self, number: int) -> int:
-        """Teach one; how many batches that took. Raises `BudgetExceeded` where it can't be had."""
+        """Teach one; how many batches that took. Raises `BudgetExceeded` where it can't be had, and `OutOfTime`."""
         layer = self.model.recurrences[number]
         gate, x0 = dict(layer.gates)["transition"], layer.get_parameter("x0")
         optimiser = torch.optim.Adam([*gate.parameters(), x0], _RATE)
@@ -291,6 +296,7 @@ class Teaching:
         of all that was to be learned."""
         sure = 0
         for taken in range(1, _STEPS + 1):
+            self._deadline.check(f"teaching {what}, {taken - 1:,} batches so far")
             loss, wrong = step()
             optimiser.zero_grad(set_to_none=True)
             loss.backward()

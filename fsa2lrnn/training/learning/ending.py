@@ -30,8 +30,8 @@ def trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] 
             found = run.go(report, partial(_keep_on, saved, stop))
     if found is None:
         raise BudgetExceeded(
-            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states, so there is no "
-            "machine to show: give more steps, or smaller blocks"
+            f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states to list them in "
+            "time, so there is no machine to show: give more steps or seconds, or smaller blocks"
         )
     return found.candidate
 

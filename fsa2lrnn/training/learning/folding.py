@@ -6,9 +6,11 @@ import numpy as np
 from numba import njit
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.training.learning.word_files import Data
 
 _SURE = 1e-12  # that a state's label is another than the likeliest
+_NONE, _FOLDED = -1, -2  # in place of a node
 
 
 def prefix_tree(data: Data) -> tuple[np.ndarray, np.ndarray]:
@@ -39,36 +41,51 @@ def _grow(child, counts, tokens, labels, lengths):
     return used
 
 
-@njit(cache=True)
-def merge_states(child, counts, share, strict, most):
-    """Merge in place, a share of labels being wrong; the nodes that are left as states, the first `most` + 1."""
-    size, n_letters = child.shape
-    states, n_states, is_state = np.empty(most + 1, np.int64), 1, np.zeros(size, np.bool_)
-    states[0], is_state[0] = 0, True
-    stack, log = np.empty((size, 2), np.int64), np.empty((size * (counts.shape[1] + 1), 4), np.int64)
+def merge_states(
+    child: np.ndarray, counts: np.ndarray, share: float, strict: float, most: int, deadline: Deadline = NEVER
+) -> np.ndarray:
+    """Merge in place, a share of labels being wrong; the nodes that are left as states, the first `most` + 1.
+
+    Raises `OutOfTime`.
+    """
+    states, n_states, is_state = np.zeros(most + 1, np.int64), 1, np.zeros(len(child), np.bool_)
+    is_state[0] = True
+    stack, log = np.empty((len(child), 2), np.int64), np.empty((len(child) * (counts.shape[1] + 1), 4), np.int64)
     while n_states <= most:
-        parent, letter, heaviest = -1, -1, 0
-        for i in range(n_states):
-            for a in range(n_letters):
-                node = child[states[i], a]
-                if node >= 0 and not is_state[node]:
-                    weight = _weight(child, counts, node, stack)
-                    if weight > heaviest:
-                        parent, letter, heaviest = states[i], a, weight
-        if parent < 0:
+        deadline.check(f"merging states, {n_states:,} so far")
+        node = _merge_next(child, counts, share, strict, states[:n_states], is_state, stack, log)
+        if node == _NONE:
             break
-        node, best, most_said = child[parent, letter], -1, -np.inf
-        for i in range(n_states):
-            said, z, used = _fold(child, counts, parent, letter, states[i], share, stack, log)
-            _undo(child, counts, log, used)
-            if z >= -strict and said > most_said:
-                best, most_said = states[i], said
-        if best >= 0:
-            _fold(child, counts, parent, letter, best, share, stack, log)
-        else:
+        if node != _FOLDED:
             states[n_states], is_state[node] = node, True
             n_states += 1
     return states[:n_states]
+
+
+@njit(cache=True)
+def _merge_next(child, counts, share, strict, states, is_state, stack, log):
+    """Fold the heaviest child of a state that is not one itself; return it if it becomes one, `_FOLDED` if not, `_NONE`
+    if no such child is left."""
+    parent, letter, heaviest = -1, -1, 0
+    for state in states:
+        for a in range(child.shape[1]):
+            node = child[state, a]
+            if node >= 0 and not is_state[node]:
+                weight = _weight(child, counts, node, stack)
+                if weight > heaviest:
+                    parent, letter, heaviest = state, a, weight
+    if parent < 0:
+        return _NONE
+    node, best, most_said = child[parent, letter], -1, -np.inf
+    for state in states:
+        said, z, used = _fold(child, counts, parent, letter, state, share, stack, log)
+        _undo(child, counts, log, used)
+        if z >= -strict and said > most_said:
+            best, most_said = state, said
+    if best < 0:
+        return node
+    _fold(child, counts, parent, letter, best, share, stack, log)
+    return _FOLDED
 
 
 @njit(cache=True)

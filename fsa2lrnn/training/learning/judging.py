@@ -10,6 +10,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.model import LRNN
@@ -51,12 +52,13 @@ class Target:
         model = compile_machine(part, normalisation="onehot")
         return Judged(part, model, *self.verdict(model))
 
-    def verdict(self, model: LRNN) -> tuple[Proved | Refuted | Undecided, str]:
-        """What the judge says of a model that `judge` has made, and for which words."""
-        verdict = prove_equivalent(model, self._machine)
+    def verdict(self, model: LRNN, seconds: float | None = None) -> tuple[Proved | Refuted | Undecided, str]:
+        """What the judge says of a model that `judge` has made, and for which words; `seconds` limit all of it."""
+        deadline = Deadline.of(seconds)
+        verdict = prove_equivalent(model, self._machine, seconds=deadline)
         if isinstance(verdict, Proved) or not is_restricted(self._sampler):
             return verdict, EVERY_WORD
-        return prove_equivalent(model, self._wanted, ignore=(self._free,)), LEGAL_WORDS
+        return prove_equivalent(model, self._wanted, ignore=(self._free,), seconds=deadline), LEGAL_WORDS
 
     def counting(self, scope: str) -> tuple[MooreMachine, tuple[Hashable, ...]]:
         """What a model is compared with on the words of a scope, and the outputs of it that do not count."""
@@ -72,11 +74,17 @@ class Target:
         """The words that count."""
         return LEGAL_WORDS if is_restricted(self._sampler) else EVERY_WORD
 
-    def judge_network(self, model: LRNN, budget: int = BUDGET, empty_word: bool = True) -> Proved | Refuted | Undecided:
+    def judge_network(
+        self,
+        model: LRNN,
+        budget: int = BUDGET,
+        empty_word: bool = True,
+        seconds: float | Deadline | None = None,
+    ) -> Proved | Refuted | Undecided:
         """What `prove_equivalent` says of a trained network itself, on the words that count."""
         if is_restricted(self._sampler):
-            return prove_equivalent(model, self._wanted, budget, ignore=(self._free,))
-        return prove_equivalent(model, self._machine, budget, empty_word)
+            return prove_equivalent(model, self._wanted, budget, ignore=(self._free,), seconds=seconds)
+        return prove_equivalent(model, self._machine, budget, empty_word, seconds=seconds)
 
     def _part(self, machine: MooreMachine) -> MooreMachine:
         return legal_part(machine, self._machine, self._sampler, self._free)

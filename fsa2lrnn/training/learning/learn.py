@@ -14,6 +14,7 @@ import torch
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.files import alone, exists
@@ -92,6 +93,8 @@ def learn(
         NotExpressible: for a layer that can't be the machine, before it is trained, and where no cascade fits.
         BudgetExceeded: if a layer can't be taught, or if not even one head had a machine of a sensible size when the
             steps ran out.
+        OutOfTime: if the recipe's seconds end a merger or the teaching of a cascade. Training that they end returns
+            what it has, with the verdict on that.
         MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
@@ -113,6 +116,7 @@ def learn(
     if teacher is not None and method != "cascade":
         raise UnsupportedFormat(f'a teacher is for method "cascade", not for "{method}"')
     n_states = None if machine is None else minimise(machine).n_states
+    begun = time.monotonic()
     plan, foreseen = None, None
     if machine is not None and method == "cascade":
         plan = plan_cascade(teacher or machine, recipe, **changes)
@@ -123,6 +127,7 @@ def learn(
         recipe, foreseen = _foreseen(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
+    analysis = time.monotonic() - begun  # the recipe's seconds limit it together with the training
     if data is None and method in ("rpni", "merge"):
         raise UnsupportedFormat(f'method "{method}" learns from given words: give a file of words, not a machine')
     if method == "rpni" and not recipe.is_clean:
@@ -145,7 +150,7 @@ def learn(
             saved = RunFolder(Path(folder), asked, resume)
         if asked_of is not None:
             assert n_states is not None
-            found = _from_machine(*asked_of, recipe, n_states, saved, report, foreseen, plan)
+            found = _from_machine(*asked_of, recipe, n_states, saved, report, foreseen, plan, analysis)
         else:
             assert data is not None
             found = _from_data(data, recipe, method, held_out, saved, report)
@@ -207,7 +212,7 @@ def _foreseen(machine: MooreMachine, recipe: Recipe, sampler: str, name: str) ->
     target = Target(examples.machine, examples.sampler, examples.outputs)
     wanted, ignore = target.counting(target.scope)
     wanted = minimise(wanted)
-    found = foresee(wanted, recipe.layer, ignore)
+    found = foresee(wanted, recipe.layer, ignore, Deadline.of(recipe.seconds))
     if found is None:
         return recipe, None
     if found.answer == "no" and not recipe.anyway:
@@ -265,6 +270,7 @@ def _asked_of(
 def _from_machine(
     examples: FreshWords, target: Target, recipe: Recipe, n_states: int, saved: RunFolder | None,
     report: Callable[[Record], None] | None, foreseen: Foreseen | None, plan: CascadePlan | None,
+    analysis: float,
 ) -> Learned:  # fmt: skip
     if recipe.is_whole:
         whole = (
@@ -274,9 +280,11 @@ def _from_machine(
         )
         if foreseen is not None:
             whole.trail.insert(0, {"step": 0, "event": "theory", "answer": foreseen.answer, "says": foreseen.says})
+        whole.seconds = analysis
         candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     run = Run(recipe, examples, target, n_states)
+    run.seconds = analysis
     candidate = trained(run, saved, report)
     judged = target.judge(candidate.machine)
     return learned_of(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
@@ -289,7 +297,8 @@ def _from_data(
     kept, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
     if method != "train":
-        machine = merge(kept) if method == "rpni" else merge_noisy(kept, recipe.noise)
+        deadline = Deadline.of(recipe.seconds)
+        machine = merge(kept, deadline) if method == "rpni" else merge_noisy(kept, recipe.noise, deadline)
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
             model, machine, _evidence(machine, out, data, recipe.noise), _GIVEN, (), None, (), 0, 0,

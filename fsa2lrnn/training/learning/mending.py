@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.deadline import NEVER, Deadline
 
 _CHANGES = 200
 _TRIED = 48  # changes of each kind, of which the best is kept
@@ -38,13 +39,19 @@ class Mended(NamedTuple):
 
 
 def mend(
-    next_state: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, n_outputs: int, worth: float = WORTH
+    next_state: np.ndarray,
+    start: int,
+    tokens: np.ndarray,
+    labels: np.ndarray,
+    n_outputs: int,
+    worth: float = WORTH,
+    deadline: Deadline = NEVER,
 ) -> Mended:
     """Change columns (|Σ|, b) of an automaton for words (B, T) with labels (B, T+1), the empty word's first.
 
     A change is kept if labels then follow more surely from states. It leads a column to another state; or to a copy of
     the one that it leads to, in the place of a state that no word reaches, with a column of the copy leading elsewhere.
-    `worth` is by how many nats.
+    `worth` is by how many nats. Raises `OutOfTime`.
 
     >>> wrong, words = np.array([[0, 1, 2], [1, 1, 2]]), np.array([[1, 1, 0, 1], [0, 1, 1, 1]])
     >>> labels = np.array([[0, 1, 0, 0, 1], [0, 0, 1, 0, 1]])
@@ -60,12 +67,12 @@ def mend(
         while (
             _faults(counts)
             and changes < _CHANGES
-            and (better := _better(f, start, tokens, labels, counts, worth)) is not None
+            and (better := _better(f, start, tokens, labels, counts, worth, deadline)) is not None
         ):
             f, counts = better
             changes += 1
         fewer = merged
-        while (found := _merged(f, start, tokens, labels, counts)) is not None:
+        while (found := _merged(f, start, tokens, labels, counts, deadline)) is not None:
             f, counts = found
             merged += 1
         if not _faults(counts) or merged == fewer or changes >= _CHANGES:
@@ -73,7 +80,7 @@ def mend(
 
 
 def _merged(
-    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray
+    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray, deadline: Deadline
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """Columns that lead to one state in place of another, the rarest that can be missed; None if none can."""
     faults, visits = _faults(counts), counts.sum(1)
@@ -82,6 +89,7 @@ def _merged(
         for other in reversed(order):
             if rare in (other, start) or counts[rare].argmax() != counts[other].argmax():
                 continue
+            deadline.check("changing columns")
             changed = np.where(f == rare, other, f)
             there = _count(changed, start, tokens, labels, counts.shape[1])
             if _faults(there) <= faults:
@@ -90,7 +98,13 @@ def _merged(
 
 
 def _better(
-    f: np.ndarray, start: int, tokens: np.ndarray, labels: np.ndarray, counts: np.ndarray, worth: float
+    f: np.ndarray,
+    start: int,
+    tokens: np.ndarray,
+    labels: np.ndarray,
+    counts: np.ndarray,
+    worth: float,
+    deadline: Deadline,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """The best of the changes that are tried, with its counts; None if none is better than none."""
     best, least = None, _cost(counts) - worth
@@ -99,6 +113,7 @@ def _better(
     copy = int(np.argmin(counts.sum(1)))  # no word reaches it, where there is such a state
     places = _promising(*_gains(f, start, tokens, labels, costs), has_room=not counts[copy].any())
     for a, q, then, to in places:
+        deadline.check("changing columns")
         changed = f.copy()
         if then < 0:
             changed[a, q] = to

@@ -8,6 +8,7 @@ from typing import Any
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import require
 from fsa2lrnn.training.learning.word_files import Data
@@ -15,15 +16,26 @@ from fsa2lrnn.training.learning.word_files import Data
 _UNKNOWN = "unknown"
 
 
-def merge(data: Data) -> MooreMachine:
+def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     """The machine that RPNI makes of all labelled prefixes; where it says nothing, a letter leaves the state as it is.
 
     Raises:
         MissingPackage: without AALpy.
         UnsupportedFormat: for labels that contradict each other.
+        OutOfTime: at the deadline.
     """
-    learning: Any = require("aalpy.learning_algs", "learn", 'method="rpni"', 'method="train"')
-    found = learning.run_RPNI(list(dict.fromkeys(labelled_prefixes(data))), "moore", print_info=False)
+    module = "aalpy.learning_algs.deterministic_passive.GsmRPNI"
+    learning: Any = require(module, "learn", 'method="rpni"', 'method="train"')
+
+    class Rpni(learning.GsmRPNI):
+        """`run_RPNI` of AALpy, which takes no time limit, with a check before it tries each pair of states."""
+
+        def _partition_from_merge(self, red: Any, blue: Any) -> Any:
+            deadline.check("merging states by RPNI")
+            return super()._partition_from_merge(red, blue)
+
+    rpni = Rpni(list(dict.fromkeys(labelled_prefixes(data))), "moore", print_info=False)
+    found = None if rpni.root_node is None else rpni.run_rpni()
     if found is None:
         raise UnsupportedFormat(
             'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'

@@ -26,7 +26,8 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import complete, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.training.learning.folding import merge_states, prefix_tree
 from fsa2lrnn.training.learning.mending import mend
@@ -41,7 +42,7 @@ _SPARE = 3  # states that mending may add
 _WORTH = 6.0  # nats that a change has to bring: about as many as say which change it is
 
 
-def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
+def merge_noisy(data: Data, noise: float | None, deadline: Deadline = NEVER) -> MooreMachine:
     """The machine that describes the words best, of those found; a letter that no word shows leaves the state as it is.
 
     Args:
@@ -49,6 +50,7 @@ def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
 
     Raises:
         BudgetExceeded: if every merger leaves more than `MAX_STATES` states.
+        OutOfTime: at the deadline; the message describes the best machine so far.
 
     >>> from fsa2lrnn.training.learning.word_files import from_pairs
     >>> from itertools import product
@@ -62,23 +64,41 @@ def merge_noisy(data: Data, noise: float | None) -> MooreMachine:
         for share in (SHARES if noise is None else (noise,))
         for strict in (STRICT if share else STRICT[:1])
     ]
-    left = [machine for bound in bounds if (machine := merge_within(data, *bound)) is not None]
-    described = sorted([(description(machine, data), i, machine) for i, machine in enumerate(left)])
-    if not described:
-        raise BudgetExceeded(
-            f"more than {MAX_STATES} states are left: give more words, or say that more labels are wrong"
-        )
-    if noise != 0:
-        worth_it = [machine for cost, _, machine in described[:_MENDED] if cost <= _NEAR * described[0][0]]
-        better = [mended(machine, data) for machine in worth_it]
-        described += [(description(machine, data), len(left) + i, machine) for i, machine in enumerate(better)]
+    described: list[tuple[float, int, MooreMachine]] = []
+    tried = 0
+
+    def describe(machine: MooreMachine) -> None:
+        described.append((description(machine, data), len(described), machine))
+
+    try:
+        for bound in bounds:
+            if (machine := merge_within(data, *bound, deadline)) is not None:
+                describe(machine)
+            tried += 1
+        if not described:
+            raise BudgetExceeded(
+                f"more than {MAX_STATES} states are left: give more words, or say that more labels are wrong"
+            )
+        if noise != 0:
+            described.sort()
+            worth_it = [machine for cost, _, machine in described[:_MENDED] if cost <= _NEAR * described[0][0]]
+            for machine in worth_it:
+                describe(mended(machine, data, deadline))
+    except OutOfTime as error:
+        # What was merged so far may be far from the best, so it is described and not returned.
+        reached = f"{error}; {tried} of {len(bounds)} bounds were tried"
+        if described:
+            best = min(described)[2]
+            wrong = f"differs from {wrong_labels(best, data):,} of {data.n_labels:,} outputs"
+            reached += f", and the best machine so far, of {counted(best.n_states, 'state')}, {wrong}"
+        raise OutOfTime(reached) from None
     return min(described)[2]
 
 
-def merge_within(data: Data, noise: float, strict: float) -> MooreMachine | None:
+def merge_within(data: Data, noise: float, strict: float, deadline: Deadline = NEVER) -> MooreMachine | None:
     """The machine that is left under one bound; None for more than `MAX_STATES` states."""
     child, counts = prefix_tree(data)
-    states = merge_states(child, counts, max(noise, _LEAST), strict, MAX_STATES)
+    states = merge_states(child, counts, max(noise, _LEAST), strict, MAX_STATES, deadline)
     if len(states) > MAX_STATES:
         return None
     number = {node: i for i, node in enumerate(states.tolist())}
@@ -87,12 +107,13 @@ def merge_within(data: Data, noise: float, strict: float) -> MooreMachine | None
     return minimise(complete(delta, outputs, 0, data.alphabet, completion="ignore"))
 
 
-def mended(machine: MooreMachine, data: Data) -> MooreMachine:
+def mended(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     """The machine with its columns changed and states merged as far as labels then follow more surely."""
     n = machine.n_states
     room = np.broadcast_to(np.arange(n + _SPARE), (len(machine.alphabet), n + _SPARE)).copy()
     room[:, :n] = machine.delta
-    f = mend(room, machine.start, data.tokens.numpy(), data.labels.numpy(), len(data.outputs), _WORTH).next_state
+    words = data.tokens.numpy(), data.labels.numpy()
+    f = mend(room, machine.start, *words, len(data.outputs), _WORTH, deadline).next_state
     counts = _labels_by_state(f, machine.start, data)
     return minimise(MooreMachine(f, _usual(counts, data), machine.start, machine.alphabet))
 

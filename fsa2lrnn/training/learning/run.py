@@ -9,14 +9,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning import attempt as attempts
@@ -72,6 +74,7 @@ class Run:
         self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
         self.generator = torch.Generator().manual_seed(recipe.seed)
         self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
+        self.deadline = self._deadline()
         self.film: tuple[Frame, ...] = ()
         self.attempt = self._start(0)
         self._last: Candidate | None = None
@@ -81,11 +84,14 @@ class Run:
     ) -> Found | None:
         """Train until a machine stands or the budget is out; None if not even one head has a machine to show."""
         begun, before = time.monotonic(), self.seconds
+        self.deadline = self._deadline()
         while True:
-            if (found := self._step(report)) is not None:
-                self.seconds = before + time.monotonic() - begun
-                return found
+            found = None
+            with suppress(OutOfTime):
+                found = self._step(report)
             self.seconds = before + time.monotonic() - begun
+            if found is not None:
+                return found
             if self._is_out():
                 return self._end()
             if after_step is not None:
@@ -207,7 +213,7 @@ class Run:
         length, changes = examples.fit(min(alone.full_length, 2 * self.attempt.at.length)), 0
         for _ in range(_MENDED):
             batch = examples.many(length, self.generator)
-            found = alone.mend(batch)
+            found = alone.mend(batch, self.deadline)
             changes += found.changes
             if found.after:
                 self.note("not mended", head=head, changes=changes, before=found.before, after=found.after)
@@ -273,6 +279,11 @@ class Run:
             yield from candidates(seen, 0, most=3 if is_settled else 1)
         elif is_settled and (candidate := fewest(seen)) is not None:
             yield candidate
+
+    def _deadline(self) -> Deadline:
+        """The end of the time that earlier calls have left."""
+        limit = self.recipe.seconds
+        return NEVER if limit is None else Deadline(limit - self.seconds)
 
     def _is_out(self) -> bool:
         limit = self.recipe.seconds

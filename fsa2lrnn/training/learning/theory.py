@@ -6,8 +6,8 @@ from collections.abc import Collection, Hashable
 from typing import NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.families import represent
-from fsa2lrnn.families.householder import HouseholderWitness
+from fsa2lrnn.deadline import NEVER, Deadline
+from fsa2lrnn.families.householder import BUDGET, HouseholderWitness, householder
 from fsa2lrnn.families.lane_covers import Alike, alike_to_lanes
 
 
@@ -20,7 +20,9 @@ class Foreseen(NamedTuple):
     factors: int | None = None
 
 
-def foresee(machine: MooreMachine, layer: str, ignore: Collection[Hashable] = ()) -> Foreseen | None:
+def foresee(
+    machine: MooreMachine, layer: str, ignore: Collection[Hashable] = (), deadline: Deadline = NEVER
+) -> Foreseen | None:
     """What is known of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any machine.
 
     Of lanes the answer is about all that they can compute (T51). Of reflections it is about one vector a state (T7,
@@ -39,7 +41,7 @@ def foresee(machine: MooreMachine, layer: str, ignore: Collection[Hashable] = ()
             return Foreseen("unknown", "too many letters to say what lanes can know of a word")
         return Foreseen("yes", "the machine puts out alike on all words that are alike to lanes")
     if layer == "hard_reflections":
-        found = represent(machine, "householder")
+        found = householder(machine, budget=min(Deadline(BUDGET), deadline, key=Deadline.left))
         if isinstance(found, HouseholderWitness):
             return Foreseen("yes", found.explain(), found.dimension, max(1, found.n_factors))
         if found.answer == "no" and set(ignore) & set(machine.outputs):

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import torch
 
 from fsa2lrnn.automata.counting import UNCOUNTED
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.training.learning.examples import FreshWords
@@ -21,6 +22,7 @@ from fsa2lrnn.training.learning.run import Found, Record, Run
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _PAIRS = 100_000  # of states, up to which a network is judged on the way
+_AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the judgement at the end
 
 
 class WholeRun(Run):
@@ -75,7 +77,7 @@ class WholeRun(Run):
         return int((given != batch.labels)[counts].sum()), int(counts.sum())
 
     def _judged(self, labels: int) -> Found | None:
-        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS)
+        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=self.deadline)
         if isinstance(self.verdict, Proved):
             return Found(self._candidate(0, labels), holds=True)
         if isinstance(self.verdict, Refuted):
@@ -91,11 +93,13 @@ class WholeRun(Run):
     def _end(self) -> Found | None:
         self.note("end of the budget")
         wrong, labels = self._faults()
-        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS)
+        # What was trained is judged after its time, but not for long.
+        deadline = NEVER if self.recipe.seconds is None else Deadline(max(_AFTER, _MORE * self.recipe.seconds))
+        self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=deadline)
         if isinstance(self.verdict, Proved):
             return Found(self._candidate(wrong, labels), holds=True)
         try:
-            machine = extract(self.attempt.model, _PAIRS)
+            machine = extract(self.attempt.model, _PAIRS, seconds=deadline)
         except BudgetExceeded:
             return None
         return Found(self._candidate(wrong, labels)._replace(machine=machine), holds=False)

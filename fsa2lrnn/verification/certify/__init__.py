@@ -11,6 +11,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.layer_checks import user_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
@@ -35,7 +36,7 @@ def certify(
     memory: int | str = "auto",
     slack: float = 0.0,
     work: float = WORK,
-    seconds: float | None = None,
+    seconds: float | Deadline | None = None,
     ignore: Ignore = (),
 ) -> Certificate:
     """Up to which length the model gives the machine's output at every position that counts, of every word.
@@ -52,7 +53,8 @@ def certify(
             what limits a model of wide gates. `as_tables(model)` looks its tables up, and needs none.
         work: multiplications that the search may take, about: the same model gets the same certificate on any machine.
             A model that is enumerated takes as many a step as it has numbers, and 20,000 steps are always made.
-        seconds: a cap on top. Where it bites, a `SearchCutShort` warning says so, and N depends on the machine's load.
+        seconds: a time limit on top. Where it ends the search, the certificate is of the length proved so far, a
+            `SearchCutShort` warning says so, and N depends on the machine's load.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
 
@@ -111,7 +113,7 @@ def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal, effort: Work) ->
     def allows(steps: int) -> bool:
         return steps <= MOST_READ and effort.allows(max(0, steps - _STEPS) * numbers)
 
-    found = explore(model, goal, allows)
+    found = explore(model, goal, allows, deadline=effort.deadline)
     return Certificate(
         horizon=None if found.is_closed and not found.is_wrong else found.length,
         margins=np.zeros(0),

@@ -20,6 +20,7 @@ import networkx as nx
 import numpy as np
 
 from fsa2lrnn.checker.nodes import Nodes, Target, nodes
+from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.optional import require
 
 _MOST_SLOW = 4  # slow coordinates a head
@@ -47,10 +48,11 @@ class Frames:
 
     Args:
         A: float64 (|Σ|, H, b, b).
+        deadline: of the semidefinite programs, without which norms are somewhat worse.
     """
 
-    def __init__(self, A: np.ndarray, target: Target) -> None:
-        self._A, self._target, self._label = A, target, components(target)
+    def __init__(self, A: np.ndarray, target: Target, deadline: Deadline = NEVER) -> None:
+        self._A, self._target, self._label, self._deadline = A, target, components(target), deadline
         self._short = nodes(target, 1, 1)
         self._known: dict[tuple[int, bool, bytes], _Head] = {}
 
@@ -81,7 +83,7 @@ class Frames:
         if key not in self._known:
             kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
             R = _carried(A, self._short, head := _Head(G, rank, kernel, {}))
-            self._known[key] = replace(head, norm=_norms(A, self._target, self._short, head, R))
+            self._known[key] = replace(head, norm=_norms(A, self._target, self._short, head, R, self._deadline))
         return self._known[key]
 
 
@@ -191,7 +193,9 @@ def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
     return np.linalg.svd(rows)[2][len(rows) :].T if len(rows) else np.eye(b)
 
 
-def _norms(A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarray) -> dict[int, np.ndarray]:
+def _norms(
+    A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarray, deadline: Deadline
+) -> dict[int, np.ndarray]:
     """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
     G, kernel = head.G, head.kernel
     mean = {q: R[found.state == q].mean(0) for q in kernel}
@@ -206,7 +210,7 @@ def _norms(A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarr
     worst = max((_stretch(Z, easy[q], easy[to]) for q, to, Z in maps), default=0.0)
     if worst < 0.4 or len(maps) > _LARGEST_PROGRAM:
         return easy
-    return _extremal_norms(maps, kernel, worst) or easy
+    return _extremal_norms(maps, kernel, worst, deadline) or easy
 
 
 def _stretch(Z: np.ndarray, here: np.ndarray, there: np.ndarray) -> float:
@@ -234,9 +238,10 @@ def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.
 
 
 def _extremal_norms(
-    maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float
+    maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float, deadline: Deadline
 ) -> dict[int, np.ndarray] | None:
-    """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it; None if it finds nothing."""
+    """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it in time; None if it finds
+    nothing."""
     cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
     live = {q: K.shape[1] for q, K in kernel.items() if K.shape[1]}
     variables: dict[int, Any] = {q: cp.Variable((d, d), symmetric=True) for q, d in live.items()}
@@ -249,9 +254,11 @@ def _extremal_norms(
     problem = cp.Problem(cp.Minimize(longest), constraints)
     best, low, high = None, worst / 4, worst
     for _ in range(_BISECTIONS):
+        if deadline.left() <= 0:
+            break
         middle = float(np.sqrt(low * high))
         square.value = middle * middle
-        if _is_solved(cp, problem) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
+        if _is_solved(cp, problem, deadline) and float(cast("np.ndarray", longest.value)) < _STRETCHED:
             best, high = {q: (w.value + w.value.T) / 2 for q, w in variables.items()}, middle
         else:
             low = middle
@@ -260,11 +267,11 @@ def _extremal_norms(
     return {q: best[q] if q in live else np.zeros((0, 0)) for q in kernel}
 
 
-def _is_solved(cp: ModuleType, problem: Any) -> bool:
+def _is_solved(cp: ModuleType, problem: Any, deadline: Deadline) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # an inaccurate solution makes a norm as good as another
         try:
-            problem.solve(solver="CLARABEL")
+            problem.solve(solver="CLARABEL", time_limit=max(deadline.left(), 0.0))
         except cp.SolverError:
             return False
     return problem.status in ("optimal", "optimal_inaccurate")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from fsa2lrnn.verification.certify.tails import find_tail, rounded
 from fsa2lrnn.verification.certify.work import Work
 
 _WORDS = 20_000  # looked at one by one
+_FRAMES_SHARE = 0.3  # of the time, for the programs that shape sets
 _FRAMES = 600  # nodes with coordinates of their own
 _NODES = 40_000
 _THRESHOLDS = (0.93, 0.8)
@@ -58,7 +60,11 @@ class Search:
     def __init__(self, tables: Tables, target: Target, slack: Slack, work: Work) -> None:
         self._tables, self._target, self._slack, self._work = tables, target, slack, work
         self._weights = tables.weights
-        self._part, self._frames = components(target), Frames(self._weights["A"], target)
+        self._part, self._frames = (
+            components(target),
+            Frames(self._weights["A"], target, work.deadline.share(_FRAMES_SHARE)),
+        )
+        self._longest = 0.0  # seconds of a walk, which storing its sets takes once more
 
     def best(self, memory: int | str) -> Walk:
         """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
@@ -69,10 +75,10 @@ class Search:
                 f"memory = {memory!r}: a number of letters from 1 to {LONGEST_START}, with at most {_NODES:,} sets, or "
                 '"auto"'
             )
-        return max((self.walk(self.tube(memory, threshold)) for threshold in self._thresholds), key=lambda w: w.reach)
+        return max(self._walks(memory), key=lambda walk: walk.reach)
 
     def _growing(self) -> Walk:
-        walks = [self.walk(self.tube(1, threshold)) for threshold in self._thresholds]
+        walks = list(self._walks(1))
         best = max(walks, key=lambda walk: walk.reach)
         threshold = self._thresholds[walks.index(best)]
         memory, last = 2, best
@@ -90,6 +96,13 @@ class Search:
     @property
     def _thresholds(self) -> tuple[float | None, ...]:
         return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
+
+    def _walks(self, memory: int) -> Iterator[Walk]:
+        """The walk for each threshold, as long as there is time for another."""
+        for i, threshold in enumerate(self._thresholds):
+            if i and not self._work.allows(0.0, self._longest):
+                break
+            yield self.walk(self.tube(memory, threshold))
 
     def _count(self, memory: int) -> int:
         return self._target.delta.shape[1] * len(self._target.delta) ** memory
@@ -124,19 +137,21 @@ class Search:
         replay = Replay(self._tables, self._target, tube, self._slack)
         margins: list[float] = []
         stored: list[Sets] = []
-        sets, look, tail = None, tube.start + _LOOK, ()
+        sets, look, tail, deadline = None, tube.start + _LOOK, (), self._work.deadline
+        begun = deadline.passed()
         for margin, sets in replay.lengths():
-            if not margin > 0:
+            if not margin > 0 or (margins and not store and not self._work.allows(0.0)):
                 return Walk(tube, len(margins), margins, spent)
             margins.append(margin)
             if sets is not None:
                 break
-        while sets is not None and (store or self._work.allows(step)):
+        while sets is not None and (store or self._work.allows(step, self._longest)):
             spent += step
+            self._longest = max(self._longest, deadline.passed() - begun)
             if not store:
                 self._work.spend(step)
             if len(margins) == _LONGEST_WALK or (len(margins) >= look and _will_last(margins)):
-                tail = find_tail(replay, sets)
+                tail = find_tail(replay, sets, deadline)
                 look = 2 * len(margins)
                 if tail or len(margins) == _LONGEST_WALK:
                     break

@@ -12,6 +12,7 @@ from fsa2lrnn.checker.replay import Replay, grown
 from fsa2lrnn.checker.rounding import LARGEST
 from fsa2lrnn.checker.sets import Sets, Tail
 from fsa2lrnn.checker.steps import Steps
+from fsa2lrnn.deadline import NEVER, Deadline
 
 _SETTLING = 96  # letters after which what is forgotten has been
 _LOOK = 16
@@ -22,18 +23,20 @@ _MOST_RAMPS = 40
 _LONGEST = 10**7
 
 
-def find_tail(replay: Replay, sets: Sets) -> tuple[Tail, ...]:
-    """A tail that begins with sets holding these, and keeps the output right; empty if there is none to be found."""
+def find_tail(replay: Replay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
+    """A tail that begins with sets holding these, and keeps the output right; empty if none is found in time."""
     steps = replay.wide_steps
     room = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
     for i in range(1, _SETTLING + 1):
+        if deadline.left() <= 0:
+            return ()
         room = _joined(room, steps.after(room, room.centre))
         if i % _LOOK == 0:
             if not replay.wide_margin(room) > 0:
                 return ()
             if (steady := _invariant(replay, room)) is not None:
                 return (steady,)
-    return _ramps(replay, steps, room)
+    return _ramps(replay, steps, room, deadline)
 
 
 def _all_nodes(steps: Steps, sets: Sets) -> Sets:
@@ -99,11 +102,11 @@ def _float32_above(x: np.ndarray) -> np.ndarray:
     return np.nextafter(x.astype(np.float32), np.float32(np.inf)).astype(np.float64) * (x != 0)
 
 
-def _ramps(replay: Replay, steps: Steps, room: Sets) -> tuple[Tail, ...]:
+def _ramps(replay: Replay, steps: Steps, room: Sets, deadline: Deadline) -> tuple[Tail, ...]:
     """Ramps one after the other, as long as they can be made."""
     found: list[Tail] = []
     room, count = rounded(room), _FIRST
-    while count >= _LEAST and len(found) < _MOST_RAMPS and room.length < _LONGEST:
+    while count >= _LEAST and len(found) < _MOST_RAMPS and room.length < _LONGEST and deadline.left() > 0:
         ramp = _ramp(replay, steps, room, count)
         end = None if ramp is None else grown(ramp, count)
         if ramp is None or end is None or not replay.wide_margin(end) > 0:

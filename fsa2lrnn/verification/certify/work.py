@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-import time
 import warnings
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 
 WORK = 5e9
@@ -17,10 +17,10 @@ class SearchCutShort(UserWarning):
 
 
 class Work:
-    """A budget of multiplications, with a cap on seconds on top where one is given.
+    """A budget of multiplications, with a time limit on top where one is given.
 
     Raises:
-        UnsupportedFormat: for a budget or a cap that is no positive number.
+        UnsupportedFormat: for a budget or a time limit that is not a positive number.
 
     >>> work = Work(10.0)
     >>> work.spend(8.0)
@@ -28,31 +28,33 @@ class Work:
     (True, False)
     """
 
-    def __init__(self, budget: float, seconds: float | None = None) -> None:
-        for name, value in (("work", budget), ("seconds", seconds)):
-            if value is not None and not 0 < value < math.inf:
-                raise UnsupportedFormat(f"{name} = {value}: a search needs a positive number, not infinite")
-        self._left, self._seconds = budget, seconds
-        self._deadline = math.inf if seconds is None else time.monotonic() + seconds
-        self.is_cut_short = False
+    def __init__(self, budget: float, seconds: float | Deadline | None = None) -> None:
+        if not 0 < budget < math.inf:
+            raise UnsupportedFormat(f"work = {budget}: a search needs a positive number, not infinite")
+        self._left, self.deadline, self._is_cut_short = budget, Deadline.of(seconds), False
 
     def spend(self, amount: float) -> None:
         """Work that is done."""
         self._left -= amount
 
-    def allows(self, amount: float) -> bool:
-        """Whether so much more may be done."""
+    def allows(self, amount: float, seconds: float = 0.0) -> bool:
+        """Whether so much more may be done, with so many seconds to spare."""
         if amount > self._left:
             return False
-        self.is_cut_short |= time.monotonic() > self._deadline
-        return not self.is_cut_short
+        self._is_cut_short |= self.deadline.left() <= seconds
+        return not self._is_cut_short
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether the time limit ended it."""
+        return self._is_cut_short or self.deadline.left() <= 0
 
     def warn_if_cut_short(self, horizon: int | None) -> None:
-        """Warn with `SearchCutShort` if the cap on seconds ended it."""
+        """Warn with `SearchCutShort` if the time limit ended it."""
         if self.is_cut_short:
             warnings.warn(
-                f"the search was cut short after {self._seconds} seconds, with N = {horizon}: without a cap on seconds "
-                "the same model gets the same certificate on every machine",
+                f"the search was cut short after {self.deadline.seconds:.3g} s, with N = {horizon}: without a time "
+                "limit the same model gets the same certificate on every machine",
                 SearchCutShort,
                 stacklevel=3,
             )

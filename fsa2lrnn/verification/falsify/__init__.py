@@ -13,6 +13,7 @@ from functools import partial
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, Searched, Undecided
@@ -22,11 +23,11 @@ from fsa2lrnn.verification.falsify.guided import guided
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.long_words import periodic, random
 from fsa2lrnn.verification.falsify.shorten import shorten
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock, Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
 
 __all__ = ["Budget", "falsify"]
 
-_Search = Callable[[Judge, Budget, int, Clock], Outcome]
+_Search = Callable[[Judge, Budget, int, Deadline], Outcome]
 
 # With the share of the time still left that each may take. The first three are cheap, and what they find tells the
 # beams how far to go.
@@ -74,21 +75,21 @@ def falsify(
     True
     """
     budget = budget or Budget()
-    judge, clock = Judge(model, machine, ignore), Clock(budget.seconds)
+    judge, clock = Judge(model, machine, ignore), Deadline(budget.seconds)
     record = _Record()
     if known:
-        turn = Clock(clock.left)
+        turn = clock.share(1)
         record.add("known", turn, _rerun(judge, known))
     for name, search, share in _SEARCHES:
         if not record.is_settled:
-            turn = Clock(share * clock.left)
+            turn = clock.share(share)
             record.add(name, turn, search(judge, budget, record.below(budget), turn))
-    record.shorten(judge, Clock(0.5 * clock.left))
+    record.shorten(judge, clock.share(0.5))
     if judge.runner.tables is not None and budget.rounds and not record.is_settled:
-        before, turn = record.best, Clock(0.8 * clock.left)
+        before, turn = record.best, clock.share(0.8)
         record.add("guided", turn, guided(judge, budget, record.below(budget), turn, before))
         if record.best is not before:
-            record.shorten(judge, Clock(clock.left))
+            record.shorten(judge, clock.share(1))
     return record.verdict(judge)
 
 
@@ -117,7 +118,7 @@ class _Record:
         """Searches look at words shorter than this."""
         return budget.length + 1 if self.best is None else len(self.best.tokens)
 
-    def add(self, name: str, turn: Clock, outcome: Outcome) -> None:
+    def add(self, name: str, turn: Deadline, outcome: Outcome) -> None:
         """One search more."""
         found = None if outcome.failure is None else len(outcome.failure.tokens)
         if outcome.failure is not None and (self.best is None or len(outcome.failure.tokens) < len(self.best.tokens)):
@@ -125,9 +126,9 @@ class _Record:
         if name == "exhaustive":
             self._checked_length = None if outcome.closed else outcome.length
         _, what, length, words, letters, finished, _ = outcome
-        self._searches.append(Searched(name, what, length, words, letters, turn.passed, found, finished))
+        self._searches.append(Searched(name, what, length, words, letters, turn.passed(), found, finished))
 
-    def shorten(self, judge: Judge, turn: Clock) -> None:
+    def shorten(self, judge: Judge, turn: Deadline) -> None:
         """The best that was found, with letters cut out or replaced."""
         if self.best is not None and not self.is_settled:
             self.add("shorten", turn, shorten(judge, self.best, turn))

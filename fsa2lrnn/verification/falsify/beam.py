@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import States
 from fsa2lrnn.verification.falsify.frontier import Frontier
 from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock, Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
 
 _MOST = 20_000  # states that a beam keeps in all, whatever the number of machine states
 _LARGEST = 1e100  # in place of infinity, so that means and products of states stay numbers
@@ -17,7 +18,7 @@ _DIRECTIONS = 4
 _ROUNDS = 2  # of the power iteration, warm from the last letter's directions
 
 
-def beam(judge: Judge, budget: Budget, below: int, clock: Clock, wider: int = 1) -> Outcome:
+def beam(judge: Judge, budget: Budget, below: int, clock: Deadline, wider: int = 1) -> Outcome:
     """Words of less than `below` letters, grown letter by letter; of those in one machine state only a few are kept.
 
     Half of them have the least margins. The others are the extremes along the few directions in which the states that
@@ -46,11 +47,11 @@ class Grown(NamedTuple):
     finished: bool = True
 
 
-def grow(judge: Judge, chooser: Chooser, longest: int, clock: Clock) -> Grown:
+def grow(judge: Judge, chooser: Chooser, longest: int, clock: Deadline) -> Grown:
     """Words letter by letter, of which the chooser says which go on, up to the first failure."""
     words, debt = Frontier(judge), np.array([np.inf])
     while words.length < longest and len(words):
-        if clock.left < 0:
+        if clock.left() <= 0:
             return Grown(None, words.length, len(words), words.letters, finished=False)
         found = words.judged()
         if found.failure is not None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import counted
 from fsa2lrnn.verification.falsify.frontier import Frontier
 from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Outcome
 
 
-def exhaustive(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcome:
+def exhaustive(judge: Judge, budget: Budget, below: int, clock: Deadline) -> Outcome:
     """Every word of less than `below` letters, until a level would hold more than `budget.words` joint states.
 
     Words into states from which nothing counts are left out, and of words that lead to the same bits of the model's
@@ -20,14 +21,14 @@ def exhaustive(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcom
     while len(words):
         n_next = int(words.live.sum())
         is_as_far_as_told = n_next > budget.words or words.length + 1 >= below
-        if is_as_far_as_told or level * n_next / len(words) > clock.left:
+        if is_as_far_as_told or level * n_next / len(words) > clock.left():
             what = f"all words, {counted(len(words), 'joint state')}"
             return Outcome(None, what, words.length, len(words), words.letters, is_as_far_as_told)
-        begun = clock.passed
+        begun = clock.passed()
         found = words.judged()
         if found.failure is not None:
             return Outcome(found.failure, "all words", words.length, len(words), words.letters)
         words.keep_new(found.ahead, found.q)
-        level = clock.passed - begun
+        level = clock.passed() - begun
     what = f"all words: {counted(words.seen, 'joint state')}, closed"
     return Outcome(None, what, words.length, 0, words.letters, closed=True)

@@ -11,11 +11,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.falsify.beam import Chooser, grow, width_for
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.pulled import Points, Pull, Pulled, Target
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock, Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
 
 _NUMBERS = 1 << 24  # that points and functionals of all lengths may hold
 _PATIENCE = 8  # rounds like the last one in which a target must come within reach
@@ -65,7 +66,7 @@ def _leaders(value: np.ndarray, most: int) -> np.ndarray:
     return leaders[np.argsort(-value[leaders].max(1), kind="stable")[:most]]
 
 
-def guided(judge: Judge, budget: Budget, below: int, clock: Clock, known: Failure | None = None) -> Outcome:
+def guided(judge: Judge, budget: Budget, below: int, clock: Deadline, known: Failure | None = None) -> Outcome:
     """Words of less than `below` letters that come out as far astray as `budget.rounds` rounds can bring them.
 
     A round aims at one wrong output in one state of the machine, at one length: that of the shortest failure known,
@@ -84,7 +85,7 @@ def guided(judge: Judge, budget: Budget, below: int, clock: Clock, known: Failur
 class _Rounds:
     """A search at work."""
 
-    def __init__(self, judge: Judge, tables: SwitchedAffine, budget: Budget, longest: int, clock: Clock) -> None:
+    def __init__(self, judge: Judge, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline) -> None:
         self._judge, self._tables, self._clock = judge, tables, clock
         self._pull = Pull(tables, judge.goal)
         self._width = width_for(judge, budget.width)
@@ -106,9 +107,9 @@ class _Rounds:
         for target in targets:
             self._aim(target, points, best)
             best = self._best or best
-            if self._done == self._rounds or self._clock.left < 0 or self._length < 1:
+            if self._done == self._rounds or self._clock.left() <= 0 or self._length < 1:
                 break
-        finished = self._clock.left >= 0
+        finished = self._clock.left() > 0
         return Outcome(self._best, self._what, self._length, self._words, self._letters, finished)
 
     def _aim(self, target: Target, points: list[Points], best: Failure | None) -> None:
@@ -121,7 +122,7 @@ class _Rounds:
             if pulled is None:
                 return
             points = self._forward(pulled)
-            if self._clock.left < 0:
+            if self._clock.left() <= 0:
                 return
             if self._length < length:
                 best, ahead = self._best, -np.inf
@@ -144,7 +145,7 @@ class _Rounds:
         along = self._along(best)
         pulled: list[Pulled] = []
         for length in range(self._length, -1, -1):
-            if self._clock.left < 0:
+            if self._clock.left() <= 0:
                 return None
             here = points[min(length, len(points) - 1)]
             for q, x in along.get(length, []):

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Outcome
 
 _CANDIDATES = 1 << 13
 _Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def periodic(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcome:
+def periodic(judge: Judge, budget: Budget, below: int, clock: Deadline) -> Outcome:
     """u w w w … for all short u and w, side by side, up to the first failure; without words that lead to a state from
     which nothing counts."""
     every = periodic_words(judge.n_letters, budget.prefix, budget.period)
@@ -64,7 +65,7 @@ def periodic_words(n_letters: int, prefix: int, period: int) -> Iterator[_Pair]:
                     yield u, w
 
 
-def random(judge: Judge, budget: Budget, below: int, clock: Clock) -> Outcome:
+def random(judge: Judge, budget: Budget, below: int, clock: Deadline) -> Outcome:
     """Words drawn letter by letter, uniformly among the letters that still lead somewhere."""
     rng = np.random.default_rng(budget.seed)
     tokens = judge.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import pick
 from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.verdict import Clock, Outcome
+from fsa2lrnn.verification.falsify.verdict import Outcome
 
 _PIECE, _FIRST_PIECE = 64, 8  # letters; of the failures in one piece the shortest is taken
 
 
-def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Clock, what: str) -> Outcome:
+def read_side_by_side(judge: Judge, tokens: np.ndarray, clock: Deadline, what: str) -> Outcome:
     """The shortest failing prefix of any of these words, int64 (N, T); words that can't fail any more are dropped."""
     n, longest = tokens.shape
     states, q = judge.runner.start(n), np.full(n, judge.goal.start)
     alive = np.array(range(n), np.int64)
     letters = length = 0
     while length < longest and len(alive):
-        if clock.left < 0:
+        if clock.left() <= 0:
             return Outcome(None, what, length, n, letters, finished=False)
         piece = tokens[alive, length : length + min(_PIECE, max(_FIRST_PIECE, length))]
         path = judge.goal.path(piece, q)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.verdict import Clock, Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Failure, Outcome
 
 _LONGEST_CUT = 16
 _LETTERS = 1 << 20  # letters of all variants of one word; of long words fewer are tried
 
 
-def shorten(judge: Judge, failure: Failure, clock: Clock) -> Outcome:
+def shorten(judge: Judge, failure: Failure, clock: Deadline) -> Outcome:
     """Of all words that arise by cutting out a few letters in a row or replacing one, the shortest that fails; and so
     on from there, until none is shorter."""
     best, letters, tried = failure, 0, 0

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -68,21 +67,3 @@ class Outcome(NamedTuple):
     letters: int
     finished: bool = True
     closed: bool = False
-
-
-@dataclass(frozen=True)
-class Clock:
-    """A share of time that runs from its making."""
-
-    seconds: float
-    begun: float = field(default_factory=time.monotonic)
-
-    @property
-    def passed(self) -> float:
-        """Seconds since then."""
-        return time.monotonic() - self.begun
-
-    @property
-    def left(self) -> float:
-        """Seconds that remain; negative when it is over."""
-        return self.seconds - self.passed

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import NotExpressible, OutOfTime
 from fsa2lrnn.repairing.columns import clip_columns, column_norm, project
 from fsa2lrnn.repairing.observed import Seen
 from fsa2lrnn.repairing.probe import Block, Probe
@@ -56,3 +57,8 @@ def test_clipping_scales_long_columns_alone():
     clipped = clip_columns(A, 1.2)
     assert np.allclose(clipped, [[[1.0, 0.1], [0.0, 0.2]]], atol=1e-4)
     assert column_norm(clipped, 1.2) <= 1
+
+
+def test_a_deadline_ends_the_programs():
+    with pytest.raises(OutOfTime, match="repair: bounding columns"):
+        project(*sign(6, 1.0), 1.2, Deadline(0.0))

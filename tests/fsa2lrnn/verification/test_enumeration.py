@@ -5,6 +5,7 @@ import itertools
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verification.certify import certify
@@ -39,3 +40,11 @@ def test_budget_and_length_end_it_and_states_after_which_nothing_counts_are_left
     small = compile_machine(MooreMachine([[1, 1], [1, 1]], [0, 1], 0, "ab"))
     left_out = explore(small, goal_for(small, trap, "lacked"), lambda _: True)
     assert (left_out.pairs, left_out.steps) == (1, 0)
+
+
+def test_a_deadline_ends_it_after_a_whole_length(monkeypatch):
+    machine = zoo.sum_mod(5)
+    model, left = compile_machine(machine), iter([1.0])
+    monkeypatch.setattr(Deadline, "left", lambda _: next(left, 0.0))
+    found = explore(model, goal_for(model, machine), lambda _: True, deadline=Deadline(1.0))
+    assert (found.length, found.is_closed, found.is_wrong) == (1, False, False)

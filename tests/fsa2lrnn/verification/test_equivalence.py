@@ -340,3 +340,13 @@ def test_lanes_that_the_rule_clips_are_proved_for_all_lengths_on_an_open_set_of_
                     weight *= 1 + 0.05 * torch.randn_like(weight)
             proved[size] += isinstance(prove_equivalent(model, machine, 200), Proved)
     assert proved == {1.5: 8, 0.9: 0}
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_that_has_passed_is_said(stacks):
+    machine = zoo.sum_mod(5)
+    for model in (compile_machine(machine), stacks["counter"][0]):
+        against = machine if isinstance(model, LRNN) else stacks["counter"][1]
+        verdict = prove_equivalent(model, against, seconds=3)
+        assert verdict == Undecided(0, verdict.scope, seconds=3)
+        assert ("time limit", "3 s, all spent") in verdict.in_words()

@@ -125,7 +125,9 @@ def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -
         console.out.print(f"[bold]{shown}[/]  ({counted(length, 'letter')}, {model.dtype}, {model.layer})")
 
 
-def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, given: list[str]) -> None:
+def verify(
+    folder: Path, machine: MooreMachine, budget: int, seconds: float | None, as_json: bool, given: list[str]
+) -> None:
     """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
 
     Args:
@@ -136,7 +138,7 @@ def verify(folder: Path, machine: MooreMachine, budget: int, as_json: bool, give
 
     _refuse(given, folder)
     model = load(folder)
-    verdict = prove(model, machine, budget)
+    verdict = prove(model, machine, budget, seconds)
     evidence.tell(verdict, model.machine.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)

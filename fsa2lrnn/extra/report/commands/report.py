@@ -15,10 +15,14 @@ from fsa2lrnn.cli.options import (
     LayersOption,
     LengthsOption,
     LettersOption,
-    SecondsOption,
     WordsOption,
 )
 from fsa2lrnn.errors import UnsupportedFormat
+
+_SECONDS = (
+    "time limit per model for extraction, counterexample search, certificates and repairs together; evaluation on "
+    "words and drawing come on top; by default 20 s for the search alone"
+)
 
 
 def report(
@@ -32,7 +36,7 @@ def report(
     lengths: LengthsOption = "40,100,500,5000",
     words: WordsOption = 10_000,
     letters: LettersOption = 500_000,
-    seconds: SecondsOption = 20.0,
+    seconds: Annotated[float | None, typer.Option(min=0.1, help=_SECONDS)] = None,
     against: Annotated[
         str | None,
         typer.Option(metavar="SOURCE", help="what they should compute; of a FOLDER, by default what it learned"),
@@ -64,12 +68,12 @@ def report(
         from fsa2lrnn.training.learning.saving import read_finished
 
         run = read_finished(Path(folders[0]))
-        facts = assemble_learned(run, evaluated, against, LACKED, console.say)
+        facts = assemble_learned(run, evaluated, against, LACKED, console.say, seconds)
     else:
         from fsa2lrnn.extra.report.assemble import assemble
 
         assert against is not None  # refused above
-        facts = assemble(against, networks, Budget(seconds=seconds), evaluated, console.say, ignore=LACKED)
+        facts = assemble(against, networks, Budget(), evaluated, console.say, ignore=LACKED, seconds=seconds)
     page, data = write(facts, output)
     if as_json:
         console.emit_json({"page": str(page), "facts": str(data)})

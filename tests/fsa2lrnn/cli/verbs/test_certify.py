@@ -61,7 +61,7 @@ def test_what_is_certified_where_it_counts_is_refuted_where_all_counts_and_both_
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes with neither --memory nor"),
+        ((EVEN5, "task:even_pair(5)", "--check", "c.json", "--memory", "2"), "goes without --memory, --seconds"),
         ((EVEN5, "task:even_pair(5)", "--check", "c.json"), "No such file or directory: 'c.json'"),
         ((EVEN5, "task:even_pair(5)", "-o", "c.txt"), "a certificate is written to a file ending in .json"),
         ((EVEN5, "task:even_pair(5)", "-o", "no/c.json"), "no such folder, make it first: 'no'"),
@@ -76,3 +76,11 @@ def test_bad_input_is_one_line(call, arguments, message):
     code, out, err = call("certify", *arguments)
     assert (code, out) == (2, "")
     assert message in " ".join(err.split())
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_gives_the_length_certified_by_then(call):
+    code, out, _ = call("certify", SUM2, "task:sum_mod(2)", "--seconds", "3", "-o", "c.json")
+    assert code == 0
+    assert "time limit the search was cut short after 3 s, with N = 1: without a time limit" in " ".join(out.split())
+    assert call("certify", SUM2, "task:sum_mod(2)", "--check", "c.json")[0] == 0

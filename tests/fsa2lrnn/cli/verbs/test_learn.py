@@ -70,6 +70,34 @@ def test_a_budget_that_ends_is_no(call, tmp_path):
     assert json.loads((tmp_path / "run" / "learned.json").read_text())["known"] == document["known"]
 
 
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.parametrize(
+    ("source", "method", "message"),
+    [
+        (
+            "words.jsonl",
+            "merge",
+            "error: merging states, 1 so far: the limit of 5 s has passed: give more seconds; 0",
+        ),
+        ("words.jsonl", "rpni", "error: merging states by RPNI: the limit of 5 s has passed"),
+        ("task:sum_mod(4)", "cascade", "error: looking for a cascade: the limit of 5 s has passed"),
+    ],
+)
+def test_a_time_limit_ends_every_method_without_a_machine(call, tmp_path, source, method, message):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    block = ("--max-block", "2") if method == "cascade" else ()
+    code, out, err = call("learn", source, "-o", "run", "--method", method, *block, "--seconds", "5")
+    assert (code, out) == (2, "")
+    assert message in err.replace("\n", " ")
+    assert not (tmp_path / "run" / "learned.json").exists()
+
+
+def test_a_time_limit_that_ends_training_is_said(call, tmp_path):
+    (tmp_path / "words.jsonl").write_text(PARITY)
+    _, out, _ = call("learn", "words.jsonl", "-o", "run", "--steps", "2")
+    assert "by its budget: this is the best machine so far" in " ".join(out.split())
+
+
 @pytest.mark.parametrize("method", ["train", "rpni"])
 def test_words_give_evidence_and_no_proof(call, tmp_path, method):
     (tmp_path / "words.jsonl").write_text(PARITY)

@@ -87,3 +87,10 @@ def test_verify_asks_for_both(call, arguments, message):
     code, _, err = call("verify", *arguments)
     assert code == 2
     assert message in err
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_that_has_passed_is_said(call):
+    code, out, _ = call("verify", "task:sum_mod(3)", "task:sum_mod(3)", "--seconds", "3")
+    assert code == 1
+    assert out.startswith("undecided: the time limit of 3 s has passed; equal on every word of at most 0 letters")

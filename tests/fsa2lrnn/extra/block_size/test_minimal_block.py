@@ -206,7 +206,11 @@ def test_a_budget_that_is_spent_leaves_what_is_proved():
     machine = zoo.group("S4")
     _KEPT.clear()
     answer = least(machine, "R", budget=0)
-    assert (answer.lower, answer.upper, answer.note) == (1, 23, "the budget of 0 seconds ran out")
+    assert (answer.lower, answer.upper, answer.note) == (
+        1,
+        23,
+        ("looking for smaller blocks: the limit of 0 s has passed: give more seconds"),
+    )
     answer.check()
 
 

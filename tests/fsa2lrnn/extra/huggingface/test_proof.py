@@ -100,3 +100,10 @@ def test_scores_that_overflow_where_two_letters_meet_are_no_proof(exported):
 def test_other_letters_are_refused(exported):
     with pytest.raises(InvalidMachine):
         prove(load(exported("parity")[0]), zoo.ab_star())
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_that_has_passed_is_said(exported):
+    verdict = prove(load(exported("group(S3, transpositions)")[0]), seconds=3)
+    assert isinstance(verdict, Undecided)
+    assert (verdict.checked_length, verdict.seconds) == (0, 3)

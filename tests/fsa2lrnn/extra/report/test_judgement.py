@@ -32,6 +32,18 @@ def test_a_learned_model_before_all_judges(judged):
     assert steps == list(judgement.seconds)
 
 
+@pytest.mark.usefixtures("out_of_time")
+@pytest.mark.filterwarnings("ignore::fsa2lrnn.verification.certify.SearchCutShort")
+def test_a_time_limit_ends_every_judge_and_is_named(judged):
+    model = judged[1]
+    found = judge(model, zoo.even_pair(5), seconds=3)
+    assert "extracting the automaton: a share of 0 s of the limit of 3 s has passed" in found.extraction
+    assert not any(search.finished for search in found.falsified.searches)
+    assert found.certificate.horizon >= 1
+    for mended in found.mended:
+        assert "looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in mended.refused
+
+
 @pytest.mark.slow
 def test_certificates_are_those_of_the_models(monkeypatch):
     monkeypatch.setattr(judging, "REPAIRS", judging.REPAIRS[:1])

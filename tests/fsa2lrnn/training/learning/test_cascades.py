@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.decomposition.search import Search
-from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, OutOfTime, UnsupportedFormat
 from fsa2lrnn.training.learning import Recipe, cascades, learn
 from fsa2lrnn.training.learning.cascades import TaughtRun, distil_cascade, placed, plan_cascade
 from fsa2lrnn.training.learning.examples import FreshWords
@@ -159,3 +160,9 @@ def test_layers_that_are_not_built_so_are_refused(shape, message):
 def test_a_teacher_over_other_letters_is_refused():
     with pytest.raises(InvalidMachine):
         distil_cascade("task:parity", layers=2, blocks=(2, 2), teacher=zoo.ab_star())
+
+
+def test_a_deadline_ends_the_teaching(monkeypatch):
+    monkeypatch.setattr(cascades.TaughtRun, "_deadline", lambda _: Deadline(0.0))
+    with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):
+        learn("task:sum_mod(4)", method="cascade", block=2)

@@ -4,7 +4,8 @@ import pytest
 
 from fsa2lrnn import zoo
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import MissingPackage, OutOfTime, UnsupportedFormat
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.word_files import from_pairs
 
@@ -26,6 +27,11 @@ def test_contradictions_are_refused():
 
 def test_without_aalpy_the_install_line_is_given(monkeypatch):
     monkeypatch.setitem(sys.modules, "aalpy", None)
-    monkeypatch.setitem(sys.modules, "aalpy.learning_algs", None)
+    monkeypatch.setitem(sys.modules, "aalpy.learning_algs.deterministic_passive.GsmRPNI", None)
     with pytest.raises(MissingPackage, match=r'method="rpni" needs aalpy, which is not installed: pip install'):
         merge(from_pairs([("a", 0), ("b", 1)]))
+
+
+def test_a_deadline_ends_rpni():
+    with pytest.raises(OutOfTime, match="merging states by RPNI: the limit of 0 s has passed"):
+        merge(from_pairs([("a", 0), ("b", 1)]), Deadline(0.0))

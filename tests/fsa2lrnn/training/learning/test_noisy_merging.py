@@ -3,7 +3,8 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.language import equivalent
-from fsa2lrnn.errors import BudgetExceeded
+from fsa2lrnn.deadline import Deadline
+from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.training.learning import noisy_merging
 from fsa2lrnn.training.learning.noisy_merging import description, mended, merge_noisy, merge_within, wrong_labels
 from fsa2lrnn.training.learning.word_files import from_pairs
@@ -92,3 +93,20 @@ def test_the_share_that_is_said_is_the_share_that_is_wrong():
     target = zoo.random_dfa(6, 2, seed=0, minimal=True)
     data = from_pairs(pairs(target, 150, 0.2), target.alphabet)
     assert equivalent(merge_noisy(data, 0.2), target) is None
+
+
+def test_a_deadline_ends_the_merger_with_what_was_reached(monkeypatch):
+    data = from_pairs(pairs(zoo.sum_mod(3), 100, 0.1))
+    with pytest.raises(OutOfTime, match=r"merging states, 1 so far: the limit of 0 s has passed.*; 0 of 5 bounds were"):
+        merge_noisy(data, 0.1, Deadline(0.0))
+    limit, left = Deadline(1.0), iter([1.0] * 25)
+    monkeypatch.setattr(Deadline, "left", lambda _: next(left, 0.0))  # ends while states are merged
+    with pytest.raises(OutOfTime, match=r"; [1-5] of 5 bounds were tried, and the best machine so far, of \d+ states?"):
+        merge_noisy(data, 0.1, limit)
+
+
+def test_a_deadline_ends_mending():
+    target = zoo.sum_mod(3)
+    wrong = MooreMachine(np.where(target.delta == 0, 1, target.delta), target.outputs, alphabet=target.alphabet)
+    with pytest.raises(OutOfTime, match="changing columns"):
+        mended(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))

@@ -1,4 +1,5 @@
 from fsa2lrnn import MooreMachine
+from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.judging import Target
 from fsa2lrnn.training.learning.recipe import Recipe
@@ -32,3 +33,15 @@ def test_failing_words_join_the_data():
     run.go()
     refuted = [record for record in run.trail if record.get("event") == "refuted"]
     assert len(run.examples.failures) == len(refuted)
+
+
+def test_a_step_that_outlasts_the_time_ends_with_what_there_is(monkeypatch):
+    run = run_of("task:sum_mod(3)", seconds=1e-9)
+
+    def late(_report):
+        raise OutOfTime
+
+    monkeypatch.setattr(run, "_step", late)
+    found = run.go()
+    assert found is None or not found.holds
+    assert run.trail[-1]["event"] == "end of the budget"

@@ -7,7 +7,7 @@ import torch
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.families import represent
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training.learning import learn, then_prove
@@ -79,3 +79,9 @@ def test_then_prove_takes_a_network_whose_layers_are_automata():
     wrong = then_prove(found.model, "task:parity")
     assert isinstance(wrong.verdict, Refuted)
     assert wrong.machine != zoo.parity()
+
+
+@pytest.mark.usefixtures("out_of_time")
+def test_a_time_limit_ends_theory_training_and_judgement():
+    with pytest.raises(BudgetExceeded, match="every head reaches too many states to list them in time"):
+        learn("task:group(S3, transpositions)", layer="hard_reflections", seconds=0.1)

@@ -7,6 +7,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.certify.search import Search
 from fsa2lrnn.verification.certify.work import SearchCutShort, Work
+from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.goal import goal_for
 from fsa2lrnn.verification.plain import plain
 
@@ -41,8 +42,10 @@ def test_the_same_work_finds_the_same_certificate(drifting):
 
 def test_a_cap_on_seconds_says_so_where_it_bites(drifting):
     machine, tables = drifting
-    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 seconds, with N = \d+: without a cap"):
-        certify(tables, machine, seconds=1e-6)
+    with pytest.warns(SearchCutShort, match=r"cut short after 1e-06 s, with N = \d+: without a time limit"):
+        short = certify(tables, machine, seconds=1e-6)
+    assert 1 <= short.horizon <= certify(tables, machine).horizon
+    assert check(short, tables).horizon == short.horizon
 
 
 def test_memories_that_are_none_are_refused(drifting):

@@ -34,5 +34,5 @@ def test_only_a_cap_cuts_short(monkeypatch):
 
 @pytest.mark.parametrize("values", [(0.0, None), (math.inf, None), (math.nan, None), (1.0, 0.0), (1.0, -3.0)])
 def test_a_budget_is_a_positive_number(values):
-    with pytest.raises(UnsupportedFormat, match="a search needs a positive number"):
+    with pytest.raises(UnsupportedFormat, match="positive number"):
         Work(*values)

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
-from fsa2lrnn.verification.falsify.verdict import Budget, Clock
+from fsa2lrnn.verification.falsify.verdict import Budget
 
 
 def arithmetic():
@@ -60,9 +61,9 @@ def test_what_is_found_is_the_shortest_of_them():
     delta = [[*range(n)], [min(q + 1, n - 1) for q in range(n)], [min(q + 2, n - 1) for q in range(n)]]
     stops = type(machine)(delta, [q % 3 for q in range(n)], 0, machine.alphabet)
     judge = Judge(compile_machine(machine), stops)
-    outcome = periodic(judge, Budget(), 1_000, Clock(60))
+    outcome = periodic(judge, Budget(), 1_000, Deadline(60))
     assert outcome.failure.tokens.tolist() == [2] * 10
-    outcome = random(judge, Budget(seed=3), 1_000, Clock(60))
+    outcome = random(judge, Budget(seed=3), 1_000, Deadline(60))
     assert 10 <= len(outcome.failure.tokens) <= 20
-    assert periodic(judge, Budget(), 10, Clock(60)).failure is None
-    assert not random(judge, Budget(), 1_000, Clock(-1)).finished
+    assert periodic(judge, Budget(), 10, Deadline(60)).failure is None
+    assert not random(judge, Budget(), 1_000, Deadline(-1)).finished

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine
+from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.verification.falsify.judge import Judge
 from fsa2lrnn.verification.falsify.shorten import shorten, variants
-from fsa2lrnn.verification.falsify.verdict import Clock
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 NEVER_EVEN_AGAIN = MooreMachine([[0, 1], [1, 1]], [0, 1])
@@ -32,7 +32,7 @@ def test_variants_hold_every_cut_and_every_replaced_letter(word):
 def test_the_shortest_word_is_reached():
     judge = Judge(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     failure = judge.confirm(np.array([0, 0, 1] + [0] * 40 + [1]))
-    outcome = shorten(judge, failure, Clock(60))
+    outcome = shorten(judge, failure, Deadline(60))
     assert outcome.failure.tokens.tolist() == [1, 1]
     assert outcome.length == 1
-    assert shorten(judge, outcome.failure, Clock(60)).failure is None
+    assert shorten(judge, outcome.failure, Deadline(60)).failure is None

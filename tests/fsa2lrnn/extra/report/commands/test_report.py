@@ -19,8 +19,8 @@ def test_a_page_and_its_facts(call, monkeypatch):
     mine = Model("mine", "learned", parameters=3, proved=2)
     facts = Facts("of EvenPair", "task:even_pair(5)", "1 May", machine, [mine], {"torch": "2"})
 
-    def assembled(source, models, budget, evaluated, say, ignore):
-        seen.append((source, list(models), budget.seconds, evaluated, ignore))
+    def assembled(source, models, budget, evaluated, say, ignore, seconds):
+        seen.append((source, list(models), budget.seconds, seconds, evaluated, ignore))
         say("looking")
         return facts
 
@@ -30,7 +30,7 @@ def test_a_page_and_its_facts(call, monkeypatch):
     code, out, err = call(*arguments)
     assert code == 0
     evaluated = {"lengths": (4, 9), "n_words": 5, "letters": 100}
-    assert seen == [("task:even_pair(5)", ["even5/seed-4"], 3.0, evaluated, "lacked")]
+    assert seen == [("task:even_pair(5)", ["even5/seed-4"], 20.0, 3.0, evaluated, "lacked")]
     assert "looking" in err
     assert ("of EvenPair" in out, verdict(mine) in out) == (True, True)
     assert Facts.from_json(json.loads(Path("page.json").read_text())) == facts

@@ -1,0 +1,64 @@
+"""When a computation has to stop: the one class behind every `--seconds`."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
+
+
+@dataclass(frozen=True)
+class Deadline:
+    """So many seconds from construction on; infinitely many for no limit.
+
+    Loops that may be long call `check`, or compare `left()` with 0 where they have a partial answer to return. A step
+    between two checks is finished, so that a computation ends somewhat late.
+
+    >>> Deadline.of(None).left()
+    inf
+    >>> Deadline(0.0).check("merging states")
+    Traceback (most recent call last):
+        ...
+    fsa2lrnn.errors.OutOfTime: merging states: the limit of 0 s has passed: give more seconds
+    """
+
+    seconds: float
+    begun: float = field(default_factory=lambda: time.monotonic())
+    whole: float | None = None  # the limit that this is a share of
+
+    @classmethod
+    def of(cls, seconds: float | Deadline | None) -> Deadline:
+        """Return the deadline that an argument `seconds` stands for; None stands for no limit.
+
+        Raises:
+            UnsupportedFormat: for a number that is not positive.
+        """
+        if isinstance(seconds, Deadline):
+            return seconds
+        if seconds is not None and not seconds > 0:
+            raise UnsupportedFormat(f"seconds = {seconds}: a time limit is a positive number, or None for no limit")
+        return cls(math.inf if seconds is None else seconds)
+
+    def passed(self) -> float:
+        """Return the seconds since construction."""
+        return time.monotonic() - self.begun
+
+    def left(self) -> float:
+        """Return the seconds that remain, negative when the time is over."""
+        return self.seconds - self.passed()
+
+    def share(self, fraction: float) -> Deadline:
+        """Return a deadline for a part of the work: a fraction of the seconds that remain."""
+        return Deadline(fraction * self.left(), whole=self.whole or self.seconds)
+
+    def check(self, what: str) -> None:
+        """Raise `OutOfTime`, which says what was being done, if the time is over."""
+        if self.left() <= 0:
+            share = "" if self.whole is None else f"a share of {self.seconds:.3g} s of "
+            limit = f"the limit of {self.whole or self.seconds:.3g} s"
+            raise OutOfTime(f"{what}: {share}{limit} has passed: give more seconds")
+
+
+NEVER = Deadline(math.inf)
