@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.falsify import Budget
 
+EXTRAS = Path(cli.__file__).parents[1] / "extra"
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, which the first that is run brings about
@@ -132,6 +134,13 @@ def _stacked(machine, layers, token_shift, votes):
     eye = np.eye(len(outputs), dtype=np.int64)
     gate = _ands(stack.width, [0] * len(outputs), [(*vote, eye[outputs.index(output)]) for *vote, output in votes])
     return Recurrence(machine.alphabet, outputs, stack, DenseReadout(gate.W1, gate.b1, gate.W2, gate.b2))
+
+
+def pytest_runtest_setup(item):
+    """Skip tests marked `extra(NAME, …)` where the tree lacks one of these extras."""
+    names = [name for mark in item.iter_markers("extra") for name in mark.args]
+    if lacking := [name for name in names if not (EXTRAS / name).is_dir()]:
+        pytest.skip(f"without the extra {', '.join(lacking)}")
 
 
 def pytest_collection_finish():

@@ -26,6 +26,7 @@ def test_no_room_has_the_name_of_something_else():
     assert fsa2lrnn.lrnn is sys.modules["fsa2lrnn.lrnn"]
 
 
+@pytest.mark.extra("report")
 @pytest.mark.parametrize("first", ["rooms", "functions"])
 def test_functions_stay_functions_whatever_was_imported_before(first):
     rooms = "import fsa2lrnn.cli.evidence, fsa2lrnn.extraction, fsa2lrnn.repairing, fsa2lrnn.extra.report.judgement"

@@ -17,6 +17,7 @@ def explained(capsys, machine, families=(), folder=None, wanted=ANY):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.extra("block_size")
 def test_the_families_of_ab_star(capsys):
     facts = explained(capsys, zoo.ab_star())
     answers = {name: family["answer"] for name, family in facts["families"].items()}
@@ -58,6 +59,7 @@ def test_certificates_are_written_and_accepted(capsys, tmp_path):
         recheck(json.loads(file.read_text()))
 
 
+@pytest.mark.extra("block_size")
 def test_the_table_for_people(capsys, monkeypatch):
     monkeypatch.setattr(explanation.console.out, "width", 500)
     explanation.main(zoo.ab_star(), [], None, ANY, as_json=False)
@@ -74,6 +76,7 @@ def test_the_table_for_people(capsys, monkeypatch):
         assert piece in out
 
 
+@pytest.mark.extra("block_size")
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
     monkeypatch.setattr(explanation, "too_large", lambda minimal: "large" if minimal.n_states > 4 else "")
     assert explained(capsys, zoo.sum_mod(5))["blocks"] is None

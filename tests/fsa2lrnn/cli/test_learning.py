@@ -17,6 +17,7 @@ def test_progress_names_the_length_reached_and_the_errors(tmp_path, capsys):
     assert captured.out.startswith("refuted: they differ on")
 
 
+@pytest.mark.extra("report")
 def test_teaching_a_cascade_says_how_far_it_is(tmp_path, capsys):
     """It was silent until the network was proved."""
     assert main("task:sum_mod(4)", tmp_path, resume=True, as_json=True, method="cascade", block=2)

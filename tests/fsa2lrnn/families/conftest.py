@@ -2,6 +2,7 @@
 
 import copy
 
+import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
@@ -65,3 +66,9 @@ def rejected(certificate, fault):
 def at_path(value, path):
     """The value at a path."""
     return parent(value, (*path, None))
+
+
+def projective_line(q):
+    """The letters x ↦ x + 1 and x ↦ −1/x of the q + 1 points over a prime field, the last one infinity: PSL(2, q)."""
+    inverted = [q, *(-pow(x, -1, q) % q for x in range(1, q)), 0]
+    return np.array([[*((x + 1) % q for x in range(q)), q], inverted])

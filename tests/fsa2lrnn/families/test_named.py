@@ -14,6 +14,7 @@ from fsa2lrnn.lrnn.layers import LAYERS
 LAST_IS_1 = MooreMachine([[0, 0], [1, 1]], [0, 1])  # the state is the last letter
 
 
+@pytest.mark.extra("baselines")
 def test_names_are_those_of_layers_and_of_families():
     ours = {name for name in LAYERS if ":" not in name}
     hard = {"hard_lanes", "hard_reflections"}  # several vectors a state come of training: T51 speaks of them
@@ -21,6 +22,7 @@ def test_names_are_those_of_layers_and_of_families():
     assert {named.family for named in NAMED.values()} - {None} <= set(FAMILIES)
 
 
+@pytest.mark.extra("block_size")
 @pytest.mark.parametrize(("task", "of_rwkv4"), [(zoo.sum_mod(5), NO), (zoo.even_pair(5), NOT_EXCLUDED)])
 def test_the_papers_tasks_are_out_of_reach_of_what_does_not_depend_on_its_input(task, of_rwkv4):
     """A token shift tells the first letter from all others, so that a fixed recurrence can keep it."""
@@ -38,6 +40,7 @@ def test_an_impossibility_is_the_familys_own():
     assert said.to_json()["family"] == "lti-diagonalisable"
 
 
+@pytest.mark.extra("block_size")
 @pytest.mark.parametrize(("states", "answer"), [(8, YES), (9, YES), (10, NO)])
 def test_blocks_hold_one_function_less_than_a_dense_machine_has_states(states, answer):
     """One-hot, with real entries, or not at all."""

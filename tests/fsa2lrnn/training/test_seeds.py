@@ -41,6 +41,7 @@ def test_seeds_side_by_side(tmp_path):
     assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
 
 
+@pytest.mark.extra("distributed")
 def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
     events = []
     jobs = [(TINY.with_seed(seed), tmp_path / f"seed-{seed}") for seed in (0, 3)]
@@ -54,6 +55,7 @@ def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
     assert sum(isinstance(event, Judged) for event in events) == 4
 
 
+@pytest.mark.extra("distributed")
 def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
     settings = replace(TINY, learning_rate=1e30)
     results = seeds.stacked([(settings.with_seed(i), tmp_path / str(i)) for i in (0, 1)], PLAN, lambda _: None)

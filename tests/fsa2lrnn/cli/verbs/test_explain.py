@@ -8,6 +8,7 @@ import pytest
 from fsa2lrnn import MooreMachine
 
 
+@pytest.mark.extra("report")
 def test_one_family_and_a_drawing(call, tmp_path):
     code, out, _ = call("explain", "task:parity", "--family", "diagonal[-1,1]", "--draw", "parity.dot", "--json")
     assert code == 0

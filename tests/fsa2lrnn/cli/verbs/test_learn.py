@@ -23,6 +23,7 @@ def test_a_machine_is_learned_and_proved(call, tmp_path):
     assert MooreMachine.from_source(tmp_path / "run" / "machine.dot").n_states == 2
 
 
+@pytest.mark.extra("report")
 def test_a_cascade_is_taught_proved_drawn_and_reported(call, tmp_path):
     code, out, _ = call("learn", "task:sum_mod(4)", "--method", "cascade", "--max-block", "2", "-o", "run")
     assert code == 0

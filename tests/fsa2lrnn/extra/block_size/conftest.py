@@ -148,12 +148,6 @@ def special_linear(q):
     return regular([(1, 1, 0, 1), (0, q - 1, 1, 0)], times, (1, 0, 0, 1))
 
 
-def projective_line(q):
-    """The letters x ↦ x + 1 and x ↦ −1/x of the q + 1 points over a prime field, the last one infinity: PSL(2, q)."""
-    inverted = [q, *(-pow(x, -1, q) % q for x in range(1, q)), 0]
-    return np.array([[*((x + 1) % q for x in range(q)), q], inverted])
-
-
 def metacyclic(p, m, u):
     """Z_p with Z_m acting by multiplication with u."""
 

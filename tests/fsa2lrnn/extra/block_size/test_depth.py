@@ -8,8 +8,9 @@ import pytest
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size import depth, minimal_block
 from fsa2lrnn.extra.block_size.depth import DEGREES, any_depth, degree
+from tests.fsa2lrnn.families.conftest import projective_line
 
-from .conftest import machine_of, projective_line, random_machine
+from .conftest import machine_of, random_machine
 
 
 @pytest.mark.parametrize(

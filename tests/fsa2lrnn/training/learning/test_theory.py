@@ -30,6 +30,7 @@ def test_words_that_do_not_count_speak_against_nothing():
     assert foresee(marked, "hard_lanes", ("dead",)).answer == "yes"
 
 
+@pytest.mark.extra("block_size")
 def test_a_no_of_reflections_is_of_machines_whose_every_output_counts():
     machine = MooreMachine([[1, 2, 0], [2, 2, 0]], ["x", "y", "dead"], 0, "ab")
     assert foresee(machine, "hard_reflections").answer == "no"

@@ -35,6 +35,7 @@ def test_the_trained_network_itself_is_proved(layer, source, tmp_path):
     assert json.loads((tmp_path / "trail.jsonl").read_text().splitlines()[0])["event"] == "theory"
 
 
+@pytest.mark.extra("block_size")
 def test_what_a_layer_cannot_be_is_said_before_it_is_trained():
     with pytest.raises(NotExpressible, match=r'no hard_lanes layer .* in one state after "ab" and after "aaab"'):
         learn("task:ab_star", layer="hard_lanes")
