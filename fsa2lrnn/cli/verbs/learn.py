@@ -42,7 +42,7 @@ def learn(
     sampler: Annotated[Sampler, typer.Option(help="how words of a SOURCE are drawn")] = "task",
     seed: Annotated[int, typer.Option(min=0, help="of weights and words")] = 0,
     steps: Annotated[int | None, typer.Option(min=1, help="updates after which to give up")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="time after which to give up")] = None,
+    seconds: Annotated[float | None, typer.Option(min=0.1, help="time limit, whatever the method")] = None,
     changes: Annotated[
         list[str] | None,
         typer.Option("--set", metavar="NAME=VALUE", help="any setting of the recipe, heads=6 or block=40; repeatable"),

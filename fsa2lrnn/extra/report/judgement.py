@@ -103,8 +103,8 @@ def judge(
 ) -> Judgement:
     """Everything at once. `work` is that of each certificate's search; `say` hears what is being done.
 
-    `seconds` is a time limit for all of it, in the place of the budget's: what it ends is said to be refused or cut
-    short. By default there is none, and only the search for a failing word depends on the clock.
+    `seconds` is a time limit for all of it but the alignment, in the place of the budget's: what it ends is said to be
+    refused or cut short. By default there is none, and only the search for a failing word depends on the clock.
 
     `ignore` says which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
     collection of them.

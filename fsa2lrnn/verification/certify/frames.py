@@ -30,6 +30,7 @@ _ROUNDS = 40
 _LARGEST_PROGRAM = 400  # linear matrix inequalities; beyond, an easier norm is taken
 _STRETCHED = 1e4  # at most this factor between the axes of a ball
 _BISECTIONS = 9
+_COMPILED = 1.0  # seconds that a program may take before the solver checks the time
 
 
 def components(target: Target) -> np.ndarray:
@@ -242,6 +243,8 @@ def _extremal_norms(
 ) -> dict[int, np.ndarray] | None:
     """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it in time; None if it finds
     nothing."""
+    if deadline.left() < _COMPILED:
+        return None
     cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
     live = {q: K.shape[1] for q, K in kernel.items() if K.shape[1]}
     variables: dict[int, Any] = {q: cp.Variable((d, d), symmetric=True) for q, d in live.items()}

@@ -138,13 +138,17 @@ class Search:
         margins: list[float] = []
         stored: list[Sets] = []
         sets, look, tail, deadline = None, tube.start + _LOOK, (), self._work.deadline
-        begun = deadline.passed()
+        begun = at = deadline.passed()
         for margin, sets in replay.lengths():
-            if not margin > 0 or (margins and not store and not self._work.allows(0.0)):
+            if not margin > 0:
                 return Walk(tube, len(margins), margins, spent)
             margins.append(margin)
             if sets is not None:
                 break
+            # There are more words of the next length by a factor |Σ|, and sets about them may take as long again.
+            at, took = deadline.passed(), deadline.passed() - at
+            if not store and not self._work.allows(0.0, self._longest + 2 * len(self._target.delta) * took):
+                return Walk(tube, len(margins), margins, spent)
         while sets is not None and (store or self._work.allows(step, self._longest)):
             spent += step
             self._longest = max(self._longest, deadline.passed() - begun)

@@ -21,7 +21,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 _SECONDS = (
     "time limit per model for extraction, counterexample search, certificates and repairs together; evaluation on "
-    "words and drawing come on top; by default 20 s for the search alone"
+    "words, what heads carry and drawing come on top; by default 20 s for the search alone"
 )
 
 
