@@ -58,37 +58,6 @@ def is_there(name):
     return False
 
 
-def lost(tree, root=ROOT):
-    """What a tree of a README, a folder or file a line, has in places where it is not."""
-    above = []  # folders, each with the column that its name begins in
-    for line in tree.splitlines():
-        column = len(line) - len(line.lstrip())
-        above = [(at, folder) for at, folder in above if at < column]
-        here = above[-1][1] if above else root
-        names, _, told = line.strip().partition("  ")
-        places = [here / name for name in names.split()]
-        yield from (str(place.relative_to(root)) for place in places if not place.exists())
-        folders = [place for place in places if place.is_dir()] or [here]
-        for name in re.findall(r"(?<![\w/.])[\w-]+\.(?:py|md)|(?<![\w/.])[\w-]+/(?!\w)", told):
-            if not any((folder / name).exists() for folder in folders):
-                yield f"{folders[0].relative_to(root)}/{name}"
-        above += [(column, place) for place in places]
-
-
-def test_the_tree_of_the_readme_is_the_repositorys():
-    tree = re.search(r"## The tree\n+```\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert list(lost(tree[1])) == []
-    assert not {path.parent.name for path in (ROOT / "fsa2lrnn").glob("*/__init__.py")} - set(
-        re.findall(r"\w+", tree[1])
-    )
-
-
-def test_what_a_tree_must_not_say():
-    assert list(lost("fsa2lrnn/\n  lrnn/  model.py, block.py\n    wrap.py\nverify/  runs.py")) == [
-        "fsa2lrnn/lrnn/block.py", "fsa2lrnn/lrnn/wrap.py", "verify/runs.py",
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_what_a_page_names_is_there(page):
     assert list(missing(page.read_text(encoding="utf-8"))) == []

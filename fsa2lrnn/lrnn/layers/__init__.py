@@ -190,5 +190,4 @@ __all__ = [
     "layer_named",
     "name_of",
     "register",
-    "LayerTable",
 ]
