@@ -99,8 +99,8 @@ whoever is to trust it. Lines are all lines of the files, comments and blank one
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up, as compiled
 models' and those of `as_tables(model)` do. `fsa2lrnn.check` proves the same of models whose gates compute their tables;
 it adds to what is trusted the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), what a
-model is made of (`verification/modules.py`), and torch, which evaluates the gates. Certificates by enumeration and `Proved`
-rest on the model's own step in torch.
+model is made of (`verification/modules.py`), and torch, which evaluates the gates. Certificates by enumeration and
+`Proved` rest on the model's own step in torch.
 
 ## What was run against it
 

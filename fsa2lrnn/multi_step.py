@@ -31,7 +31,7 @@ _BLOCK = 1 << 11  # letters of a word that are read as numbers before they are f
 
 
 @dataclass(frozen=True, eq=False)
-class Leaps:
+class MultiStepTable:
     """The transition table of m letters at a time.
 
     Args:
@@ -49,10 +49,10 @@ class Leaps:
     m: int
 
     @classmethod
-    def of(cls, next_state: np.ndarray) -> Leaps:
+    def of(cls, next_state: np.ndarray) -> MultiStepTable:
         """The leaps of a transition table, int (|Σ|, n), all entries in 0 … n−1.
 
-        >>> leaps = Leaps.of(np.array([[0, 1], [1, 0]]))
+        >>> leaps = MultiStepTable.of(np.array([[0, 1], [1, 0]]))
         >>> leaps.m, leaps.final(0, np.array([1, 0, 1, 1]))
         (8, 1)
         """

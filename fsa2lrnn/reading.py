@@ -83,7 +83,7 @@ def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
         raise UnsupportedFormat(
             f"{origin}{line}, column {fault.colno}: {fault.msg}: the file is truncated or not JSON"
         ) from None
-    except _NotOurs as fault:
+    except _ForeignValue as fault:
         raise UnsupportedFormat(f"{origin}: {fault}: write the file again") from None
     except ValueError:
         raise UnsupportedFormat(
@@ -110,7 +110,7 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     return value
 
 
-class _NotOurs(ValueError):
+class _ForeignValue(ValueError):
     """What JSON allows, or Python reads, and no writer of ours writes."""
 
 
@@ -118,13 +118,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
-        raise _NotOurs(f"the field {shown(twice)} stands twice in one object")
+        raise _ForeignValue(f"the field {shown(twice)} stands twice in one object")
     return found
 
 
 def _constant(name: str) -> float:
     if name == "NaN":
-        raise _NotOurs("it holds NaN, which is no number")
+        raise _ForeignValue("it holds NaN, which is no number")
     return float(name)
 
 
@@ -168,7 +168,7 @@ def read(
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
     BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4, gate='relu', temperature=0.4)
     """
-    reader = _Reader(decoders or {}, from_json=True, pass_over=pass_over)
+    reader = _ValueReader(decoders or {}, from_json=True, pass_over=pass_over)
     found = reader.read(kind, value, where)
     reader.finish()
     return found
@@ -176,7 +176,7 @@ def read(
 
 def check_fields(data: Any) -> None:
     """For `__post_init__`: raises `UnsupportedFormat` unless each field of a data class is of its annotated type."""
-    reader = _Reader({}, from_json=False, pass_over=False)
+    reader = _ValueReader({}, from_json=False, pass_over=False)
     for name, kind in _hints(type(data)).items():
         reader.read(kind, getattr(data, name), name)
     reader.finish()
@@ -187,7 +187,7 @@ def shown(value: object) -> str:
     return _REPR.repr(value)
 
 
-class _Reader:
+class _ValueReader:
     """Reads values and collects what does not fit."""
 
     def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Format:
+class SourceFormat:
     """A source or file format: for `regex:` and `task:` the prefix stands in place of the endings.
 
     `reader` and `writer` are "module:function" within `fsa2lrnn.automata`, imported when first used.
@@ -34,30 +34,30 @@ class Format:
 
 
 FORMATS = (
-    Format("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
-    Format("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
-    Format(
+    SourceFormat("regex", ("regex:",), "a regular expression, as in regex:(ab)*", "formats.regex:from_regex"),
+    SourceFormat("task", ("task:",), "a machine of the zoo by name, as in task:mod_arith(5)", "zoo:from_task"),
+    SourceFormat(
         "DOT",
         (".dot", ".gv"),
         "Graphviz: drawn by hand, by AALpy, LearnLib or us",
         "formats.dot:from_dot",
         "formats.dot:to_dot",
     ),
-    Format(
+    SourceFormat(
         "JFLAP",
         (".jff",),
         "JFLAP finite automata, Moore and Mealy machines",
         "formats.jflap:from_jflap",
         "formats.jflap:to_jflap",
     ),
-    Format(
+    SourceFormat(
         "OpenFst",
         (".fst.txt",),
         "OpenFst text; tables beside it as NAME.syms, NAME.isyms, NAME.osyms",
         "formats.openfst:from_openfst",
         "formats.openfst:to_openfst",
     ),
-    Format(
+    SourceFormat(
         "JSON",
         (".json",),
         "our own, which keeps symbols of every kind",

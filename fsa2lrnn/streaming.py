@@ -19,7 +19,7 @@ from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.lrnn.model import LRNN, decode
-from fsa2lrnn.multi_step import Leaps
+from fsa2lrnn.multi_step import MultiStepTable
 from fsa2lrnn.tracing import Step, steps_json
 
 LONG = 1 << 18  # letters from which reading the transition table out of the model pays
@@ -29,7 +29,7 @@ _REPORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Result:
+class StreamResult:
     """What a word led to: its length, the last output, all outputs where they were kept, and how they were computed."""
 
     length: int
@@ -68,7 +68,7 @@ def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str
 
 def run(
     model: LRNN, tokens: Iterable[np.ndarray], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
-) -> Result:
+) -> StreamResult:
     """Run `model` along a word that arrives in pieces, in memory that the length of the word does not change.
 
     A word longer than `LONG` is walked on the model's own transition table, if the model's states close (`extract`) and
@@ -99,10 +99,10 @@ def run(
             sink(part)
         elif not is_long:
             trace += [model.outputs[j] for j in part]
-    return Result(length, model.outputs[last], trace, how)
+    return StreamResult(length, model.outputs[last], trace, how)
 
 
-def result_json(model: LRNN, result: Result, steps: Sequence[Step] | None = None) -> dict[str, Any]:
+def result_json(model: LRNN, result: StreamResult, steps: Sequence[Step] | None = None) -> dict[str, Any]:
     """A result as a JSON object, with its steps where they are given.
 
     Raises `BudgetExceeded` for a word too long for all of its steps to have been kept.
@@ -123,7 +123,7 @@ def result_json(model: LRNN, result: Result, steps: Sequence[Step] | None = None
     return {**value, **steps_json(steps)}
 
 
-def result_text(model: LRNN, result: Result) -> str:
+def result_text(model: LRNN, result: StreamResult) -> str:
     """A result in one line."""
     how = "" if result.method == "auto" else f", {result.method}"
     letters = "the empty word" if not result.length else f"{result.length:,} letter{'s' if result.length > 1 else ''}"
@@ -152,11 +152,11 @@ def _walk(
             yield outputs[states]
 
 
-def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> Result:
+def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> StreamResult:
     """The last output alone, several letters at a time."""
-    leaps, q, length = Leaps.of(machine.delta), machine.start, 0
+    leaps, q, length = MultiStepTable.of(machine.delta), machine.start, 0
     for tokens in pieces:
         q = leaps.final(q, tokens)
         length += len(tokens)
     how = f"walked on the model's {machine.n_states:,}-state table, {leaps.m} letters at a time"
-    return Result(length, machine.outputs[q], [], how)
+    return StreamResult(length, machine.outputs[q], [], how)

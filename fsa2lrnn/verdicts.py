@@ -40,7 +40,7 @@ class Verdict:
     def _repr_html_(self) -> str:
         """What a notebook shows."""
         colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
-        failure: FailingWord | None = getattr(self, "failure", None)
+        failure: Counterexample | None = getattr(self, "failure", None)
         return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
 
 
@@ -134,7 +134,7 @@ def tested(layers: tuple[str, ...]) -> list[str]:
 
 
 @dataclass(frozen=True)
-class FailingWord:
+class Counterexample:
     """A word that a model gets wrong.
 
     Args:
@@ -163,10 +163,10 @@ class FailingWord:
                 return k if self.word else 0
         raise UnsupportedFormat("a failing word needs an output that counts and differs from the machine's")
 
-    def as_text(self) -> FailingWord:
+    def as_text(self) -> Counterexample:
         """The same with all symbols as they are written."""
         word, wanted, given = (tuple(map(str, part)) for part in (self.word, self.wanted, self.given))
-        return FailingWord(word, wanted, given, self.counts, self.margin, self.scans)
+        return Counterexample(word, wanted, given, self.counts, self.margin, self.scans)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that `from_json` reads back; an infinite margin, which JSON can't hold, becomes null."""
@@ -182,13 +182,13 @@ class FailingWord:
         }
 
     @classmethod
-    def from_json(cls, value: Any, where: str = "failure") -> FailingWord:
+    def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
         """Inverse of `to_json`; "counts", "margin", "scans" and "length" may be missing.
 
         Raises:
             UnsupportedFormat: for anything else.
 
-        >>> FailingWord.from_json(FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()).position
+        >>> Counterexample.from_json(Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
         """
         length = None
@@ -210,7 +210,7 @@ class FailingWord:
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchRecord:
     """One search for a failing word and what it covered.
 
     Args:
@@ -297,11 +297,11 @@ class Refuted(Verdict):
         searches: everything that was searched, by `falsify`.
     """
 
-    failure: FailingWord
+    failure: Counterexample
     checked_length: int
     scope: Scope
     found_by: str = "exhaustive"
-    searches: tuple[Searched, ...] = ()
+    searches: tuple[SearchRecord, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
         """How long the word is, and what is known of shorter ones."""
@@ -346,7 +346,7 @@ class Undecided(Verdict):
     checked_length: int | None
     scope: Scope
     budget: int | None = None
-    searches: tuple[Searched, ...] = ()
+    searches: tuple[SearchRecord, ...] = ()
     seconds: float | None = None
 
     def in_words(self) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verification.certificate import Certificate
@@ -124,7 +124,7 @@ def _ands(width, constant, units=()):
         W1[i, exceptions] = -1
         b1[i] = 1 - len(conditions)
     vectors = np.array([vector for _, _, vector in units], np.int64).reshape(len(units), len(constant))
-    return Gate(W1, b1, vectors.T.copy(), np.array(constant))
+    return ReluGate(W1, b1, vectors.T.copy(), np.array(constant))
 
 
 def _stacked(machine, layers, token_shift, votes):

@@ -29,7 +29,7 @@ from experiments.studies.table2 import columns
 from fsa2lrnn.extra.distributed.stacked import StackedLosses, update
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
 from fsa2lrnn.training.settings import PRECISIONS, Settings, preset
-from fsa2lrnn.training.train import Run
+from fsa2lrnn.training.train import TrainingRun
 
 SHAPES = [(128, 500, 8, 8), (8, 4096, 8, 8), (1, 65_536, 8, 8), (128, 40, 8, 8)]  # (batch, length, heads, block)
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -139,7 +139,7 @@ def measure_step(settings: Settings, turns: int) -> dict[str, Any]:
     """Milliseconds of a training step, optimiser and new words included; or why torch could not compile it."""
     row: dict[str, Any] = {name: getattr(settings, name) for name in ("precision", "compile", "cuda_graph")}
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(settings, Path(folder), resume=False)
+        run = TrainingRun(settings, Path(folder), resume=False)
         try:
             row["milliseconds"] = milliseconds(run.update, settings.device, turns)
         except RuntimeError as error:
@@ -160,7 +160,7 @@ def measure_layer(name: str, device: str, turns: int) -> dict[str, Any]:
 def measure_seeds(settings: Settings, seeds: tuple[int, ...], turns: int) -> dict[str, Any]:
     """Milliseconds of one step of every seed: one after another, and stacked into one model."""
     with tempfile.TemporaryDirectory() as folder:
-        runs = [Run(settings.with_seed(seed), Path(folder) / str(seed), resume=False) for seed in seeds]
+        runs = [TrainingRun(settings.with_seed(seed), Path(folder) / str(seed), resume=False) for seed in seeds]
         losses = StackedLosses(runs[0].model.config, settings)
         in_turn = milliseconds(lambda: [run.update() for run in runs], settings.device, turns)
         stacked = milliseconds(lambda: update(runs, losses), settings.device, turns)

@@ -21,7 +21,7 @@ from rich.table import Table
 from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.graph_kernels import walk, walk_words
-from fsa2lrnn.multi_step import Leaps
+from fsa2lrnn.multi_step import MultiStepTable
 
 LETTERS = 100_000_000
 SLOW_LETTERS = 1_000_000  # for those that would take minutes
@@ -60,7 +60,7 @@ def main() -> None:
 def measure(machine: MooreMachine, pattern: str | None) -> dict:
     """Median rates on one machine, and how many times those of the others ours are."""
     tokens = np.random.default_rng(0).integers(len(machine.alphabet), size=LETTERS).astype(np.uint8)
-    leaps, short = Leaps.of(machine.delta), tokens[:SLOW_LETTERS]
+    leaps, short = MultiStepTable.of(machine.delta), tokens[:SLOW_LETTERS]
     word = "".join(str(machine.alphabet[a]) for a in short)
     batch = tokens[: LETTERS // BATCH * BATCH].reshape(BATCH, -1)
     some = tokens[: SLOW_LETTERS // BATCH * BATCH].reshape(BATCH, -1)
@@ -89,7 +89,7 @@ def measure(machine: MooreMachine, pattern: str | None) -> dict:
     return {"states": machine.n_states, "letters": LETTERS, "million_letters_a_second": rates, "over": over}
 
 
-def _check(machine: MooreMachine, leaps: Leaps, tokens: np.ndarray, batch: np.ndarray) -> None:
+def _check(machine: MooreMachine, leaps: MultiStepTable, tokens: np.ndarray, batch: np.ndarray) -> None:
     ends = [walk(machine.delta, machine.start, word)[-1] for word in batch]
     if leaps.final(machine.start, tokens) != walk(machine.delta, machine.start, tokens)[-1]:
         raise SystemExit("leaps lead elsewhere than single steps")

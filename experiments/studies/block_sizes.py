@@ -17,8 +17,8 @@ from experiments.machines import of_zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.extra.block_size import FIELDS, analysed, minimal_block
 from fsa2lrnn.extra.block_size.chain import chain
-from fsa2lrnn.extra.block_size.kinds import Kind
-from fsa2lrnn.extra.block_size.sentences import Needs, needs
+from fsa2lrnn.extra.block_size.kinds import ModuleKind
+from fsa2lrnn.extra.block_size.sentences import BlockNeeds, needs
 from fsa2lrnn.families.modules import classes
 
 NAMED = (
@@ -62,7 +62,7 @@ def row(source: str) -> dict[str, Any]:
     return {**facts, **found.to_json(), "seconds": round(seconds, 2)}
 
 
-def check(found: Needs) -> None:
+def check(found: BlockNeeds) -> None:
     """Both bounds again, by the independent checker."""
     for answer in found.blocks.values():
         answer.check()
@@ -102,7 +102,7 @@ def levels(source: str) -> dict[str, Any]:
     }
 
 
-def entry(kind: Kind, number: int) -> dict[str, int]:
+def entry(kind: ModuleKind, number: int) -> dict[str, int]:
     """A copy of a kind: its number, its dimension over the rationals and its weight over the reals."""
     return {"kind": number, "dimension": kind.dimension, "weight": kind.weight("R")}
 

@@ -32,7 +32,7 @@ from experiments.studies.learned import work_of
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.training.results import Kept, read_result
+from fsa2lrnn.training.results import KeptModelOrigin, read_result
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 
@@ -96,7 +96,10 @@ def run(path: Path, beside_a_busy_core: bool) -> dict[str, Any]:
 
 def certified(path: Path) -> dict[str, Any]:
     """N and a digest of the certificate as it would be saved, accepted by the checker; what the search took."""
-    model, machine = load(path), MooreMachine.from_source(read_result(path.with_suffix(".json"), Kept)["task"])
+    model, machine = (
+        load(path),
+        MooreMachine.from_source(read_result(path.with_suffix(".json"), KeptModelOrigin)["task"]),
+    )
     begun, computed = time.monotonic(), time.process_time()
     certificate = certify(model, machine, work=work_of(model), ignore="lacked")
     seconds, cpu_seconds = time.monotonic() - begun, time.process_time() - computed

@@ -33,7 +33,7 @@ from fsa2lrnn.extra.report.judgement import REPAIRS, judge
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.symbols import from_json
-from fsa2lrnn.training.results import Kept, read_result
+from fsa2lrnn.training.results import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check
@@ -106,7 +106,7 @@ def known() -> dict[str, Any]:
 
 def judged(path: Path) -> dict[str, Any]:
     """One row: how the model came about, and what the judges say."""
-    origin = read_result(path.with_suffix(".json"), Kept)
+    origin = read_result(path.with_suffix(".json"), KeptModelOrigin)
     model = load(path)
     found = judge(model, MooreMachine.from_source(origin["task"]), work=work_of(model), ignore="lacked").to_json()
     names = ("task", "seed", "step", "command", "paper_protocol", "last_checkpoint")
@@ -115,7 +115,10 @@ def judged(path: Path) -> dict[str, Any]:
 
 def certified(path: Path) -> dict[str, Any]:
     """What a row says of N, found anew, and under "runs" how: seconds, and how many processes wanted the machine."""
-    model, machine = load(path), MooreMachine.from_source(read_result(path.with_suffix(".json"), Kept)["task"])
+    model, machine = (
+        load(path),
+        MooreMachine.from_source(read_result(path.with_suffix(".json"), KeptModelOrigin)["task"]),
+    )
     load_before, begun = os.getloadavg()[0], time.monotonic()
     certificate = certify(model, machine, work=work_of(model), ignore="lacked")
     check(certificate, model, "lacked")

@@ -26,9 +26,9 @@ from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.training.learning import learn, summary
 from fsa2lrnn.training.learning.cascades import distil_cascade
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
-from fsa2lrnn.training.learning.run import Found, Record
+from fsa2lrnn.training.learning.run import LearnedCandidate, Record
 from fsa2lrnn.training.learning.whole import WholeRun
 
 COMMAND = "python -m experiments.studies.learned_cascades"
@@ -47,7 +47,7 @@ class _OutOfTime(Exception):
 class LayerWise(WholeRun):
     """Layers begin one after the other."""
 
-    def _step(self, report: Callable[[Record], None] | None) -> Found | None:
+    def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
         for number, layer in enumerate(self.attempt.model.layers):
             layer.requires_grad_(self.attempt.at.step >= number * _EACH)
         return super()._step(report)
@@ -111,7 +111,7 @@ def run_one(way: str, task: str, seed: int, seconds: float) -> dict[str, Any]:
 def _layer_wise(source: str, seed: int, look: Callable[[Record], None]) -> str:
     machine = MooreMachine.from_source(source)
     examples = FreshWords(machine, "task", source)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     recipe = recipe_for(
         None, layers=LAYERS, heads=len(BLOCKS), block=max(BLOCKS), start="identity", seed=seed, first_length=3,
         patience=_EACH * LAYERS + 700, steps=1_000_000,

@@ -23,7 +23,7 @@ from experiments import results_io, script
 from experiments.resumable import Row, known_rows, run_due
 from experiments.studies.learn_and_prove import learn_within
 from fsa2lrnn.training.settings import preset
-from fsa2lrnn.training.train import Run
+from fsa2lrnn.training.train import TrainingRun
 
 NAME = "sooner"
 COMMAND = f"python -m experiments.studies.{NAME}"
@@ -73,7 +73,7 @@ def seconds_a_step(task: str, released: str, seed: int) -> float:
     """Processor time of a step of the released rule, the median of some."""
     settings = preset(released, task, seed=seed)
     with TemporaryDirectory() as folder:
-        run = Run(settings, Path(folder), resume=False)
+        run = TrainingRun(settings, Path(folder), resume=False)
         times = []
         for _ in range(STEPS[settings.layers] + _WARM):
             begun = time.process_time()

@@ -26,7 +26,7 @@ from fsa2lrnn.extra.huggingface.packages import pdssm
 from fsa2lrnn.lrnn import layer_named
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Diverged, Run
+from fsa2lrnn.training.train import Diverged, TrainingRun
 
 NAME = "trained_released"
 COMMAND = f"python -m experiments.studies.{NAME}"
@@ -84,7 +84,7 @@ def cell(task: str, layer: str, seed: int, steps: int, seconds: float) -> dict[s
     settings = Settings(task=f"task:{task}", layer=name, seed=seed, steps=steps, **SETTINGS)
     found: dict[str, Any] = {"steps": steps, "seconds": seconds}
     with tempfile.TemporaryDirectory() as folder:
-        run, begun = Run(settings, Path(folder), resume=False), time.process_time()
+        run, begun = TrainingRun(settings, Path(folder), resume=False), time.process_time()
         try:
             while not run.is_done and time.process_time() - begun < seconds:
                 run.update()

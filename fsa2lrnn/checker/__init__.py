@@ -8,7 +8,7 @@ relies on is L1 and L2 of docs/theory.md, IEEE arithmetic in float64 (`intervals
 rounding (`rounding`). `fsa2lrnn.check` calls it for models in memory, with bounds on how their gates round.
 """
 
-from .errors import CertificateRefused, UnsupportedInput
+from .errors import InvalidCertificate, UnsupportedInput
 from .proof import SCANS, check_sets
 
-__all__ = ["SCANS", "CertificateRefused", "UnsupportedInput", "check_sets"]
+__all__ = ["SCANS", "InvalidCertificate", "UnsupportedInput", "check_sets"]

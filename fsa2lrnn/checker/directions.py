@@ -16,7 +16,7 @@ from .intervals import EPS, Ball, above, norm
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class DirectionGroup:
     """Directions that are carried together: all that extend over several heads, or those of a head.
 
     Args:
@@ -30,7 +30,7 @@ class Group:
     is_fan: bool
 
 
-def groups(directions: np.ndarray) -> list[Group]:
+def groups(directions: np.ndarray) -> list[DirectionGroup]:
     """The directions of a tube, (parts, D, H, b), in groups.
 
     >>> several, one = np.ones((1, 1, 2, 3)), np.zeros((1, 2, 2, 3))
@@ -40,10 +40,10 @@ def groups(directions: np.ndarray) -> list[Group]:
     """
     used = np.abs(directions).max((0, 3), initial=0) > 0  # (D, H)
     single = used.sum(1) == 1
-    found = [Group(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
+    found = [DirectionGroup(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
     for h in range(used.shape[1]):
         rows = np.flatnonzero(single & used[:, h])
-        found.append(Group(rows, np.array([h]), _is_fan(directions[:, rows, h])))
+        found.append(DirectionGroup(rows, np.array([h]), _is_fan(directions[:, rows, h])))
     return [group for group in found if len(group.rows)]
 
 
@@ -53,10 +53,10 @@ def _is_fan(rows: np.ndarray) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class Along:
+class LetterBounds:
     """What a letter does to the bounds of one group; n entries are those of its heads."""
 
-    group: Group
+    group: DirectionGroup
     image: np.ndarray  # (E, D, n), d M
     of: np.ndarray  # (E, D, 2), the directions that a share is taken of, by their place in the group
     share: np.ndarray  # (E, D, 2)
@@ -70,8 +70,15 @@ class Along:
 
     @classmethod
     def of_letter(
-        cls, group: Group, M: Ball, t: Ball, there: np.ndarray, before: np.ndarray, slow: np.ndarray, alike: np.ndarray
-    ) -> Along:
+        cls,
+        group: DirectionGroup,
+        M: Ball,
+        t: Ball,
+        there: np.ndarray,
+        before: np.ndarray,
+        slow: np.ndarray,
+        alike: np.ndarray,
+    ) -> LetterBounds:
         """From M (E, H, b, b), t (E, H, b), all directions at targets and sources (E, D, H, b), the sources' slow
         coordinates (E, H, b), and whether source and target have their directions in common (E,)."""
         at = np.ix_(np.arange(len(there)), group.heads)

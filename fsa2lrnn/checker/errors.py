@@ -1,7 +1,7 @@
 """What the checker raises: a certificate that does not hold, and input that it can't judge."""
 
 
-class CertificateRefused(ValueError):
+class InvalidCertificate(ValueError):
     """The certificate does not prove what it claims; the message names what fails."""
 
 

@@ -25,7 +25,7 @@ class Automaton:
 
 
 @dataclass(frozen=True, eq=False)
-class Certificate:
+class SetCertificate:
     """A horizon certificate by sets, as its file holds it (format "fsa2lrnn-horizon-certificate", version 1)."""
 
     claim: Claim
@@ -44,7 +44,7 @@ def read_json(path: Path) -> Any:
         raise UnsupportedInput(f"{path} can't be read as JSON ({str(fault)[:200]})") from None
 
 
-def read_certificate(path: Path) -> Certificate:
+def read_certificate(path: Path) -> SetCertificate:
     """Raises `UnsupportedInput` for a file that is no certificate by sets of this version."""
     value = read_json(path)
     names = ("format", "version", "horizon", "margins", "method", "dtype", "scans", "slack", "sha256", "machine")
@@ -62,7 +62,7 @@ def read_certificate(path: Path) -> Certificate:
     require(margins.ndim == 1 and margins.dtype == np.float64, f"margins of shape {margins.shape} are no row")
     ignored = tuple(symbol(output) for output in as_list(ignore))
     claim = Claim(horizon, margins, tuple(scans), _tube(tube, unpack))
-    return Certificate(claim, dtype, float(slack), sha256, _automaton(machine, "the certificate's machine"), ignored)
+    return SetCertificate(claim, dtype, float(slack), sha256, _automaton(machine, "the certificate's machine"), ignored)
 
 
 def read_automaton(path: Path) -> Automaton:

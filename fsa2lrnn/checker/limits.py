@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 
-from .errors import CertificateRefused
+from .errors import InvalidCertificate
 from .sets import Tube
 from .tables import Tables
 
@@ -26,19 +26,19 @@ _CALLS = 1 << 18  # operations that the calls of one step cost for each letter, 
 
 
 def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work: float | None) -> None:
-    """Raise `CertificateRefused` if a tube asks for more than it may; `steps` lengths are walked.
+    """Raise `InvalidCertificate` if a tube asks for more than it may; `steps` lengths are walked.
 
     The memory and start of the tube must have been checked.
     """
     numbers, needed = demands(tube, tables, steps)
     work = allowed_work(tube, margins) if work is None else work
     if numbers > MOST_NUMBERS:
-        raise CertificateRefused(
+        raise InvalidCertificate(
             f"the check holds {numbers:,} numbers at a time, its bound is {MOST_NUMBERS:,}: certify with less memory, "
             "or a smaller start"
         )
     if needed > work:
-        raise CertificateRefused(
+        raise InvalidCertificate(
             f"the check takes {needed:,} operations, its bound for a certificate of this size is {work:,}: if the "
             "certificate's author is trusted, give a larger `work` to `check`"
         )
@@ -47,7 +47,7 @@ def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work
 def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
     """Numbers held at a time and operations of the whole check, at most, about; both were fitted to measurements."""
     if tube.slow.ndim != 3 or tube.directions.ndim != 4:
-        raise CertificateRefused(f"slow {tube.slow.shape} and directions {tube.directions.shape}: not 3 and 4 axes")
+        raise InvalidCertificate(f"slow {tube.slow.shape} and directions {tube.directions.shape}: not 3 and 4 axes")
     letters, rivals = len(tables.alphabet), len(tables.outputs) - 1
     (m, n), b, D = tables.numbers["W1"].shape, tables.numbers["x0"].shape[1], tube.directions.shape[1]
     F, J = len(tube.slow), letters ** (tube.memory - tube.frame_memory)

@@ -14,14 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from .intervals import EPS, Ball, above, norm
-from .rounding import NORM_EPS, Format, ReadoutError
+from .rounding import NORM_EPS, FloatFormat, ReadoutError
 from .sets import Sets
 
 _SLIP = 4 * EPS  # relative, of a few sums within one another
 
 
 @dataclass(frozen=True, eq=False)
-class Readout:
+class ScaledReadout:
     """The read-out with LayerNorm taken out of it: logits times σ are W2 relu(B x + β σ) + b2 σ."""
 
     B: Ball  # (m, n)
@@ -32,7 +32,7 @@ class Readout:
     error: ReadoutError
 
     @classmethod
-    def of(cls, weights: dict[str, np.ndarray], kind: Format) -> Readout:
+    def of(cls, weights: dict[str, np.ndarray], kind: FloatFormat) -> ScaledReadout:
         """From weights in float64, "norm_weight" and "norm_bias" among them if there is a LayerNorm."""
         W1, n = weights["W1"], weights["W1"].shape[1]
         rows, beta, has_norm = Ball.exact(W1), Ball.exact(weights["b1"]), "norm_weight" in weights
@@ -70,7 +70,7 @@ class Margins:
     """Margins of one read-out on sets in given coordinates: T, slow, directions and expected output of each f."""
 
     def __init__(
-        self, readout: Readout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, expected: np.ndarray
+        self, readout: ScaledReadout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, expected: np.ndarray
     ) -> None:
         F, H, b = slow.shape
         n, y = H * b, expected

@@ -7,7 +7,7 @@ import numpy as np
 
 
 @dataclass(frozen=True, eq=False)
-class Target:
+class CountedAutomaton:
     """An automaton, and which of its outputs count, for a model of `n_outputs` outputs.
 
     Args:
@@ -81,7 +81,7 @@ class Nodes:
         return np.where(self.codes[f] == code, f, -1), letters // base
 
 
-def nodes(target: Target, memory: int, frame_memory: int) -> Nodes:
+def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
     """The nodes for a machine, breadth first: so a long chain of states takes linear time."""
     n_letters = len(target.delta)
     base = n_letters**frame_memory

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import CertificateRefused, UnsupportedInput
+from .errors import InvalidCertificate, UnsupportedInput
 from .files import Automaton, read_automaton, read_certificate
 from .model_file import read_tables
-from .nodes import Target
+from .nodes import CountedAutomaton
 from .proof import check_sets
 from .rounding import Slack
 
@@ -23,7 +23,7 @@ def main(arguments: list[str]) -> int:
         return 2
     try:
         print(f"valid: {proved(*map(Path, arguments))}")
-    except CertificateRefused as error:
+    except InvalidCertificate as error:
         print(f"not valid: {error}")
         return 1
     except UnsupportedInput as error:
@@ -33,16 +33,16 @@ def main(arguments: list[str]) -> int:
 
 
 def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
-    """What the certificate proves, in a line. Raises `CertificateRefused` or `UnsupportedInput`."""
+    """What the certificate proves, in a line. Raises `InvalidCertificate` or `UnsupportedInput`."""
     certificate, machine = read_certificate(certificate_file), read_automaton(machine_file)
     tables = read_tables(model_file)
     for name, of_model in (("sha256", tables.sha256), ("dtype", tables.dtype)):
         if (claimed := getattr(certificate, name)) != of_model:
-            raise CertificateRefused(f"it is of a model with {name} {claimed[:80]}, this one has {of_model}")
+            raise InvalidCertificate(f"it is of a model with {name} {claimed[:80]}, this one has {of_model}")
     if (word := difference(certificate.machine, machine)) is not None:
-        raise CertificateRefused(f"it is of another machine: they differ after the word {list(word)!r:.200}")
+        raise InvalidCertificate(f"it is of another machine: they differ after the word {list(word)!r:.200}")
     if unknown := set(certificate.ignore) & set(tables.outputs):
-        raise CertificateRefused(f"it claims less: the outputs {sorted(map(repr, unknown))[:8]} do not count in it")
+        raise InvalidCertificate(f"it claims less: the outputs {sorted(map(repr, unknown))[:8]} do not count in it")
     target = target_of(certificate.machine, tables.alphabet, tables.outputs, certificate.ignore)
     check_sets(certificate.claim, tables, target, Slack(certificate.slack, certificate.slack))
     horizon = certificate.claim.horizon
@@ -53,7 +53,7 @@ def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
 
 def target_of(
     machine: Automaton, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], ignored: tuple[Hashable, ...]
-) -> Target:
+) -> CountedAutomaton:
     """The automaton in a model's numbers. Raises `UnsupportedInput` for unlike alphabets, or if nothing counts."""
     if set(machine.alphabet) != set(alphabet) or len(alphabet) != len(set(alphabet)):
         raise UnsupportedInput(f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
@@ -64,7 +64,9 @@ def target_of(
     counts = np.array([output not in dropped for output in machine.outputs])
     if not counts.any():
         raise UnsupportedInput("no output of the machine counts: there is nothing to check")
-    return Target(machine.delta[[row[letter] for letter in alphabet]], machine.start, expected, counts, len(outputs))
+    return CountedAutomaton(
+        machine.delta[[row[letter] for letter in alphabet]], machine.start, expected, counts, len(outputs)
+    )
 
 
 def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | None:
@@ -73,7 +75,7 @@ def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | No
     States that were found to be alike are joined, so that as many pairs are looked at as there are states.
     """
     if set(first.alphabet) != set(second.alphabet):
-        raise CertificateRefused(f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")
+        raise InvalidCertificate(f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")
     n, place = len(first.outputs), {letter: a for a, letter in enumerate(second.alphabet)}
     steps = [
         (letter, first.delta[a].tolist(), second.delta[place[letter]].tolist())

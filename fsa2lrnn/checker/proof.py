@@ -14,10 +14,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .errors import CertificateRefused
+from .errors import InvalidCertificate
 from .limits import check_size
-from .nodes import Target
-from .replay import Replay, check_memory
+from .nodes import CountedAutomaton
+from .replay import TubeReplay, check_memory
 from .rounding import Slack
 from .sets import Tube
 from .tables import Tables
@@ -40,52 +40,52 @@ class Claim(NamedTuple):
     tube: Tube
 
 
-def check_sets(claim: Claim, tables: Tables, target: Target, slack: Slack, work: float | None = None) -> None:
+def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Slack, work: float | None = None) -> None:
     """Do the proof of a claim again, for all tables within the slack of those given, in `work` operations (`limits`).
 
     Raises:
-        CertificateRefused: naming what fails.
+        InvalidCertificate: naming what fails.
         UnsupportedInput: for tables that the bounds on rounding do not cover.
     """
     tube, claimed = claim.tube, claim.margins
     if unknown := set(claim.scans) - set(SCANS):
-        raise CertificateRefused(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
+        raise InvalidCertificate(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
     steps = len(claimed) - bool(tube.tail)
     check_memory(tube, *target.delta.shape)
     _check_lengths(tube, steps)
     check_size(tube, claimed, tables, steps, work)
     with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
-        replay = Replay(tables, target, tube, slack)
+        replay = TubeReplay(tables, target, tube, slack)
         if not tube.tail and claim.horizon != steps:
-            raise CertificateRefused(f"{steps} margins for a horizon of {claim.horizon}: there is one a length")
+            raise InvalidCertificate(f"{steps} margins for a horizon of {claim.horizon}: there is one a length")
         sets = None
         for length, (margin, sets) in zip(range(1, steps + 1), replay.lengths(), strict=False):  # noqa: B007
             _check_margin(claimed[length - 1], margin, f"at length {length:,}")
         if not tube.tail:
             return
         if sets is None:
-            raise CertificateRefused("a tail follows sets, but there is none before it")
+            raise InvalidCertificate("a tail follows sets, but there is none before it")
         margin, end = replay.tail(tube.tail, sets)
         _check_margin(claimed[-1], margin, "in the tail")
     if end is not None and (claim.horizon is None or claim.horizon > end):
-        raise CertificateRefused(f"the tail ends at length {end:,}, before the horizon {claim.horizon}")
+        raise InvalidCertificate(f"the tail ends at length {end:,}, before the horizon {claim.horizon}")
 
 
 def _check_lengths(tube: Tube, steps: int) -> None:
     """Every set that is stored has its turn, and takes a bounded time."""
     if steps > _MOST_STEPS:
-        raise CertificateRefused(f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
+        raise InvalidCertificate(f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
     lengths = [sets.length for sets in tube.stored]
     if any(after <= before for before, after in pairwise([tube.start, *lengths])) or max(lengths, default=0) > steps:
-        raise CertificateRefused(
+        raise InvalidCertificate(
             f"sets are stored at the lengths {lengths}: they must rise, from above start = {tube.start} to {steps:,}"
         )
     if any(ramp.steps is None for ramp in tube.tail[:-1]):
-        raise CertificateRefused("something follows the part of the tail that holds for ever: nothing would check it")
+        raise InvalidCertificate("something follows the part of the tail that holds for ever: nothing would check it")
 
 
 def _check_margin(claimed: float, found: float, where: str) -> None:
     if not found > 0:
-        raise CertificateRefused(f"{where} the output may be wrong: the margin is bounded by {found:.3g} only")
+        raise InvalidCertificate(f"{where} the output may be wrong: the margin is bounded by {found:.3g} only")
     if not 0 < claimed <= found:
-        raise CertificateRefused(f"{where} a margin of {claimed:.6g} is claimed, {found:.6g} is what can be shown")
+        raise InvalidCertificate(f"{where} a margin of {claimed:.6g} is claimed, {found:.6g} is what can be shown")

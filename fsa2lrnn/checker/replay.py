@@ -7,10 +7,10 @@ from itertools import islice
 
 import numpy as np
 
-from .errors import CertificateRefused
+from .errors import InvalidCertificate
 from .intervals import EPS, above, norm
-from .margins import Margins, Readout
-from .nodes import Nodes, Target, nodes
+from .margins import Margins, ScaledReadout
+from .nodes import CountedAutomaton, Nodes, nodes
 from .rounding import LARGEST, Slack, StepError
 from .sets import Sets, Tail, Tube
 from .short_words import all_words, enclose, least_margin
@@ -22,25 +22,25 @@ _MOST_STEPS = 1 << 62  # of a ramp, as an int64 and a float hold them
 _MOST = 1 << 17  # sets, and words looked at one by one: several times what the search asks for
 
 
-class Replay:
+class TubeReplay:
     """A tube, walked along for tables and a target.
 
     Raises:
-        CertificateRefused: if the tube's arrays do not fit the nodes of the target, or a basis is singular.
+        InvalidCertificate: if the tube's arrays do not fit the nodes of the target, or a basis is singular.
         UnsupportedInput: for dtypes and widths that the bounds on rounding do not cover.
     """
 
-    def __init__(self, tables: Tables, target: Target, tube: Tube, slack: Slack) -> None:
+    def __init__(self, tables: Tables, target: CountedAutomaton, tube: Tube, slack: Slack) -> None:
         weights, kind = tables.weights, tables.format()
         self._A, self._v, self._x0 = weights["A"], weights["v"], weights["x0"]
         self._target, self.tube = target, tube
         self.nodes = _checked_nodes(tube, target, *self._x0.shape)
         self._error = StepError.of(self._A, self._v, slack, kind)
-        self._readout = Readout.of(weights, kind)
+        self._readout = ScaledReadout.of(weights, kind)
         try:
             self.steps = Steps(self.nodes, tube, self._A, self._v, self._error)
         except ArithmeticError as error:
-            raise CertificateRefused(f"the coordinates of a node can't be inverted: {error}") from error
+            raise InvalidCertificate(f"the coordinates of a node can't be inverted: {error}") from error
         self._counting = np.flatnonzero(target.answerable[self.nodes.state])
         self._unanswerable = np.flatnonzero((target.counts & ~target.answerable)[self.nodes.state])
         self._margins = self._margins_along(self.steps.directions)
@@ -48,7 +48,7 @@ class Replay:
     def lengths(self) -> Iterator[tuple[float, Sets | None]]:
         """For length 1, 2, …: a lower bound of the margins at that length, and the sets (None for single words).
 
-        Goes on for ever, tails aside. Raises `CertificateRefused` where a stored set does not hold the images.
+        Goes on for ever, tails aside. Raises `InvalidCertificate` where a stored set does not hold the images.
         """
         sets = None
         words = all_words(self._A, self._v, self._x0, self._target, self._error, self.tube.memory)
@@ -85,7 +85,7 @@ class Replay:
     def tail(self, ramps: tuple[Tail, ...], sets: Sets) -> tuple[float, int | None]:
         """A lower bound of the margin from the length of `sets` to the end of the tail, and that length.
 
-        Raises `CertificateRefused` where the tail does not hold the sets, or its sets those that come after.
+        Raises `InvalidCertificate` where the tail does not hold the sets, or its sets those that come after.
 
         In the coordinates of a set about a fixed centre, what a letter makes of its radii is bounded by sums, maxima
         and norms of them: convex, so that what holds for the first and the last of evenly growing sets holds between.
@@ -95,7 +95,7 @@ class Replay:
             start = ramp.sets
             where = f"the tail from length {start.length:,}"
             if start.length != sets.length:
-                raise CertificateRefused(f"{where} does not begin where the sets before it end, at {sets.length:,}")
+                raise InvalidCertificate(f"{where} does not begin where the sets before it end, at {sets.length:,}")
             self.check_holds(start, _without_directions(sets), where)
             self.check_ramp(ramp)
             sets = grown(ramp, 0 if ramp.steps is None else ramp.steps)
@@ -106,7 +106,7 @@ class Replay:
         return least, end
 
     def check_ramp(self, ramp: Tail) -> None:
-        """Raises `CertificateRefused` unless the sets of a tail hold what comes after those a letter before."""
+        """Raises `InvalidCertificate` unless the sets of a tail hold what comes after those a letter before."""
         where = f"the tail from length {ramp.sets.length:,}"
         _check_growth(ramp, where)
         for i in (0,) if ramp.steps is None else (0, ramp.steps - 1):
@@ -114,9 +114,9 @@ class Replay:
             self.check_holds(there, self.wide_steps.after(before, before.centre), f"{where}, {i:,} letters on,")
 
     def check_holds(self, outer: Sets, inner: Sets, what: str) -> None:
-        """Raises `CertificateRefused` unless every set of `inner` lies in that of `outer`."""
+        """Raises `InvalidCertificate` unless every set of `inner` lies in that of `outer`."""
         if (inner.alive & ~outer.alive).any():
-            raise CertificateRefused(f"{what} lack a node that words lead to")
+            raise InvalidCertificate(f"{what} lack a node that words lead to")
         shift = inner.centre - outer.centre  # zero only if it is
         off = np.where(shift == 0, 0, above(np.abs(shift) + EPS * (np.abs(inner.centre) + np.abs(outer.centre))))
         slow = self.tube.slow[..., None]
@@ -127,7 +127,7 @@ class Replay:
             outside = np.argwhere(~inside.all(axes) & inner.alive)
             if len(outside):
                 f, j = (int(i) for i in outside[0])
-                raise CertificateRefused(f"{what} do not hold all states that a letter leads to: {name} of ({f}, {j})")
+                raise InvalidCertificate(f"{what} do not hold all states that a letter leads to: {name} of ({f}, {j})")
 
     def _margins_along(self, directions: np.ndarray) -> Margins:
         some, tube = self._counting, self.tube
@@ -167,20 +167,20 @@ def _without_directions(sets: Sets) -> Sets:
 
 def _check_growth(ramp: Tail, where: str) -> None:
     if (ramp.radius < 0).any() or (ramp.ball < 0).any():
-        raise CertificateRefused(f"{where}: sets may not shrink")
+        raise InvalidCertificate(f"{where}: sets may not shrink")
     if ramp.steps is None and (ramp.radius.any() or ramp.ball.any()):
-        raise CertificateRefused(f"{where}: sets that hold all longer words may not grow")
+        raise InvalidCertificate(f"{where}: sets that hold all longer words may not grow")
     if ramp.steps is not None and not 1 <= ramp.steps <= _MOST_STEPS:
-        raise CertificateRefused(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
+        raise InvalidCertificate(f"{where} has {ramp.steps:,} steps: a number from 1 to {_MOST_STEPS:,} is needed")
 
 
-def _checked_nodes(tube: Tube, target: Target, heads: int, b: int) -> Nodes:
-    """Raises `CertificateRefused` unless the tube's arrays fit the nodes that it asks for."""
+def _checked_nodes(tube: Tube, target: CountedAutomaton, heads: int, b: int) -> Nodes:
+    """Raises `InvalidCertificate` unless the tube's arrays fit the nodes that it asks for."""
     check_memory(tube, *target.delta.shape)
     found = nodes(target, tube.memory, tube.frame_memory)
     F, J = len(found.state), found.older
     if tube.directions.ndim != 4:
-        raise CertificateRefused(f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")
+        raise InvalidCertificate(f"directions has shape {tube.directions.shape}, not (parts, D, H, b)")
     parts, D = tube.directions.shape[:2]
     box, row = (F, heads, b, J), (F, heads, J)
     expected = {
@@ -210,22 +210,22 @@ def _checked_nodes(tube: Tube, target: Target, heads: int, b: int) -> Nodes:
         if tube.part.min() < 0 or tube.part.max() >= parts:
             faults.append(f"part runs {tube.part.min()}..{tube.part.max()}, directions are of {parts} parts")
     if faults:
-        raise CertificateRefused("; ".join(faults[:3]))
+        raise InvalidCertificate("; ".join(faults[:3]))
     return found
 
 
 def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
-    """Raise `CertificateRefused` for numbers of letters that are out of order, or give too many sets or words."""
+    """Raise `InvalidCertificate` for numbers of letters that are out of order, or give too many sets or words."""
     if not 1 <= tube.frame_memory <= tube.memory <= tube.start:
-        raise CertificateRefused(
+        raise InvalidCertificate(
             f"frame_memory = {tube.frame_memory}, memory = {tube.memory}, start = {tube.start}: they must be in order, "
             "from 1 on"
         )
     if tube.start > LONGEST_START:
-        raise CertificateRefused(f"start = {tube.start:,}: at most {LONGEST_START} letters are read one by one")
+        raise InvalidCertificate(f"start = {tube.start:,}: at most {LONGEST_START} letters are read one by one")
     sets, words = n_states * n_letters**tube.memory, n_letters**tube.start
     if max(sets, words) > _MOST:
-        raise CertificateRefused(
+        raise InvalidCertificate(
             f"memory = {tube.memory} and start = {tube.start} of {n_letters} letters ask for {sets:,} sets and "
             f"{words:,} words: at most {_MOST:,} of each are looked at"
         )

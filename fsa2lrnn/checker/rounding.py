@@ -22,7 +22,7 @@ _BITS = {"float16": (11, 5), "bfloat16": (8, 8), "float32": (24, 8), "float64": 
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """The numbers that matter of a floating-point type: unit roundoff, smallest normal and largest number."""
 
     u: float
@@ -30,7 +30,7 @@ class Format:
     largest: float
 
     @classmethod
-    def of(cls, dtype: object) -> Format:
+    def of(cls, dtype: object) -> FloatFormat:
         """Return the format of a dtype by its name, such as "float32", in which "torch." may come first.
 
         >>> Format.of("float32") == Format(2.0**-24, 2.0**-126, float(np.finfo(np.float32).max))
@@ -60,7 +60,7 @@ class StepError:
     constant: np.ndarray  # (|Σ|, H, b)
 
     @classmethod
-    def of(cls, A: np.ndarray, v: np.ndarray, slack: Slack, kind: Format) -> StepError:
+    def of(cls, A: np.ndarray, v: np.ndarray, slack: Slack, kind: FloatFormat) -> StepError:
         """Bounds |error| ≤ matrix |x| + constant."""
         b, gamma = A.shape[-1], kind.gamma(A.shape[-1] + 1)
         size_A, size_v = np.abs(A) + slack.A, np.abs(v) + slack.v
@@ -84,10 +84,10 @@ class ReadoutError:
     of_size: np.ndarray  # (|Γ|,)
     of_sigma: np.ndarray
     width: int
-    kind: Format
+    kind: FloatFormat
 
     @classmethod
-    def of(cls, weights: dict[str, np.ndarray], kind: Format) -> ReadoutError:
+    def of(cls, weights: dict[str, np.ndarray], kind: FloatFormat) -> ReadoutError:
         W1, b1, W2, b2 = (np.abs(weights[name]) for name in ("W1", "b1", "W2", "b2"))
         m, n = W1.shape
         u = kind.u * (1 + 2.0**-20)

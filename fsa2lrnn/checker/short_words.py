@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from .intervals import EPS, Ball, above, inverse, norm
-from .margins import Margins, Readout
-from .nodes import Nodes, Target
+from .margins import Margins, ScaledReadout
+from .nodes import CountedAutomaton, Nodes
 from .rounding import LARGEST, StepError
 from .sets import Sets, Tube
 
@@ -16,7 +16,7 @@ _NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry 
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class ShortWords:
     """All words of one length but those after which nothing counts.
 
     Args:
@@ -31,14 +31,14 @@ class Words:
 
 
 def all_words(
-    A: np.ndarray, v: np.ndarray, x0: np.ndarray, target: Target, error: StepError, memory: int
-) -> Iterator[Words]:
+    A: np.ndarray, v: np.ndarray, x0: np.ndarray, target: CountedAutomaton, error: StepError, memory: int
+) -> Iterator[ShortWords]:
     """Words of length 0, 1, 2, … with their last `memory` letters."""
     n_letters = len(A)
     kept = n_letters**memory
     state, letters, x = np.array([target.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
     while True:
-        yield Words(state, letters, x)
+        yield ShortWords(state, letters, x)
         middle = np.einsum("ahij,whj->wahi", A, x.mid, optimize=True) + v  # (W, |Σ|, H, b)
         spread = np.einsum("ahij,whj->wahi", np.abs(A), x.rad, optimize=True)
         spread = spread + np.einsum("ahij,whj->wahi", error.matrix + 4 * EPS * np.abs(A), x.size, optimize=True)
@@ -51,7 +51,7 @@ def all_words(
         x = Ball(middle.reshape(shape)[keep], spread.reshape(shape)[keep])
 
 
-def least_margin(words: Words, readout: Readout, target: Target) -> float:
+def least_margin(words: ShortWords, readout: ScaledReadout, target: CountedAutomaton) -> float:
     """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow or
     the model lacks an output that counts."""
     counts, answerable = target.counts[words.state], target.answerable[words.state]
@@ -83,7 +83,7 @@ def _boxes(mid: np.ndarray, rad: np.ndarray) -> Sets:
     return Sets(0, np.ones((1, count), bool), centre, radius, np.zeros((1, H, count)), none, none)
 
 
-def enclose(words: Words, length: int, nodes: Nodes, tube: Tube, directions: np.ndarray) -> Sets:
+def enclose(words: ShortWords, length: int, nodes: Nodes, tube: Tube, directions: np.ndarray) -> Sets:
     """Sets that hold the states of these words, each in the node that the word leads to.
 
     `directions` are those of each f, (F, D, H, b), zero but in slow coordinates.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .directions import Along, groups
+from .directions import LetterBounds, groups
 from .intervals import EPS, Ball, above, inverse, norm, spectral_norm
 from .nodes import Nodes
 from .rounding import StepError
@@ -37,7 +37,7 @@ class _Letter:
     error_size: np.ndarray  # (E, H, b, b), of the entries of x
     error_centre: np.ndarray  # (E, H, b, b), of those of the centre in coordinates w
     error: np.ndarray  # (E, H, b)
-    along: list[Along]  # by groups of directions
+    along: list[LetterBounds]  # by groups of directions
 
 
 class Steps:
@@ -194,7 +194,7 @@ class Steps:
                 (inverse_there.size @ error.constant[a][..., None])[..., 0] + 4 * EPS * np.abs(t.mid) + t.rad
             ),
             along=[
-                Along.of_letter(
+                LetterBounds.of_letter(
                     group, M, t, self.directions[target], self.directions[source], self.slow[source],
                     self._part[source] == self._part[target],
                 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from .errors import UnsupportedInput
 from .intervals import LONGEST_SUM
-from .rounding import LARGEST, Format
+from .rounding import LARGEST, FloatFormat
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +44,7 @@ class Tables:
             digest.update(np.ascontiguousarray(x + np.zeros((), x.dtype)).tobytes())  # −0 and 0 are one number
         return digest.hexdigest()
 
-    def format(self) -> Format:
+    def format(self) -> FloatFormat:
         """The format that the model computes in.
 
         Raises:
@@ -65,4 +65,4 @@ class Tables:
         sums = {name: float(np.abs(x).sum(-1).max()) for name, x in self.weights.items()}
         if bad := [name for name, size in sums.items() if not size <= LARGEST]:
             raise UnsupportedInput(f"{', '.join(bad)}: sums of over 2^40, or no numbers, may overflow: rescale it")
-        return Format.of(self.dtype)
+        return FloatFormat.of(self.dtype)

@@ -12,7 +12,7 @@ from fsa2lrnn.decomposition.bound import Bound, prime_bound
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
 from fsa2lrnn.decomposition.description import blocks_of, describe, title, to_dot, to_svg
-from fsa2lrnn.decomposition.search import Candidate, Decomposition, one_a_key
+from fsa2lrnn.decomposition.search import CascadeCandidate, Decomposition, one_a_key
 from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.files import write_atomically
@@ -23,7 +23,7 @@ _SHOWN = 4  # candidates
 
 
 @dataclass(frozen=True)
-class Wanted:
+class CascadeRequest:
     """What is asked of a cascade: the largest block, whether token shift may be used, and where to draw it."""
 
     max_block: int | None = None
@@ -32,7 +32,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class CascadeSearchResult:
     """What was found.
 
     Args:
@@ -50,26 +50,26 @@ class Answer:
     choice: Choice | None
 
 
-def look(machine: MooreMachine, wanted: Wanted) -> Answer:
+def look(machine: MooreMachine, wanted: CascadeRequest) -> CascadeSearchResult:
     """The best cascade of a machine, unless the search would be long and no `max_block` asks for it."""
     n_states = machine.minimise().n_states
     if n_states > LARGEST and wanted.max_block is None:
         why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
-        return Answer(None, False, why, None, None)
+        return CascadeSearchResult(None, False, why, None, None)
     choice = None
     try:
         choice = choose(machine, wanted.max_block, wanted.token_shift)
         if (found := choice.decomposition) is not None:
-            return Answer(found, True, "", found.bound, choice)
+            return CascadeSearchResult(found, True, "", found.bound, choice)
         found = choice.search.cheapest(counted=False)
         if counted := one_a_key(found.cascade) <= _KEYS:
             found = choice.search.cheapest()
-        return Answer(found, counted, "", found.bound, choice)
+        return CascadeSearchResult(found, counted, "", found.bound, choice)
     except (BudgetExceeded, NotExact, NotExpressible) as error:
-        return Answer(None, False, str(error), prime_bound(machine), choice)
+        return CascadeSearchResult(None, False, str(error), prime_bound(machine), choice)
 
 
-def draw(answer: Answer, path: Path) -> None:
+def draw(answer: CascadeSearchResult, path: Path) -> None:
     """Write the drawing, SVG or DOT by the path's ending. Raises `NotExpressible` if there is nothing to draw."""
     if answer.found is None:
         raise NotExpressible(f"there is no cascade to draw into {path}: {answer.why_not}")
@@ -77,7 +77,7 @@ def draw(answer: Answer, path: Path) -> None:
     write_atomically(path, written(answer.found.cascade).encode())
 
 
-def rows(answer: Answer) -> list[tuple[str, str]]:
+def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     """The answer as a list of facts."""
     if answer.found is None:
         return [("none", answer.why_not), *_bound_rows(answer), *_choice_rows(answer)]
@@ -92,7 +92,7 @@ def rows(answer: Answer) -> list[tuple[str, str]]:
     ]
 
 
-def to_json(answer: Answer) -> dict[str, Any]:
+def to_json(answer: CascadeSearchResult) -> dict[str, Any]:
     """The answer as a JSON object; what was not found is null."""
     found, choice = answer.found, answer.choice
     return {
@@ -130,7 +130,7 @@ def cost_text(cost: Cost, counted: bool) -> str:
     return f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
 
 
-def _bound_rows(answer: Answer) -> list[tuple[str, str]]:
+def _bound_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     if answer.bound is None:
         return []
     return [("lower bound", answer.bound.says), *([("  met", _met(answer.found))] if answer.found else [])]
@@ -143,13 +143,13 @@ def _met(found: Decomposition) -> str:
     return f"yes: {largest}" if found.meets_bound else f"no: {largest}, and a smaller one is not ruled out"
 
 
-def _choice_rows(answer: Answer) -> list[tuple[str, str]]:
+def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     if (choice := answer.choice) is None:
         return []
     return [("one layer costs", choice.onehot.explain()), ("auto takes", choice.why)]
 
 
-def _candidate_rows(answer: Answer) -> list[tuple[str, str]]:
+def _candidate_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     candidates = answer.found.candidates if answer.found else ()
     lines = [
         f"{candidate.how}: {'' if answer.counted else 'at least '}{candidate.cost.total:,}"
@@ -176,7 +176,7 @@ def _components_json(cascade: Cascade) -> list[dict[str, Any]]:
     ]
 
 
-def _candidate_json(candidate: Candidate, answer: Answer) -> dict[str, Any]:
+def _candidate_json(candidate: CascadeCandidate, answer: CascadeSearchResult) -> dict[str, Any]:
     cost = vars(candidate.cost) if candidate.cost else None
     return {"how": candidate.how, "cost": cost, "why_not": candidate.why_not or None, "exact": answer.counted}
 

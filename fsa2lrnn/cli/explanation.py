@@ -18,7 +18,7 @@ from fsa2lrnn.cli import cascades, console, sizes
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, Verdict, description_of, represent
-from fsa2lrnn.families.named import NAMED, Said, say
+from fsa2lrnn.families.named import NAMED, LayerVerdict, say
 from fsa2lrnn.files import write_atomically
 
 _ANSWERS = {
@@ -31,7 +31,7 @@ _LARGE = 40  # states from which the explanation names how many families are lef
 
 
 def main(
-    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.Wanted, as_json: bool
+    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.CascadeRequest, as_json: bool
 ) -> None:
     """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all.
 
@@ -101,7 +101,9 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def _said(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | BudgetExceeded]) -> Said | BudgetExceeded:
+def _said(
+    machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | BudgetExceeded]
+) -> LayerVerdict | BudgetExceeded:
     """Of a layer by name, from what was found of its family."""
     known = verdicts.get(NAMED[layer].family or "")
     if isinstance(known, BudgetExceeded):
@@ -112,8 +114,8 @@ def _said(machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | Budge
         return fault
 
 
-def _said_json(layer: str, said: Said | BudgetExceeded) -> dict[str, Any]:
-    if isinstance(said, Said):
+def _said_json(layer: str, said: LayerVerdict | BudgetExceeded) -> dict[str, Any]:
+    if isinstance(said, LayerVerdict):
         return said.to_json()
     return {"is": NAMED[layer].what, "family": NAMED[layer].family, "answer": "undecided", "why": str(said)}
 

@@ -15,13 +15,13 @@ from rich.table import Table
 from fsa2lrnn.cli import console, learning
 from fsa2lrnn.cli.options import INTERRUPTED
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.training.seeds import Judged, Plan, run_seeds
+from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, run_seeds
 from fsa2lrnn.training.settings import Settings, preset
 from fsa2lrnn.training.train import Progress
 
 
 def main(
-    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: Plan, as_json: bool,
+    task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: RunPlan, as_json: bool,
     then_prove: bool = False,
 ) -> int:  # fmt: skip
     """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged or `then_prove` found
@@ -69,9 +69,9 @@ class _Display:
     def __exit__(self, *_: object) -> None:
         self.bars.stop()
 
-    def show(self, event: Progress | Judged) -> None:
+    def show(self, event: Progress | FinalAccuracy) -> None:
         """Take a run's report."""
-        if isinstance(event, Judged):
+        if isinstance(event, FinalAccuracy):
             found = event.accuracy
             facts = f"length {found.length:,}: {found.last:,} of {found.words:,} right at the end"
             self.bars.update(self.tasks[event.seed], facts=facts)
@@ -82,7 +82,7 @@ class _Display:
             self.bars.update(self.tasks[event.seed], completed=event.step, facts=facts)
             left = (event.steps - event.step) / max(event.steps_per_second, 1e-9)
             facts = f"step {event.step:,} of {event.steps:,}, {facts}, at most {left:,.0f} s left"
-        if not console.err.is_terminal and (isinstance(event, Judged) or event.record):
+        if not console.err.is_terminal and (isinstance(event, FinalAccuracy) or event.record):
             console.err.print(f"seed {event.seed}: {facts}")
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.decomposition.cascade import Cascade, Component
-from fsa2lrnn.gates import Coordinate, Gate, synthesise
+from fsa2lrnn.gates import Coordinate, ReluGate, synthesise
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 
 
@@ -161,15 +161,15 @@ def _layer(plan: _Plan, number: int) -> GatedLayer:
     sizes = plan.cascade.block_sizes[number]
     n_heads, b = len(sizes), max(sizes, default=0)
     x0 = np.zeros(n_heads * b, np.int64)
-    transitions: list[_Placed] = []
-    values: list[_Placed] = []
+    transitions: list[_PlacedGate] = []
+    values: list[_PlacedGate] = []
     for blocks in plan.blocks:
         component = blocks.component
         if component.layer == number:
             keys, rows = plan.keys(component)
             coordinates, columns = plan.seen(component)
             for part, table, entries in zip((transitions, values), blocks.tables(), blocks.entries(), strict=True):
-                part.append(_Placed(synthesise(keys, table[rows], coordinates), columns, entries))
+                part.append(_PlacedGate(synthesise(keys, table[rows], coordinates), columns, entries))
             x0[blocks.own] = np.arange(component.is_lanes, component.n_states) == component.start
     width = plan.width_in(number)
     transition, value = _together(transitions, width, n_heads * b * b), _together(values, width, n_heads * b)
@@ -179,20 +179,20 @@ def _layer(plan: _Plan, number: int) -> GatedLayer:
 def _readout(plan: _Plan, logits: np.ndarray) -> DenseReadout:
     gate = synthesise(plan.cascade.states, logits, [blocks.coordinate for blocks in plan.blocks])
     columns = np.concatenate([blocks.columns for blocks in plan.blocks])
-    placed = _together([_Placed(gate, columns, np.arange(gate.width_out))], plan.below[-1], gate.width_out)
+    placed = _together([_PlacedGate(gate, columns, np.arange(gate.width_out))], plan.below[-1], gate.width_out)
     return DenseReadout(placed.W1, placed.b1, placed.W2, placed.b2)
 
 
 @dataclass(frozen=True)
-class _Placed:
+class _PlacedGate:
     """A gate, the columns of a wider input that it sees, and the entries of a wider output that it makes."""
 
-    gate: Gate
+    gate: ReluGate
     columns: np.ndarray
     entries: np.ndarray
 
 
-def _together(parts: Sequence[_Placed], width_in: int, width_out: int) -> Gate:
+def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> ReluGate:
     """One gate that does what several do, side by side; no two make the same entry."""
     n_units = sum(part.gate.n_units for part in parts)
     W1, b1 = np.zeros((n_units, width_in), np.int64), np.zeros(n_units, np.int64)
@@ -204,7 +204,7 @@ def _together(parts: Sequence[_Placed], width_in: int, width_out: int) -> Gate:
         b1[units] = part.gate.b1
         W2[part.entries[:, None], units] = part.gate.W2
         b2[part.entries] = part.gate.b2
-    return Gate(W1, b1, W2, b2)
+    return ReluGate(W1, b1, W2, b2)
 
 
 def _padded(table: np.ndarray, width: int) -> np.ndarray:

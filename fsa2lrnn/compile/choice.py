@@ -12,7 +12,7 @@ from fsa2lrnn.compile.factors import visible_factors
 from fsa2lrnn.compile.onehot import share_cells
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import Cost
-from fsa2lrnn.decomposition.search import LARGEST_BLOCK, Decomposition, NoCascade, Search
+from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds there, minutes for thousands
 
@@ -33,7 +33,7 @@ class Choice:
     onehot: Cost
     decomposition: Decomposition | None
     why: str
-    search: Search
+    search: CascadeSearch
 
 
 def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
@@ -58,7 +58,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     sizes = tuple(factor.size for factor in visible_factors(minimal))
     cells = int(share_cells(minimal.delta)[0].max()) + 1
     onehot = Cost.of([sizes], units=cells + minimal.n_states)
-    search = Search(minimal, max_block, token_shift, gate_units)
+    search = CascadeSearch(minimal, max_block, token_shift, gate_units)
     if max(sizes) <= (max_block or LARGEST_BLOCK):
         shown = ", ".join(map(str, sizes))
         why = f"one layer: its blocks, of sizes {shown}, are no larger than {max_block or LARGEST_BLOCK}"
@@ -82,7 +82,7 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
 
 def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:
     """`decompose`, with the hidden units that the gates really take. Arguments and errors as there."""
-    return Search(machine, max_block, token_shift, gate_units).cheapest()
+    return CascadeSearch(machine, max_block, token_shift, gate_units).cheapest()
 
 
 def gate_units(cascade: Cascade) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.factors import Factor, visible_factors
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, IndexTables, Recurrence
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexTables, Recurrence, StateReadout
 
 LARGEST_DENSE_BLOCK = 64  # beyond, "auto" keeps index tables: a dense step costs n² and a parallel scan n³
 
@@ -70,7 +70,7 @@ def index_recurrence(machine: MooreMachine, cell: np.ndarray, representatives: n
     """T1 with each one-hot column kept as the row of its 1: n numbers a cell in place of n²."""
     outputs, number = _number_outputs(machine)
     layer = IndexTables(machine.delta[representatives], machine.start, cell)
-    return Recurrence(machine.alphabet, outputs, layer, IndexReadout(number))
+    return Recurrence(machine.alphabet, outputs, layer, StateReadout(number))
 
 
 def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:

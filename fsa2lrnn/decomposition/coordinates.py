@@ -122,7 +122,7 @@ def constant_coordinates(cover: Cover) -> Cover:
     )
 
 
-class _Table(NamedTuple):
+class _CoordinateTable(NamedTuple):
     keys: np.ndarray  # (R, 1 + reads)
     maps: np.ndarray  # (R, m), −1 where nothing is asked
 
@@ -157,7 +157,7 @@ def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
     return distinct_rows(np.concatenate(blocks))[0]
 
 
-def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _Table | None:
+def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _CoordinateTable | None:
     """The maps that the moves ask for when only `reads` are read; None if two moves contradict each other."""
     sizes = cover.sizes
     rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])
@@ -168,7 +168,7 @@ def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int)
     asked = rows[:, -1] != FREE
     row, old, new = row[asked], rows[asked, -2], rows[asked, -1]
     maps[row, old] = new
-    return _Table(keys, maps) if (maps[row, old] == new).all() else None
+    return _CoordinateTable(keys, maps) if (maps[row, old] == new).all() else None
 
 
 def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:

@@ -32,7 +32,7 @@ Layering = list[list[np.ndarray]]
 
 
 @dataclass(frozen=True)
-class Candidate:
+class CascadeCandidate:
     """A cascade that was considered.
 
     Args:
@@ -53,7 +53,7 @@ class Candidate:
 class NoCascade(NotExpressible):
     """No cascade was found within the limits. `candidates` are those that were considered."""
 
-    def __init__(self, limits: str, remedy: str, candidates: tuple[Candidate, ...]) -> None:
+    def __init__(self, limits: str, remedy: str, candidates: tuple[CascadeCandidate, ...]) -> None:
         tried = "; ".join(candidate.explain() for candidate in candidates)
         super().__init__(f"no cascade {limits} was found ({tried}): {remedy}")
         self.candidates = candidates
@@ -73,7 +73,7 @@ class Decomposition:
     cascade: Cascade
     cost: Cost
     bound: Bound
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CascadeCandidate, ...]
 
     def _repr_svg_(self) -> str:
         """What a notebook shows."""
@@ -95,7 +95,7 @@ def one_a_key(cascade: Cascade) -> int:
     return sum(len(component.keys) for component in cascade.components)
 
 
-class Search:
+class CascadeSearch:
     """The cascades of a machine within limits: each is built once, and its gates are counted once, however often the
     cheapest is asked for.
 
@@ -131,23 +131,23 @@ class Search:
         Raises:
             NoCascade: if there is none, with what was tried.
         """
-        candidates: list[Candidate] = []
+        candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None
         for number, (how, cascade) in enumerate(self._built):
             if isinstance(cascade, str):
-                candidates.append(Candidate(how, None, cascade))
+                candidates.append(CascadeCandidate(how, None, cascade))
                 continue
             least = Cost.of(cascade.block_sizes, units=0)
             limits = [*([best[0].total] if best else []), *([below] if below is not None else [])]
             if limits and least.total >= min(limits):
-                candidates.append(Candidate(how, None, f"costs at least {least.explain()}"))
+                candidates.append(CascadeCandidate(how, None, f"costs at least {least.explain()}"))
                 continue
             units = self._count(number, cascade) if counted else 0
             if isinstance(units, NotExact):
-                candidates.append(Candidate(how, None, str(units)))
+                candidates.append(CascadeCandidate(how, None, str(units)))
                 continue
             cost = Cost.of(cascade.block_sizes, units)
-            candidates.append(Candidate(how, cost))
+            candidates.append(CascadeCandidate(how, cost))
             if all(cost.total < limit for limit in limits):
                 best = cost, cascade
         candidates.sort(key=lambda candidate: (candidate.cost is None, candidate.cost))
@@ -156,7 +156,7 @@ class Search:
         _, kind = self._reduced
         return Decomposition(_all_letters(best[1], self._minimal, kind), best[0], self._bound, tuple(candidates))
 
-    def _nothing(self, below: int | None, candidates: tuple[Candidate, ...]) -> NoCascade:
+    def _nothing(self, below: int | None, candidates: tuple[CascadeCandidate, ...]) -> NoCascade:
         limits = f"with blocks of at most {self._largest} states"
         limits += "" if below is None else f" and a cost below {below:,}"
         shift = ("", "") if self._token_shift else (", without token shift,", " or token_shift=True")
@@ -222,7 +222,7 @@ def decompose(
     >>> found.cascade.block_sizes, found.bound.prime, found.meets_bound
     (((5, 4, 3),), 5, True)
     """
-    return Search(machine, max_block, token_shift, units).cheapest(below)
+    return CascadeSearch(machine, max_block, token_shift, units).cheapest(below)
 
 
 def _finish(

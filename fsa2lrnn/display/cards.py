@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fsa2lrnn.display.markup import Markup, tag
-from fsa2lrnn.display.traces import Failing, trace
+from fsa2lrnn.display.traces import CounterexampleTrace, trace
 
 GOOD, BAD, OPEN, PLAIN = "#2f8f62", "#c2413f", "#b8860b", "#7a808a"  # proved, refuted, neither, no verdict
 
@@ -29,7 +29,7 @@ def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more
     return tag("div", head, table, *more, style=f"border-left:4px solid {colour};padding:2px 0 2px 12px;margin:4px 0")
 
 
-def failing(failure: Failing) -> Markup:
+def failing(failure: CounterexampleTrace) -> Markup:
     """A failing word letter by letter, its first wrong output marked by its style."""
     marked = trace(failure, "the model").replace(
         'class="wrong"', f'style="background:{BAD};color:#fff;font-weight:700"'

@@ -11,8 +11,8 @@ _FIRST, _LAST = 10, 16  # letters shown of a long word, before the gap and up to
 _AFTER = 3  # letters shown behind it
 
 
-class Failing(Protocol):
-    """A word that a model gets wrong (`fsa2lrnn.verdicts.FailingWord`)."""
+class CounterexampleTrace(Protocol):
+    """A word that a model gets wrong (`fsa2lrnn.verdicts.Counterexample`)."""
 
     @property
     def word(self) -> Sequence[Hashable]: ...
@@ -26,7 +26,7 @@ class Failing(Protocol):
     def position(self) -> int: ...
 
 
-def trace(failure: Failing, name: str) -> Markup:
+def trace(failure: CounterexampleTrace, name: str) -> Markup:
     """A table: positions, letters, the machine's outputs and the model's; the first wrong one is marked."""
     wrong = failure.position - 1
     shown = _shown(len(failure.word), wrong)

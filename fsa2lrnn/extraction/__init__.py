@@ -2,12 +2,12 @@
 (`extract_learned`)."""
 
 from fsa2lrnn.extraction.closed import NOT_A_NUMBER, ModelSystem, extract, output_numbers
-from fsa2lrnn.extraction.learned import Extraction, HeldOut, extract_learned
+from fsa2lrnn.extraction.learned import Extraction, HeldOutAgreement, extract_learned
 
 __all__ = [
     "NOT_A_NUMBER",
     "Extraction",
-    "HeldOut",
+    "HeldOutAgreement",
     "ModelSystem",
     "extract",
     "extract_learned",

@@ -12,7 +12,7 @@ from fsa2lrnn.extraction.runner import Runner, States, pick
 from fsa2lrnn.lrnn.network import Network
 
 
-class Asked:
+class MaskedModel:
     """A model and the mask under which its outputs count."""
 
     def __init__(self, model: Network, mask: Positions, deadline: Deadline = NEVER) -> None:

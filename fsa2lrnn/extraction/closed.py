@@ -13,7 +13,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
-from fsa2lrnn.extraction.walk import Walk
+from fsa2lrnn.extraction.walk import WordFrontier
 from fsa2lrnn.lrnn.arithmetic import check_arithmetic
 from fsa2lrnn.lrnn.declared import check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
@@ -93,7 +93,7 @@ class ModelSystem:
         return tuple(state)
 
 
-class _Explored(NamedTuple):
+class _Enumeration(NamedTuple):
     delta: np.ndarray
     outputs: list[int]
 
@@ -134,9 +134,9 @@ def extract(
     return minimise(MooreMachine(explored.delta, outputs, 0, model.alphabet))
 
 
-def _explore(system: ModelSystem, max_states: int) -> _Explored:
+def _explore(system: ModelSystem, max_states: int) -> _Enumeration:
     # A state is what the step carries on together with what it puts out: under a residual stream, equal x may differ.
-    walk = Walk(system, system.initial_output())
+    walk = WordFrontier(system, system.initial_output())
     outputs, columns, n_letters = walk.tags.tolist(), [], len(system.alphabet)
     while len(walk):
         ahead = walk.fan(np.ones((len(walk), n_letters), bool))
@@ -148,7 +148,7 @@ def _explore(system: ModelSystem, max_states: int) -> _Explored:
                 "(extract --method suffixes)"
             )
         outputs += walk.tags.tolist()
-    return _Explored(np.concatenate(columns).T, outputs)
+    return _Enumeration(np.concatenate(columns).T, outputs)
 
 
 def output_numbers(logits: Tensor) -> np.ndarray:

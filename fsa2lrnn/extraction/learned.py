@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction.asking import Asked
+from fsa2lrnn.extraction.asking import MaskedModel
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.lrnn.model import decode
 from fsa2lrnn.lrnn.network import Network
@@ -28,7 +28,7 @@ _HELD_OUT = 256  # random words
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class HeldOutAgreement:
     """Model against machine on random words that had no part in the extraction.
 
     Args:
@@ -70,7 +70,7 @@ class Extraction:
     classes: int
     conflicts: int
     letters: int
-    held_out: HeldOut
+    held_out: HeldOutAgreement
 
 
 def extract_learned(
@@ -119,7 +119,7 @@ def extract_learned(
         raise UnsupportedFormat(f"method {method!r} is not known: choose one of {', '.join(METHODS)}")
     if counts is not None and BLANK in model.outputs:
         raise UnsupportedFormat("None is an output of the model and would stand for none that counts: rename it")
-    asked = Asked(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))
+    asked = MaskedModel(model, positions_of(model.alphabet, counts, empty_word), Deadline.of(seconds))
     if method == "suffixes":
         found = classes_of(asked, max_classes, max_suffix, max_words, seed)
         machine = _finished(model, found.machine, counts, empty_word)
@@ -146,7 +146,7 @@ def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None
     return smallest_after_first(MooreMachine(machine.delta, outputs, machine.start, machine.alphabet))
 
 
-def _held_out(asked: Asked, machine: MooreMachine, length: int, seed: int) -> HeldOut:
+def _held_out(asked: MaskedModel, machine: MooreMachine, length: int, seed: int) -> HeldOutAgreement:
     tokens = asked.mask.random_words(np.random.default_rng(seed), _HELD_OUT, length)
     number = {output: j for j, output in enumerate(asked.model.outputs)}
     wanted = np.array([number.get(output, UNCOUNTED) for output in machine.outputs])
@@ -155,4 +155,4 @@ def _held_out(asked: Asked, machine: MooreMachine, length: int, seed: int) -> He
     wrong = counts & (wanted[path] != given)
     bad = np.flatnonzero(wrong.any(0))
     agreement = 1 - float(wrong.sum()) / max(1, int(counts.sum()))
-    return HeldOut(len(tokens), length, agreement, int(bad[0]) + 1 if len(bad) else None)
+    return HeldOutAgreement(len(tokens), length, agreement, int(bad[0]) + 1 if len(bad) else None)

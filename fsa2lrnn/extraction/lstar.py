@@ -12,12 +12,12 @@ from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import Asked
+from fsa2lrnn.extraction.asking import MaskedModel
 
 _WORDS = 400  # in each search for a counterexample
 
 
-class Learned(NamedTuple):
+class LStarResult(NamedTuple):
     """The machine that L* ends with, and what it asked for."""
 
     machine: MooreMachine
@@ -27,7 +27,7 @@ class Learned(NamedTuple):
     longest: int
 
 
-def learn(asked: Asked, horizon: int, max_classes: int, seed: int) -> Learned:
+def learn(asked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LStarResult:
     """The machine that L* learns, with random words of up to `horizon` letters in place of equivalence queries.
 
     Words are capped, since on longer ones L* would learn the failures of a trained model, state after state.
@@ -42,7 +42,7 @@ def learn(asked: Asked, horizon: int, max_classes: int, seed: int) -> Learned:
     found: Any = run_Lstar(letters, teacher, oracle, "moore", **options)
     automaton, info = found
     suffixes = [len(suffix) for suffix in info["characterization_set"]]
-    return Learned(
+    return LStarResult(
         _machine(asked, automaton), teacher.num_queries, len(suffixes), max(suffixes, default=0), teacher.longest
     )
 
@@ -50,7 +50,7 @@ def learn(asked: Asked, horizon: int, max_classes: int, seed: int) -> Learned:
 class _Teacher(SUL):
     """Answers membership queries with output numbers; what was asked once is not asked again."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MaskedModel) -> None:
         super().__init__()
         self.asked = asked
         start = np.array([asked.mask.start])
@@ -114,7 +114,7 @@ def _tables(automaton: Any, letters: list[int]) -> tuple[np.ndarray, np.ndarray,
     return delta, outputs, number[automaton.initial_state.state_id]
 
 
-def _machine(asked: Asked, automaton: Any) -> MooreMachine:
+def _machine(asked: MaskedModel, automaton: Any) -> MooreMachine:
     delta, numbers, start = _tables(automaton, list(range(len(asked.model.alphabet))))
     outputs = [asked.model.outputs[j] if j != UNCOUNTED else BLANK for j in numbers.tolist()]
     return MooreMachine(delta, outputs, start, asked.model.alphabet)

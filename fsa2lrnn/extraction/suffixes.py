@@ -16,7 +16,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction.asking import Asked
+from fsa2lrnn.extraction.asking import MaskedModel
 from fsa2lrnn.extraction.runner import States, join, pick
 from fsa2lrnn.extraction.walk import Interner, Tree
 
@@ -40,7 +40,7 @@ class Classes(NamedTuple):
     conflicts: int
 
 
-def classes_of(asked: Asked, max_classes: int, max_suffix: int, max_words: int, seed: int) -> Classes:
+def classes_of(asked: MaskedModel, max_classes: int, max_suffix: int, max_words: int, seed: int) -> Classes:
     """The machine of the classes of all words, as far as short words show them.
 
     Raises:
@@ -48,7 +48,7 @@ def classes_of(asked: Asked, max_classes: int, max_suffix: int, max_words: int, 
         NotExact: if two words stay in one class, yet a letter and a suffix of more than `max_suffix` letters tell them
             apart.
     """
-    table = _Table(asked)
+    table = _SuffixTable(asked)
     rng = np.random.default_rng(seed)
     level, depth, exhaustive, quiet = np.array([0]), 0, True, 0
     exhaustive_depth = 0
@@ -90,14 +90,14 @@ def _keep(level: np.ndarray, classes: np.ndarray, at_most: int, rng: np.random.G
     return level[np.sort(chosen[: max(at_most, int((rank < _EACH).sum()))])]
 
 
-class _Table:
+class _SuffixTable:
     """Words, the states that they lead to, and what is put out after every suffix from there.
 
     Column 0 of a row is the mask's state, column 1 the word's own output, the others belong to the suffixes. Classes
     are numbered in order of their first words.
     """
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MaskedModel) -> None:
         self._asked = asked
         n_letters = len(asked.model.alphabet)
         length = 1

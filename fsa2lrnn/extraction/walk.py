@@ -16,7 +16,7 @@ S = TypeVar("S")  # some states side by side
 R = TypeVar("R", covariant=True)  # what is read off after a letter: output numbers, logits
 
 
-class System(Protocol[S, R]):
+class TransitionSystem(Protocol[S, R]):
     """What is walked."""
 
     def start(self) -> S:
@@ -99,7 +99,7 @@ class Tree:
 
 
 @dataclass(frozen=True, eq=False)
-class Ahead(Generic[S, R]):
+class FrontierSuccessors(Generic[S, R]):
     """What single letters make of a frontier: M words, those of one parent side by side.
 
     Args:
@@ -115,7 +115,7 @@ class Ahead(Generic[S, R]):
     letters: np.ndarray
 
 
-class Walk(Generic[S, R]):
+class WordFrontier(Generic[S, R]):
     """The words of one length that a search holds on to: the empty one, until the first letter.
 
     Attributes:
@@ -125,7 +125,7 @@ class Walk(Generic[S, R]):
         letters: steps that the system has taken.
     """
 
-    def __init__(self, system: System[S, R], tag: int) -> None:
+    def __init__(self, system: TransitionSystem[S, R], tag: int) -> None:
         self._system, self._tree, self._seen = system, Tree(), Interner()
         self.states, self.tags = system.start(), np.array([tag])
         self._nodes = np.array([0])
@@ -140,24 +140,24 @@ class Walk(Generic[S, R]):
         """How many different states, tags included, were met on the way."""
         return len(self._seen)
 
-    def fan(self, live: np.ndarray) -> Ahead[S, R]:
+    def fan(self, live: np.ndarray) -> FrontierSuccessors[S, R]:
         """One letter further, those that are live: bool (N, |Σ|)."""
         read, states = self._system.fan(self.states, live)
         parents, letters = np.nonzero(live)
         self.letters += len(parents)
-        return Ahead(states, read, parents, letters)
+        return FrontierSuccessors(states, read, parents, letters)
 
-    def word(self, ahead: Ahead[S, R], place: int) -> np.ndarray:
+    def word(self, ahead: FrontierSuccessors[S, R], place: int) -> np.ndarray:
         """The word ahead at a place: int64 (length + 1,)."""
         return np.append(self._tree.word(int(self._nodes[ahead.parents[place]])), ahead.letters[place])
 
-    def keep(self, ahead: Ahead[S, R], tags: np.ndarray, places: np.ndarray) -> None:
+    def keep(self, ahead: FrontierSuccessors[S, R], tags: np.ndarray, places: np.ndarray) -> None:
         """Go on with the words ahead at these places, of all their tags (M,)."""
         self._nodes = self._tree.grow(self._nodes[ahead.parents[places]], ahead.letters[places])
         self.states, self.tags = self._system.pick(ahead.states, places), tags[places]
         self.length += 1
 
-    def keep_new(self, ahead: Ahead[S, R], tags: np.ndarray) -> np.ndarray:
+    def keep_new(self, ahead: FrontierSuccessors[S, R], tags: np.ndarray) -> np.ndarray:
         """Go on with the first word to each state never met before: the numbers of all states ahead, (M,)."""
         numbers, new = self._seen.new(tagged(self._system.rows(ahead.states), tags))
         self.keep(ahead, tags, new)

@@ -31,10 +31,10 @@ from fsa2lrnn.families.lanes import separating_lanes
 from fsa2lrnn.families.lattice import Affine, integer_affine
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.products import HouseholderProducts, projections
-from fsa2lrnn.families.recheck import Rejected, recheck
-from fsa2lrnn.families.verdicts import Certified, Impossibility, Term, Unknown, Witness
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
+from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
 
-Verdict = Certified | BlockWitness | Unknown
+Verdict = CertifiedAnswer | BlockWitness | Unknown
 """What `represent` answers: weights, a certificate that there are none, or neither."""
 
 FAMILIES: dict[str, str] = {
@@ -124,7 +124,7 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
     is_enough = keys is not None and keys.n_factors <= (family.factors or keys.n_factors)
     if family.has_reflections or not is_enough:
         bounds = householder(minimal, family.factors)
-        if bounds.answer == "no" or (family.has_reflections and isinstance(bounds, Certified)):
+        if bounds.answer == "no" or (family.has_reflections and isinstance(bounds, CertifiedAnswer)):
             return replace(bounds, family=family.name)
     if keys is not None and is_enough:
         return keys
@@ -180,7 +180,7 @@ __all__ = [
     "HouseholderWitness",
     "Impossibility",
     "LiquidWitness",
-    "Rejected",
+    "RejectedCertificate",
     "Term",
     "Unknown",
     "Verdict",

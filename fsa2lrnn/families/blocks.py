@@ -9,13 +9,13 @@ from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.families.recheck import Rejected
-from fsa2lrnn.families.verdicts import Answer, Certified, Unknown
+from fsa2lrnn.families.recheck import RejectedCertificate
+from fsa2lrnn.families.verdicts import CertifiedAnswer, FamilyAnswer, Unknown
 from fsa2lrnn.recurrence import Recurrence
 
 
 @dataclass(frozen=True)
-class BlockWitness(Answer):
+class BlockWitness(FamilyAnswer):
     """The compiled recurrence of one layer, its one-hot blocks no larger than the family allows."""
 
     answer: ClassVar[str] = "yes"
@@ -38,9 +38,11 @@ class BlockWitness(Answer):
                     vectors[target] = x
                     pending.append(target)
                 if (vectors[target] != x).any():
-                    raise Rejected(f"state {q} under letter {a} does not lead to the vector of state {target}")
+                    raise RejectedCertificate(
+                        f"state {q} under letter {a} does not lead to the vector of state {target}"
+                    )
         if len({tuple(x.tolist()) for x in vectors.values()}) != machine.n_states:
-            raise Rejected("two states have the same vector")
+            raise RejectedCertificate("two states have the same vector")
         return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
 
     def explain(self) -> str:
@@ -48,7 +50,7 @@ class BlockWitness(Answer):
         return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.tables.block_sizes))}."
 
 
-def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | Certified | Unknown:
+def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | CertifiedAnswer | Unknown:
     """Whether one layer of real blocks of at most `size` represents a minimal machine, one vector a state.
 
     One-hot blocks are preferred, then integers, then real numbers.

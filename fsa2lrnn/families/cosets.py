@@ -13,7 +13,7 @@ from itertools import combinations
 
 import numpy as np
 
-from fsa2lrnn.families.groups import Group, group_of, subgroups
+from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000
@@ -86,7 +86,7 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
     return None if best is None else best[1]
 
 
-def _on_cosets(group: Group, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
+def _on_cosets(group: PermutationGroup, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
     """The right cosets Hx of a subgroup H."""
     members = np.flatnonzero(mask)
     least = group.table[members].min(0)  # of Hx, for each x

@@ -16,7 +16,7 @@ SIMPLE = {60: "A5", 168: "PSL(2,7)", 360: "A6"}  # the only simple groups of the
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class PermutationGroup:
     """A group whose elements are numbers, 0 the identity.
 
     Args:
@@ -71,21 +71,21 @@ class Group:
         """The least normal subgroup that holds an element, as a mask."""
         return self.closure(self.conjugates(g))
 
-    def restricted(self, mask: np.ndarray) -> Group:
+    def restricted(self, mask: np.ndarray) -> PermutationGroup:
         """A subgroup as a group."""
         members = np.flatnonzero(mask)
         number = np.full(self.order, -1)
         number[members] = np.arange(len(members))
-        return Group(number[self.table[np.ix_(members, members)]])
+        return PermutationGroup(number[self.table[np.ix_(members, members)]])
 
-    def quotient(self, mask: np.ndarray) -> Group:
+    def quotient(self, mask: np.ndarray) -> PermutationGroup:
         """The group by a normal subgroup."""
         members = np.flatnonzero(mask)
         first = self.table[:, members].min(axis=1)  # the least element of each coset names it
         representatives = np.unique(first)
         number = np.full(self.order, -1)
         number[representatives] = np.arange(len(representatives))
-        return Group(number[first[self.table[np.ix_(representatives, representatives)]]])
+        return PermutationGroup(number[first[self.table[np.ix_(representatives, representatives)]]])
 
     @cached_property
     def normal_subgroups(self) -> list[np.ndarray]:
@@ -111,7 +111,7 @@ class Group:
         return not self.table.diagonal().any()
 
 
-def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Group, np.ndarray] | None:
+def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[PermutationGroup, np.ndarray] | None:
     """The group that permutations (m, n) generate, and its elements as permutations (N, n); None beyond the limit.
 
     >>> group_of(np.array([[1, 2, 0], [1, 0, 2]]))[0].order
@@ -124,7 +124,7 @@ def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Group, n
     codes = _codes(listed)
     order = np.argsort(codes)
     table = [order[np.searchsorted(codes[order], _codes(listed[:, g]))] for g in listed]
-    return Group(np.array(table)), listed.astype(np.int64)
+    return PermutationGroup(np.array(table)), listed.astype(np.int64)
 
 
 def _codes(rows: np.ndarray) -> np.ndarray:
@@ -132,7 +132,7 @@ def _codes(rows: np.ndarray) -> np.ndarray:
     return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
 
 
-def composition_factors(group: Group) -> Counter[str]:
+def composition_factors(group: PermutationGroup) -> Counter[str]:
     """How often each simple group occurs, as "Z7", a name in `SIMPLE`, or "simple of order N".
 
     >>> group, _ = group_of(np.array([[1, 2, 3, 0], [1, 0, 2, 3]]))
@@ -153,7 +153,7 @@ def _name(order: int) -> str:
     return SIMPLE.get(order, f"simple of order {order}")
 
 
-def subgroups(group: Group, limit: int) -> list[np.ndarray] | None:
+def subgroups(group: PermutationGroup, limit: int) -> list[np.ndarray] | None:
     """All subgroups as masks; None if there are more than `limit`."""
     trivial = np.zeros(group.order, bool)
     trivial[0] = True

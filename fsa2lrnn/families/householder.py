@@ -19,13 +19,13 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.families.cosets import fewest_points, transpositions
 from fsa2lrnn.families.sinks import keys as sink_keys
 from fsa2lrnn.families.sinks import sink_of
-from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
 
 BUDGET = 20.0  # seconds
 
 
 @dataclass(frozen=True)
-class HouseholderWitness(Certified):
+class HouseholderWitness(CertifiedAnswer):
     """The keys of each letter's factors I − β k kᵀ, first applied first, and what is written after them.
 
     Args:
@@ -76,7 +76,7 @@ class HouseholderWitness(Certified):
 
 def householder(
     machine: MooreMachine, most: int | None = None, budget: float | Deadline = BUDGET
-) -> Certified | Unknown:
+) -> CertifiedAnswer | Unknown:
     """Factors for a minimal machine: any number, or at most so many a letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are

@@ -20,7 +20,7 @@ _Known = tuple[tuple[int, ...], tuple[int, ...]]  # letters, the last one first;
 
 
 @dataclass(frozen=True)
-class Alike:
+class IndistinguishableWords:
     """Two words that are alike to every lane, and the machine's outputs after them, which are not."""
 
     words: tuple[tuple[Hashable, ...], tuple[Hashable, ...]]
@@ -38,7 +38,7 @@ class Alike:
 
 def alike_to_lanes(
     machine: MooreMachine, budget: int = BUDGET, ignore: Collection[Hashable] = ()
-) -> Alike | bool | None:
+) -> IndistinguishableWords | bool | None:
     """Two words that no number of hard lanes tells apart though the machine does, the second as short as can be; False
     if there are none, and None if the budget ends before that is known.
 
@@ -67,7 +67,7 @@ def alike_to_lanes(
                 outputs = machine.outputs[other], machine.outputs[state]
                 if outputs[0] != outputs[1]:
                     texts = tuple(tuple(machine.alphabet[i] for i in each) for each in (shorter, longer))
-                    return Alike((texts[0], texts[1]), outputs, machine.alphabet)
+                    return IndistinguishableWords((texts[0], texts[1]), outputs, machine.alphabet)
             if len(seen) > budget:
                 return None
             waiting.append((after, state, longer))

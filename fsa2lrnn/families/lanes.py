@@ -99,7 +99,7 @@ def _classes(lanes: list[Lane], n: int) -> int:
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _EigenPiece:
     """Functions on which every letter has eigenvalues of one order: orders[a], None where it acts as zero."""
 
     functions: np.ndarray
@@ -110,9 +110,9 @@ class _Piece:
         return math.lcm(*(order for order in self.orders if order is not None))
 
 
-def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_Piece]:
+def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_EigenPiece]:
     """Split by the factors x and Φ_m(x) of each letter's minimal polynomial."""
-    pieces = [_Piece(functions, ())]
+    pieces = [_EigenPiece(functions, ())]
     for step in delta:
         orders = EIGENVALUES[family.eigenvalues][1] or _possible_orders(step)
         pieces = [part for piece in pieces for part in _split(piece, step, start, orders)]
@@ -123,7 +123,7 @@ def _possible_orders(step: np.ndarray) -> list[int]:
     return sorted({m for length in cycle_lengths(step) for m in range(1, length + 1) if length % m == 0})
 
 
-def _split(piece: _Piece, step: np.ndarray, start: int, orders: list[int]) -> Iterator[_Piece]:
+def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) -> Iterator[_EigenPiece]:
     left = len(piece.functions)
     for order in (None, *orders):
         if not left:
@@ -136,12 +136,12 @@ def _split(piece: _Piece, step: np.ndarray, start: int, orders: list[int]) -> It
         combinations = left_kernel(image)
         if len(combinations):
             left -= len(combinations)
-            yield _Piece(primitive(combinations @ piece.functions), (*piece.orders, order))
+            yield _EigenPiece(primitive(combinations @ piece.functions), (*piece.orders, order))
     if left:
         raise NotExact("a letter is not diagonalisable on the quotient, though the identities force it to be")
 
 
-def _lanes_of(piece: _Piece, delta: np.ndarray, start: int) -> Iterator[Lane]:
+def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lane]:
     """The lanes of a piece: each function itself, or its projections to the characters of the letters."""
     m = piece.order
     if m > MAX_ORDER:

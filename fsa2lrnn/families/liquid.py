@@ -18,7 +18,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.closure import fractions_of, left_kernel
 from fsa2lrnn.families.lanes import Lane
-from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
 
@@ -26,7 +26,7 @@ Vector = tuple[Fraction, ...]
 
 
 @dataclass(frozen=True)
-class LiquidWitness(Certified, AffineWitness):
+class LiquidWitness(CertifiedAnswer, AffineWitness):
     """Rational weights of a Liquid-S4 layer: A, Bu for each letter, and the vector of each state.
 
     Args:

@@ -26,7 +26,7 @@ _LETTERS_TRIED = 8
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedLayer:
     """A layer by name.
 
     Attributes:
@@ -42,25 +42,25 @@ class Named:
     is_shifted: bool = False
 
 
-NAMED: dict[str, Named] = {
-    "s4": Named("lti", "input-independent (Proposition 1), stable"),
-    "s4d": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal, stable"),
-    "s5": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal"),
-    "lru": Named("lti-diagonalisable", "input-independent (Proposition 1), diagonal, |λ| < 1"),
-    "rwkv4": Named(
+NAMED: dict[str, NamedLayer] = {
+    "s4": NamedLayer("lti", "input-independent (Proposition 1), stable"),
+    "s4d": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal, stable"),
+    "s5": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal"),
+    "lru": NamedLayer("lti-diagonalisable", "input-independent (Proposition 1), diagonal, |λ| < 1"),
+    "rwkv4": NamedLayer(
         "lti-diagonalisable", "input-independent, diagonal, decays in (0, 1), with a token shift", is_shifted=True
     ),
-    "liquid_s4": Named("liquid-s4", "A + diag(Bu), as its paper says (T6)"),
-    "liquid_s4:polyb": Named(None, "released code: not that recurrence, and not causal"),
-    "liquid_s4:kb": Named(None, "released code: not that recurrence, and not causal"),
-    "vanilla": Named("lti", "one matrix for all letters", is_all=True),
-    "vanilla:diagonal": Named("lti-diagonalisable", "one real diagonal for all letters"),
-    "block": Named("block(8)", "the paper's layer, its columns not bounded: blocks of size 8", is_all=True),
+    "liquid_s4": NamedLayer("liquid-s4", "A + diag(Bu), as its paper says (T6)"),
+    "liquid_s4:polyb": NamedLayer(None, "released code: not that recurrence, and not causal"),
+    "liquid_s4:kb": NamedLayer(None, "released code: not that recurrence, and not causal"),
+    "vanilla": NamedLayer("lti", "one matrix for all letters", is_all=True),
+    "vanilla:diagonal": NamedLayer("lti-diagonalisable", "one real diagonal for all letters"),
+    "block": NamedLayer("block(8)", "the paper's layer, its columns not bounded: blocks of size 8", is_all=True),
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Said:
+class LayerVerdict:
     """What theory says of a layer and a machine.
 
     Attributes:
@@ -81,7 +81,7 @@ class Said:
         return {"is": named.what, "family": named.family, "answer": self.answer, "why": self.why}
 
 
-def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Said:
+def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> LayerVerdict:
     """What theory says of the layer of that name; `verdict` is that of its family, where it is known already.
 
     Raises:
@@ -96,19 +96,21 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Sai
         raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(NAMED)}")
     named = NAMED[name]
     if named.family is None:
-        return Said(name, NO_RECURRENCE, "outputs depend on later letters: no theorem about recurrences applies")
+        return LayerVerdict(
+            name, NO_RECURRENCE, "outputs depend on later letters: no theorem about recurrences applies"
+        )
     if named.is_shifted:
         return _shifted(machine, name, named.family)
     verdict = represent(machine, named.family, short_words=False) if verdict is None else verdict
     if verdict.answer == "no":
-        return Said(name, NO, f"no layer of the family {named.family} can", verdict)
+        return LayerVerdict(name, NO, f"no layer of the family {named.family} can", verdict)
     if named.is_all and verdict.answer == "yes":
-        return Said(name, YES, f"it is all of the family {named.family}, which can", verdict)
+        return LayerVerdict(name, YES, f"it is all of the family {named.family}, which can", verdict)
     known = "its family is not decided" if verdict.answer == "unknown" else f"the family {named.family} can"
-    return Said(name, NOT_EXCLUDED, f"{known}; the layer is narrower" if not named.is_all else known, verdict)
+    return LayerVerdict(name, NOT_EXCLUDED, f"{known}; the layer is narrower" if not named.is_all else known, verdict)
 
 
-def _shifted(machine: MooreMachine, name: str, family: str) -> Said:
+def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
     """Of a layer whose input is a letter with the one before it, so that its vectors are of a state and a last letter.
 
     Where every other letter is c, what two steps add depends on the letter between alone, and the linear part is the
@@ -119,8 +121,8 @@ def _shifted(machine: MooreMachine, name: str, family: str) -> Said:
         delta = every_other(minimal.delta, c)
         if obstruction(FORCED[family], delta).merged()[1] < delta.shape[1]:
             why = f"the family {family} can't, even where every other letter is {minimal.alphabet[c]!r}"
-            return Said(name, NO, why)
-    return Said(
+            return LayerVerdict(name, NO, why)
+    return LayerVerdict(
         name, NOT_EXCLUDED, f"the family {family} can, where every other letter is the same; the layer is narrower"
     )
 

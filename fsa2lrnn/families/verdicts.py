@@ -25,7 +25,7 @@ FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 
 @dataclass(frozen=True)
-class Answer:
+class FamilyAnswer:
     """What is known of a machine and a family; a notebook shows it as a card.
 
     Args:
@@ -47,7 +47,7 @@ class Answer:
         return card(f"{type(self).__name__}: {self.answer}", rows, colour)
 
 
-class Certified(Answer):
+class CertifiedAnswer(FamilyAnswer):
     """An answer with a certificate."""
 
     def to_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Certified(Answer):
         """Return what the certificate proves, by `recheck`, which shares no code with what found it.
 
         Raises:
-            recheck.Rejected: if the certificate is wrong.
+            recheck.RejectedCertificate: if the certificate is wrong.
         """
         return recheck(self.to_json())
 
@@ -78,7 +78,7 @@ class Term:
 
 
 @dataclass(frozen=True)
-class Impossibility(Certified):
+class Impossibility(CertifiedAnswer):
     """No layer of the family represents the machine, with the reason.
 
     Args:
@@ -182,7 +182,7 @@ class Impossibility(Certified):
 
 
 @dataclass(frozen=True)
-class Witness(Certified):
+class Witness(CertifiedAnswer):
     """Weights of a layer of the family that represents the machine, exact.
 
     Args:
@@ -234,7 +234,7 @@ class Witness(Certified):
 
 
 @dataclass(frozen=True)
-class Unknown(Answer):
+class Unknown(FamilyAnswer):
     """Neither a witness nor a certificate: what was tried, and what would settle it."""
 
     answer: ClassVar[str] = "unknown"

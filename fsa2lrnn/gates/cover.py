@@ -106,7 +106,7 @@ class Table:
 
     def _grow(self, seed: int, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """A box round a key that no key in `bad` is in, as a mask of values, and which keys of `left` are in it."""
-        box = _Growing(self, seed, bad)
+        box = _GrowingBox(self, seed, bad)
         while (value := box.best_value(left)) is not None:
             box.add(value)
         box.drop()
@@ -118,7 +118,7 @@ class Table:
         return tuple(frozenset(part.tolist()) & v for part, v in zip(parts, self.values, strict=True))
 
 
-class _Growing:
+class _GrowingBox:
     """A box that grows: for every key, in how many coordinates it is outside, and the sum of their numbers."""
 
     def __init__(self, table: Table, seed: int, bad: np.ndarray) -> None:

@@ -16,7 +16,7 @@ _EXACT = 2**53  # float64 holds every integer up to here
 
 
 @dataclass(frozen=True, eq=False)
-class Gate:
+class ReluGate:
     """y = W₂ relu(W₁ u + b₁) + b₂ with integers; d, the number of hidden units, may be 0.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.gates.boxes import Box, boxes
-from fsa2lrnn.gates.gate import Gate
+from fsa2lrnn.gates.gate import ReluGate
 
 LARGEST_SUM = 256  # bfloat16 holds every integer up to here
 _ROWS = 65_536  # keys that are checked at a time
@@ -46,7 +46,7 @@ def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
     return np.concatenate(parts, axis=1).astype(np.int8)
 
 
-def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> Gate:
+def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> ReluGate:
     """A gate whose value at the features of each key is its target, with few units; elsewhere it may give anything.
 
     The target that would take the most units is the output bias and takes none; each unit adds, in its box, the
@@ -72,7 +72,7 @@ def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coor
         W1[unit], b1[unit] = _conjunction(box, coordinates)
     b2 = values[default]
     others = values[[label for _, label in found]] if found else values[:0]
-    gate = Gate(W1, b1, np.ascontiguousarray((others - b2).T), b2)
+    gate = ReluGate(W1, b1, np.ascontiguousarray((others - b2).T), b2)
     _check(gate, keys, targets, coordinates)
     return gate
 
@@ -96,7 +96,7 @@ def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarra
     return np.concatenate(weights), bias
 
 
-def _check(gate: Gate, keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
+def _check(gate: ReluGate, keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> None:
     for start in range(0, len(keys), _ROWS):
         rows = slice(start, start + _ROWS)
         u = features(keys[rows], coordinates)

@@ -15,7 +15,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.recurrence import IndexReadout, IndexTables, Recurrence
+from fsa2lrnn.recurrence import IndexTables, Recurrence, StateReadout
 
 Joint = tuple[int, ...]  # one state a head
 
@@ -99,7 +99,7 @@ def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
     numbers = np.array(output_numbers(model, cast("list[Joint]", joint.outputs)))
     cell, representatives = share_cells(joint.delta)
     tables = IndexTables(joint.delta[representatives], joint.start, cell)
-    return lower(Recurrence(model.alphabet, model.outputs, tables, IndexReadout(numbers)), model.dtype)
+    return lower(Recurrence(model.alphabet, model.outputs, tables, StateReadout(numbers)), model.dtype)
 
 
 @torch.no_grad()

@@ -8,13 +8,13 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import DENSE_MEMORY, Form, Layout, compile_recurrence
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Values, look_up
 from fsa2lrnn.lrnn.layers import BlockLayerConfig, IndexLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.normalise import released_scale
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexReadout, IndexTables, Recurrence
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, GatedStack, IndexTables, Recurrence, StateReadout
 
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 """The floating-point types that machines are compiled into."""
@@ -81,7 +81,7 @@ def lower(
         raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
     tables, readout = recurrence.tables, recurrence.readout
     with torch.no_grad():
-        if isinstance(tables, IndexTables) and isinstance(readout, IndexReadout):
+        if isinstance(tables, IndexTables) and isinstance(readout, StateReadout):
             return _lower_index(recurrence, tables, readout).to(dtype)
         if not isinstance(tables, IndexTables) and isinstance(readout, DenseReadout):
             if normalisation == "released":
@@ -169,7 +169,7 @@ def _check_maps(has_resets: bool) -> None:
         )
 
 
-def values(gate: Gate) -> Values:
+def values(gate: ReluGate) -> Values:
     """An integer gate as what a network's gate is set to."""
     of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
     return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
@@ -188,7 +188,7 @@ def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
     return [*cells, *lower, *(part + offset for part in cells + lower if stack.token_shift)]
 
 
-def _check_exact(name: str, gate: Gate, parts: list[np.ndarray], dtype: torch.dtype) -> None:
+def _check_exact(name: str, gate: ReluGate, parts: list[np.ndarray], dtype: torch.dtype) -> None:
     """Raises `NotExact` if a sum could leave the integers up to which `dtype` holds all, in any order of summation.
 
     Counted are the sizes of all that a unit adds up, and of each part at most one column: cells and the states of
@@ -220,7 +220,7 @@ def _check_sums(name: str, what: str, sums: np.ndarray, limit: float, dtype: tor
         )
 
 
-def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: IndexReadout) -> LRNN:
+def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: StateReadout) -> LRNN:
     n_maps, n_states = layer.next_state.shape
     config = LRNNConfig(recurrence.alphabet, recurrence.outputs, (IndexLayerConfig(n_states, n_maps),))
     model = LRNN(config)

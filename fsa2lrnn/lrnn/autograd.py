@@ -10,7 +10,7 @@ from torch.autograd.function import once_differentiable
 Backward = Callable[..., tuple[Tensor | None, ...]]
 
 
-def once(backward: Backward) -> Backward:
+def typed_once_differentiable(backward: Backward) -> Backward:
     """torch's `once_differentiable` for the backward (ctx, gradients) of a `Function`: a second derivative is refused.
 
     torch's own hides the parameters' names from type checkers, to which the method is then none of a `Function`.
@@ -23,7 +23,7 @@ def once(backward: Backward) -> Backward:
     ...         return x * x
     ...
     ...     @staticmethod
-    ...     @once
+    ...     @typed_once_differentiable
     ...     def backward(ctx, dy):
     ...         return (2 * ctx.saved_tensors[0] * dy,)
     >>> x = torch.tensor(3.0, requires_grad=True)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FAULTS_SHOWN = 20
 
 
-class FromElsewhere:
+class ForeignWeights:
     """What an `LRNN` can be made of beside a configuration: class methods, so that they need not know the class."""
 
     @classmethod
@@ -134,7 +134,7 @@ class FromElsewhere:
         return cast("Self", model)
 
 
-def _new(cls: type[FromElsewhere], config: LRNNConfig, dtype: torch.dtype) -> LRNN:
+def _new(cls: type[ForeignWeights], config: LRNNConfig, dtype: torch.dtype) -> LRNN:
     return cast("type[LRNN]", cls)(config).to(dtype)
 
 

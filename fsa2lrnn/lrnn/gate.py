@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.rounding import Rounded, integers
+from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 GATES = ("relu", "table")
 """Gates by name: Linear–ReLU–Linear, and free numbers for each unit vector that is read."""
@@ -74,13 +74,13 @@ class Gate(nn.Sequential):
         first, relu, _ = self.children()
         return relu(first(z))
 
-    def rounded(self, z: Rounded) -> Rounded:
+    def rounded(self, z: RoundedNumbers) -> RoundedNumbers:
         """What any evaluation may give out: (…, d) -> (…, n)."""
         W1, b1, W2, b2 = self.weights
         if z.is_exact:
             given = z.mid.to(W1)
             if self.is_lookup(given) or self.is_exact(given, integers(z.kind)):
-                return Rounded.exact(self.forward(given))  # past hooks: one may be what asks
+                return RoundedNumbers.exact(self.forward(given))  # past hooks: one may be what asks
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:

@@ -18,13 +18,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat, shortened
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import LAYERS, OURS
 from fsa2lrnn.lrnn.layers.base import Layer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import Rounded, integers
+from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 """The largest difference that is taken for rounding, relative to the largest number up to that step or to 1."""
@@ -338,7 +338,7 @@ class _LayerTest:
                 self._check_tables(rows)
             self._check_words(rows, torch.arange(len(rows), device=rows.device)[:, None], self._states(len(rows), rows))
         rows, length = letters[:size], max(1, min(_CASES[-1][0], size // _WORDS))
-        is_exact = self._call("starts_exact") and self._call("is_exact", rows, integers(Format.of(self.dtype)))
+        is_exact = self._call("starts_exact") and self._call("is_exact", rows, integers(FloatFormat.of(self.dtype)))
         index = self._numbers(len(rows), _WORDS, length)
         self._check_words(rows, index, self._states(_WORDS, None), 0.0 if is_exact else None)
 
@@ -352,7 +352,7 @@ class _LayerTest:
         for found, part in zip(alone, parts, strict=True):
             self._compare(found, part[:_ALONE], rule, 0.0 if is_lookup else None)
         with _if_offered():
-            for part, bound in zip(parts, self._call("rounded_tables", Rounded.exact(rows)), strict=True):
+            for part, bound in zip(parts, self._call("rounded_tables", RoundedNumbers.exact(rows)), strict=True):
                 apart = (part.cpu().double() - bound.mid).abs()
                 if not (apart <= bound.off)[part.cpu().isfinite()].all():
                     raise self.fault("`tables` lie outside of `rounded_tables`: bound all that rounding may do")

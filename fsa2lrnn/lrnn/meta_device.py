@@ -18,7 +18,7 @@ _DRAWING = frozenset((torch.randn, torch.rand))
 _COMPARING = frozenset((torch.Tensor.__lt__, torch.Tensor.lt, torch.lt))
 
 
-class _ShapesAlone(TorchFunctionMode):
+class _ShapeOnlyMode(TorchFunctionMode):
     """Answers with empty tensors where the meta device would import torch's compiler to say what their shape is.
 
     It has these operations from torch's definitions in Python alone, and the import takes longer than all else that
@@ -41,13 +41,13 @@ class _ShapesAlone(TorchFunctionMode):
 
 
 @contextmanager
-def unfilled() -> Iterator[None]:
+def on_meta_device() -> Iterator[None]:
     """What is made meanwhile lies on the meta device.
 
-    >>> with unfilled():
+    >>> with on_meta_device():
     ...     layer = torch.nn.Linear(1 << 20, 1 << 20)
     >>> layer.weight.device.type, tuple(layer.weight.shape)
     ('meta', (1048576, 1048576))
     """
-    with torch.device("meta"), _ShapesAlone():
+    with torch.device("meta"), _ShapeOnlyMode():
         yield

@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.connection import adds, connect
-from fsa2lrnn.lrnn.foreign import FromElsewhere
+from fsa2lrnn.lrnn.foreign import ForeignWeights
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
@@ -30,7 +30,7 @@ _CHUNK = 1 << 12  # letters that one piece may have
 _INDEX_CHUNK = 1 << 20  # the same for an index layer, which threads share out
 
 
-class LRNN(FromElsewhere, nn.Module):
+class LRNN(ForeignWeights, nn.Module):
     """A stack of linear recurrences x_k = A(u_k) x_{k-1} + v(u_k) between an embedding and a read-out MLP (Eqs. 1, 5).
 
     A new model has random weights, ready to train; `fsa2lrnn.compile_machine` returns one with exact weights.

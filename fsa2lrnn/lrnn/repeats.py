@@ -21,14 +21,14 @@ _INTEGERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 _FACTORS = np.random.default_rng(0).integers(2**62, size=1 << 8, dtype=np.int64).astype(np.uint64) * 2 + 1
 
 
-class Numbered(NamedTuple):
+class NumberedRows(NamedTuple):
     """Different rows (N, d), and the number of the one at each place (B, T)."""
 
     rows: Tensor
     index: Tensor  # pyright: ignore[reportIncompatibleMethodOverride] - nobody searches in it
 
 
-def number(stream: Tensor) -> Numbered | None:
+def number(stream: Tensor) -> NumberedRows | None:
     """The different rows of a stream (B, T, d), equal in every bit; None if they are too many for their number to pay.
 
     No gradient goes back through it: it is for a stream in the CPU's memory that asks for none, None otherwise.
@@ -45,10 +45,10 @@ def number(stream: Tensor) -> Numbered | None:
     first, index = _number(bits, _FACTORS, batch * length // _REPEATS)
     if len(index) < len(flat):
         return None
-    return Numbered(flat[torch.from_numpy(first)], torch.from_numpy(index).view(batch, length))
+    return NumberedRows(flat[torch.from_numpy(first)], torch.from_numpy(index).view(batch, length))
 
 
-def shifted(numbered: Numbered, before: Tensor) -> Numbered | None:
+def shifted(numbered: NumberedRows, before: Tensor) -> NumberedRows | None:
     """The same for rows beside those a step earlier, the first beside `before` (B, d): (N, d) -> (N', 2d).
 
     None if they are too many.
@@ -63,7 +63,7 @@ def shifted(numbered: Numbered, before: Tensor) -> Numbered | None:
         return None
     now, then = torch.from_numpy(used // n), torch.from_numpy(used % n)
     pairs = torch.cat([rows[now], torch.cat([rows, before])[then]], dim=1)
-    return Numbered(pairs, torch.from_numpy(codes).view_as(index))
+    return NumberedRows(pairs, torch.from_numpy(codes).view_as(index))
 
 
 @njit(cache=True, nogil=True)

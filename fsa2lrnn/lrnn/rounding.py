@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.checker.rounding import FloatFormat
 
 _U64 = 2.0**-53
 _OUTWARD = 1 + 2.0**-30
@@ -30,7 +30,7 @@ _STEEPEST = 64.0  # orders of norms up to which powers are bounded here
 
 
 @dataclass(frozen=True, eq=False)
-class Rounded:
+class RoundedNumbers:
     """Numbers as any evaluation in a format may compute them: within `off` of `mid`, both float64, entry by entry.
 
     Where `off` is zero, every evaluation gives `mid` itself. It is infinite where nothing is known.
@@ -42,13 +42,13 @@ class Rounded:
 
     mid: Tensor
     off: Tensor
-    kind: Format
+    kind: FloatFormat
 
     @classmethod
-    def exact(cls, x: Tensor, kind: Format | None = None) -> Rounded:
+    def exact(cls, x: Tensor, kind: FloatFormat | None = None) -> RoundedNumbers:
         """Numbers that every evaluation has, in their own format unless another is given."""
         mid = x.detach().cpu().double()
-        return cls(mid, torch.zeros_like(mid), kind or Format.of(x.dtype))
+        return cls(mid, torch.zeros_like(mid), kind or FloatFormat.of(x.dtype))
 
     @property
     def size(self) -> Tensor:
@@ -60,29 +60,29 @@ class Rounded:
         """Whether every evaluation gives the midpoints."""
         return not self.off.any()
 
-    def of(self, mid: Tensor, off: Tensor) -> Rounded:
+    def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
         """The same format; a bound that is no number, or of a number that may overflow, is infinite."""
         off = off * _OUTWARD
         is_known = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
-        return Rounded(torch.where(is_known, mid, 0), torch.where(is_known, off, torch.inf), self.kind)
+        return RoundedNumbers(torch.where(is_known, mid, 0), torch.where(is_known, off, torch.inf), self.kind)
 
-    def where(self, mask: Tensor) -> Rounded:
+    def where(self, mask: Tensor) -> RoundedNumbers:
         """Zero outside the mask."""
-        return Rounded(self.mid.where(mask, 0), self.off.where(mask, 0), self.kind)
+        return RoundedNumbers(self.mid.where(mask, 0), self.off.where(mask, 0), self.kind)
 
-    def unflatten(self, sizes: tuple[int, ...]) -> Rounded:
+    def unflatten(self, sizes: tuple[int, ...]) -> RoundedNumbers:
         """The last axis as several."""
-        return Rounded(self.mid.unflatten(-1, sizes), self.off.unflatten(-1, sizes), self.kind)
+        return RoundedNumbers(self.mid.unflatten(-1, sizes), self.off.unflatten(-1, sizes), self.kind)
 
-    def __getitem__(self, key: object) -> Rounded:
-        return Rounded(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
+    def __getitem__(self, key: object) -> RoundedNumbers:
+        return RoundedNumbers(self.mid[key], self.off[key], self.kind)  # type: ignore[index]
 
-    def scaled(self, factor: float) -> Rounded:
+    def scaled(self, factor: float) -> RoundedNumbers:
         """A product with one number, the same in every evaluation."""
         mid = self.mid * factor
         return self.of(mid, self.off * abs(factor) + _both(self.kind) * self.size * abs(factor) + 4 * self.kind.tiny)
 
-    def linear(self, W: Tensor, b: Tensor) -> Rounded:
+    def linear(self, W: Tensor, b: Tensor) -> RoundedNumbers:
         """W x + b, (n, d) and (n,), the same numbers in every evaluation: (…, d) -> (…, n).
 
         A term that is zero in every evaluation is added without rounding, so it does not count among the n of γ_n.
@@ -95,22 +95,22 @@ class Rounded:
         off = self.off @ weights.T + self._gamma(terms + 1) * sums + small * (terms > 0)
         return self.of(mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
-    def relu(self) -> Rounded:
+    def relu(self) -> RoundedNumbers:
         """Their positive parts, which nobody rounds."""
         off = torch.where(self.mid < 0, (self.mid + self.off * _OUTWARD).clamp(min=0), self.off)
-        return Rounded(self.mid.relu(), off, self.kind)
+        return RoundedNumbers(self.mid.relu(), off, self.kind)
 
-    def __mul__(self, other: Rounded) -> Rounded:
+    def __mul__(self, other: RoundedNumbers) -> RoundedNumbers:
         mid = self.mid * other.mid
         spread = self.off * other.size + self.size * other.off
         small = self.kind.tiny * (4 + 2 * self.size + 2 * other.size)
         return self.of(mid, spread + _both(self.kind) * self.size * other.size + small * (mid.abs() + spread > 0))
 
-    def __sub__(self, other: Rounded) -> Rounded:
+    def __sub__(self, other: RoundedNumbers) -> RoundedNumbers:
         spread = self.off + other.off
         return self.of(self.mid - other.mid, spread + _both(self.kind) * (self.size + other.size) + 2 * self.kind.tiny)
 
-    def __matmul__(self, other: Rounded) -> Rounded:
+    def __matmul__(self, other: RoundedNumbers) -> RoundedNumbers:
         """Matrix products over the last two axes."""
         n, size, there = self.mid.shape[-1], self.size, other.size
         sums = size @ there
@@ -119,14 +119,14 @@ class Rounded:
         off = spread + self._gamma(self.mid.new_tensor(n + 1.0)) * sums + small
         return self.of(self.mid @ other.mid, torch.where(sums <= self.kind.largest / 4, off, torch.inf))
 
-    def sigmoid(self) -> Rounded:
+    def sigmoid(self) -> RoundedNumbers:
         """1 / (1 + e^−x), which changes by at most a quarter of what x does."""
         mid = self.mid.sigmoid()
         return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
-    def normalised(self) -> Rounded:
+    def normalised(self) -> RoundedNumbers:
         """x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry is longer than 1, whatever is known of the norm."""
-        over = Rounded(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
+        over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
         norms = _Norms.of(over, 2.0)
         middle = norms.middle.clamp(min=_FLOOR)
         off = over.divided(middle, norms.low.clamp(min=_FLOOR / 2), norms.high.clamp(min=2 * _FLOOR))
@@ -134,7 +134,7 @@ class Rounded:
         known = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
         return self.of(mid, known)
 
-    def columns(self, rule: str, p: float) -> Rounded:
+    def columns(self, rule: str, p: float) -> RoundedNumbers:
         """Blocks under a column rule, by either method of `normalise`: (…, b, b) -> (…, b, b)."""
         if rule == "none":
             return self
@@ -148,7 +148,7 @@ class Rounded:
         low, middle, high = (norm.amax(-1, keepdim=True) for norm in (norms.low, norms.middle, norms.high))
         return self.of(centred.mid / middle, centred.divided(middle, low, high))
 
-    def largest(self, mask: Tensor) -> Rounded:
+    def largest(self, mask: Tensor) -> RoundedNumbers:
         """One-hot columns at the first largest entry within the mask: (…, b, b) -> (…, b, b).
 
         A 1 that rounding may move is off by 1, as each entry to which it may go.
@@ -159,9 +159,9 @@ class Rounded:
         lead = mid.gather(-2, first) - mid
         may_be = ~(lead > (off.gather(-2, first) + off) * _OUTWARD) & mask  # so is the first, and what is no number
         is_free = (off != 0).any(-2, keepdim=True) & (may_be.sum(-2, keepdim=True) > 1)
-        return Rounded(hot, (may_be & is_free).double(), self.kind)
+        return RoundedNumbers(hot, (may_be & is_free).double(), self.kind)
 
-    def centred(self) -> Rounded:
+    def centred(self) -> RoundedNumbers:
         """Columns less their means: (…, b, b) -> (…, b, b)."""
         b, mean_size = self.mid.shape[-2], self.size.mean(-2, keepdim=True)
         mean = self.mid.mean(-2, keepdim=True)
@@ -191,7 +191,7 @@ class _Norms:
     high: Tensor
 
     @classmethod
-    def of(cls, columns: Rounded, p: float) -> _Norms:
+    def of(cls, columns: RoundedNumbers, p: float) -> _Norms:
         """By either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
 
         A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1) by two series, 1 ± (12p + 11)u, of which the
@@ -214,17 +214,17 @@ class _Norms:
         return cls(low, middle, torch.where(unknown, torch.inf, high))
 
 
-def _both(kind: Format) -> float:
+def _both(kind: FloatFormat) -> float:
     """At least the unit roundoffs of a format and of float64 together: what an elementary operation costs."""
     return (kind.u + _U64) * _OUTWARD
 
 
-def integers(kind: Format) -> float:
+def integers(kind: FloatFormat) -> float:
     """Up to this a format holds all integers, and float64 adds up their sizes."""
     return min(1 / kind.u, 2.0**52)
 
 
-def _least_norm(kind: Format, b: int, p: float) -> Tensor:
+def _least_norm(kind: FloatFormat, b: int, p: float) -> Tensor:
     """What a norm may come out as where powers are lost: each of b powers at most 2⁴¹ times the smallest number."""
     return torch.tensor((b * kind.tiny * 2.0**42) ** (1 / p), dtype=torch.float64)
 

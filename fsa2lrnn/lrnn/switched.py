@@ -15,7 +15,7 @@ from fsa2lrnn.lrnn.layer_checks import check_layers, same
 from fsa2lrnn.lrnn.layers import name_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.network import Network
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 _SHAPES = ((64, 300), (8, 16))  # words whose logits `as_tables` compares: they are scanned in unlike ways
 
@@ -77,11 +77,11 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
     with torch.no_grad():
         if layer.is_lookup(u := model.first_inputs()):
             return torch.zeros_like(tables.A, dtype=torch.float64), torch.zeros_like(tables.v, dtype=torch.float64)
-        A, v = layer.rounded_tables(Rounded.exact(u))
+        A, v = layer.rounded_tables(RoundedNumbers.exact(u))
     return _apart(tables.A, A), _apart(tables.v, v)
 
 
-def _apart(judged: Tensor, found: Rounded) -> Tensor:
+def _apart(judged: Tensor, found: RoundedNumbers) -> Tensor:
     """What any evaluation may be from the one that is judged: not further than both are from the midpoint."""
     return (found.off + (judged.cpu().double() - found.mid).abs()) * (1 + 2.0**-30)
 

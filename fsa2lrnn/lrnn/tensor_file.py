@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.lrnn.meta_device import unfilled
+from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.reading import shown
 
 # Of the types that safetensors knows, those that models and optimisers of ours have.
@@ -37,7 +37,7 @@ DTYPES = {
 Shapes = Mapping[str, tuple[tuple[int, ...], torch.dtype]]
 
 
-class Form(NamedTuple):
+class FileFormat(NamedTuple):
     """A kind of file: the name of its format and the version that is written, the only one that is read."""
 
     name: str
@@ -62,7 +62,7 @@ class TensorFile(NamedTuple):
         return tensors
 
 
-def write_tensors(path: Path, form: Form, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
+def write_tensors(path: Path, form: FileFormat, tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> None:
     """Write a file, atomically; equal tensors give equal bytes. Raises `OSError`."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     header = {"format": form.name, "version": str(form.version), **metadata, "sha256": digest(plain)}
@@ -83,7 +83,7 @@ def _in_order(content: bytes) -> bytes:
 
 
 @contextmanager
-def open_tensors(path: Path, form: Form) -> Iterator[TensorFile]:
+def open_tensors(path: Path, form: FileFormat) -> Iterator[TensorFile]:
     """The file at `path`, if it is of this format and version.
 
     Raises `CheckpointError` for one that is missing, damaged, foreign or newer, within the `with` too.
@@ -108,7 +108,7 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
     Raises `CheckpointError` for sizes of which no tensor can be.
     """
     try:
-        with unfilled():
+        with on_meta_device():
             model = make()
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         raise CheckpointError(f"the configuration asks for weights that can't be ({str(error)[:200]})") from error
@@ -142,7 +142,7 @@ def _shape(path: Path, name: str, header: Any) -> tuple[tuple[int, ...], torch.d
     return tuple(header.get_shape()), DTYPES[header.get_dtype()]
 
 
-def _check_header(path: Path, metadata: Mapping[str, str], form: Form) -> None:
+def _check_header(path: Path, metadata: Mapping[str, str], form: FileFormat) -> None:
     if metadata.get("format") != form.name:
         raise CheckpointError(
             f"{path} is a safetensors file of another program (format {shown(metadata.get('format'))}, not "

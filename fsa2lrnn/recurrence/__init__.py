@@ -8,7 +8,7 @@ keeps of each one-hot column only the row of its 1. Both check on construction t
 the hypothesis of T1. A `GatedStack` has several layers, whose A and v depend on the layers below too.
 """
 
-from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
+from fsa2lrnn.recurrence.readout import DenseReadout, StateReadout
 from fsa2lrnn.recurrence.recurrence import Recurrence
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
 from fsa2lrnn.recurrence.tables import DenseTables, IndexTables
@@ -18,7 +18,7 @@ __all__ = [
     "DenseTables",
     "GatedLayer",
     "GatedStack",
-    "IndexReadout",
+    "StateReadout",
     "IndexTables",
     "Recurrence",
 ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.tables import freeze
 
 
@@ -23,10 +23,10 @@ class DenseReadout:
     b1: np.ndarray
     W2: np.ndarray
     b2: np.ndarray
-    gate: Gate = field(init=False, repr=False)
+    gate: ReluGate = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "gate", Gate(self.W1, self.b1, self.W2, self.b2))
+        object.__setattr__(self, "gate", ReluGate(self.W1, self.b1, self.W2, self.b2))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The number of the output with the largest y, first among equals: (…, W) -> (…)."""
@@ -34,7 +34,7 @@ class DenseReadout:
 
 
 @dataclass(frozen=True, eq=False)
-class IndexReadout:
+class StateReadout:
     """The output number of each state index: `output[q]`, shape (n,). Raises `InvalidMachine` for negative numbers."""
 
     output: np.ndarray

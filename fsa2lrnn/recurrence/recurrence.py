@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsa2lrnn import symbols
 from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.recurrence.readout import DenseReadout, IndexReadout
+from fsa2lrnn.recurrence.readout import DenseReadout, StateReadout
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
 from fsa2lrnn.recurrence.tables import DenseTables, IndexTables
 from fsa2lrnn.symbols import Word, encode
@@ -31,12 +31,12 @@ class Recurrence:
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
     tables: DenseTables | IndexTables | GatedStack
-    readout: DenseReadout | IndexReadout
+    readout: DenseReadout | StateReadout
 
     def __post_init__(self) -> None:
         if len(self.tables.cell) != len(self.alphabet):
             raise InvalidMachine(f"the tables know {len(self.tables.cell)} letters, the alphabet {len(self.alphabet)}")
-        if isinstance(self.tables, IndexTables) != isinstance(self.readout, IndexReadout):
+        if isinstance(self.tables, IndexTables) != isinstance(self.readout, StateReadout):
             raise InvalidMachine("tables and read-out are of different layouts: both dense or both index tables")
         if isinstance(self.readout, DenseReadout):
             width, n_outputs = self.readout.W1.shape[1], len(self.readout.W2)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.tables import check_cells, freeze
 
 _EXACT = 2**53
@@ -35,8 +35,8 @@ class GatedLayer:
         InvalidMachine: if the shapes do not fit, or something stands in the padding.
     """
 
-    transition: Gate
-    value: Gate
+    transition: ReluGate
+    value: ReluGate
     x0: np.ndarray
     block_sizes: tuple[int, ...]
 
@@ -166,7 +166,7 @@ class GatedStack:
             after[:, :, own] = layer.move(A, v, x[:, own])
         return after
 
-    def _gate(self, gate: Gate, now: np.ndarray, before: np.ndarray) -> np.ndarray:
+    def _gate(self, gate: ReluGate, now: np.ndarray, before: np.ndarray) -> np.ndarray:
         """What a gate gives for every cell: lower states now (N, C, w) and before (N, w) -> (N, C, E)."""
         gate.check_exact(int(max(1, np.abs(now).max(initial=0), np.abs(before).max(initial=0))))
         W1, b1, _, _ = gate.weights

@@ -21,18 +21,18 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.columns import cvxpy
 from fsa2lrnn.repairing.observed import observe
-from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
-from fsa2lrnn.repairing.states import States
-from fsa2lrnn.repairing.work import Attempt, Work
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
+from fsa2lrnn.verification.goal import specification_of
 
-__all__ = ["Change", "Columns", "Head", "Mode", "Repaired", "repair", "snap"]
+__all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 
 _ATTEMPTS = (  # in turn, until the repaired model is right
-    Attempt(0.8, 3.0),
-    Attempt(0.8, 3.0, marks_start=True),
-    Attempt(0.8, 1.0),
-    Attempt(0.5, 1.0),
+    RepairAttempt(0.8, 3.0),
+    RepairAttempt(0.8, 3.0, marks_start=True),
+    RepairAttempt(0.8, 1.0),
+    RepairAttempt(0.5, 1.0),
 )
 
 
@@ -74,8 +74,8 @@ def repair(
     _check_options(columns, mode)
     deadline = Deadline.of(seconds)
     tables = switched(model).to(torch.float64)
-    goal = goal_for(model, machine, ignore)
-    states = States.of(goal)
+    goal = specification_of(model, machine, ignore)
+    states = RepairStates.of(goal)
     if (states.counts & ~states.answerable).any():
         raise NotExpressible(
             f"the model lacks outputs of the machine, {', '.join(map(repr, goal.outputs[goal.known :]))}, which no "
@@ -86,7 +86,7 @@ def repair(
     for attempt in _ATTEMPTS:
         if attempt.marks_start and mode == "least":
             continue  # nothing is forgotten
-        work = Work(model, machine, goal, tables, states, observed, attempt, mode, deadline)
+        work = RepairWork(model, machine, goal, tables, states, observed, attempt, mode, deadline)
         if work.images:
             try:
                 return work.finish(columns)
@@ -107,7 +107,7 @@ def snap(model: LRNN, machine: MooreMachine) -> LRNN:
     >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype
     torch.float64
     """
-    goal_for(model, machine, "lacked")  # of the same letters, and with outputs in common
+    specification_of(model, machine, "lacked")  # of the same letters, and with outputs in common
     return compile_machine(machine, dtype=model.dtype)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.optional import require
-from fsa2lrnn.repairing.observed import Seen
-from fsa2lrnn.repairing.probe import Block, Probe
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.representation import Representation
 
 _ROOM = 1e-5  # below 1, so that rounding to float32 lifts no norm above it
@@ -47,8 +47,13 @@ def cvxpy() -> ModuleType:
 
 
 def project(
-    block: Block, image: Representation, probe: Probe, seen: Seen, p: float, deadline: Deadline = NEVER
-) -> tuple[np.ndarray, Probe]:
+    block: Block,
+    image: Representation,
+    probe: ReadoutProbe,
+    seen: BlockObservations,
+    p: float,
+    deadline: Deadline = NEVER,
+) -> tuple[np.ndarray, ReadoutProbe]:
     """Tables A (|Σ|, b, b) near those learned, with U A_a = B_a U and columns within a p-norm of 1, and their probe.
 
     Columns keep a sum of zero where all that were learned have it, as the released rule makes them.
@@ -65,7 +70,7 @@ def project(
         exact = problem.solve(U)
         if exact is not None and column_norm(exact, p) <= 1:
             c = seen.weights @ (image.phi[seen.state] - seen.x @ U.T)
-            return exact, Probe(U, 0 * c if image.is_linear else c)
+            return exact, ReadoutProbe(U, 0 * c if image.is_linear else c)
     raise NotExpressible(
         f"no columns of a {p}-norm of at most 1 were found that carry the {image.rank} functions of a block: with the "
         f"last U tried the least norm is {problem.least_norm(U):.4f}, and {_ROOM:g} are left for rounding; keep the "
@@ -77,7 +82,13 @@ class _Problem:
     """The columns of all letters side by side, (b, |Σ|·b)."""
 
     def __init__(
-        self, block: Block, image: Representation, probe: Probe, seen: Seen, p: float, deadline: Deadline
+        self,
+        block: Block,
+        image: Representation,
+        probe: ReadoutProbe,
+        seen: BlockObservations,
+        p: float,
+        deadline: Deadline,
     ) -> None:
         self._cp, self._deadline = cvxpy(), deadline
         self._learned, self._B, self._U, self._p = block.A, image.B, probe.U, p

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.repairing.observed import Seen
-from fsa2lrnn.repairing.probe import Block, Probe
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.representation import Representation
 
 _OF_INITIAL = 1e-4  # weight of x₀ in the mean: it decides only what no state after a letter decides
 
 
 @dataclass(frozen=True, eq=False)
-class DeadBeat:
+class DeadbeatBlock:
     """The block x ↦ W_a (U x + c) + w_a.
 
     Args:
@@ -31,7 +31,7 @@ class DeadBeat:
     W: np.ndarray
     w: np.ndarray
     x0: np.ndarray
-    probe: Probe
+    probe: ReadoutProbe
 
     @property
     def block(self) -> Block:
@@ -43,20 +43,20 @@ class DeadBeat:
         return image.phi @ self.W.swapaxes(1, 2) + self.w[:, None]
 
 
-def dead_beat(block: Block, image: Representation, probe: Probe, seen: Seen) -> DeadBeat:
+def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, seen: BlockObservations) -> DeadbeatBlock:
     """A repaired block that forgets the rest; `seen` are states of the repaired block."""
     phi = np.vstack([image.phi[seen.state], image.phi[-1]])
     x = np.vstack([seen.x, block.x0])
     weights = np.append(seen.weights, _OF_INITIAL)
-    extended = Seen(x, np.append(seen.state, len(image.phi) - 1), weights)
+    extended = BlockObservations(x, np.append(seen.state, len(image.phi) - 1), weights)
     mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
     R, x1 = mean[:-1].T, mean[-1]
     back = np.linalg.pinv(probe.U)
     R = R + back @ (np.eye(image.rank) - probe.U @ R)
     x1 = x1 - back @ (probe.U @ x1 + probe.c)
-    return DeadBeat(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
+    return DeadbeatBlock(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
 
 
-def forget(block: Block, seen: Seen) -> Block:
+def forget(block: Block, seen: BlockObservations) -> Block:
     """A block that carries nothing: what it holds depends on the last letter alone."""
     return Block(np.zeros_like(block.A), block.v + block.A @ seen.mean, block.x0)

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.repairing.deadbeat import DeadBeat
+from fsa2lrnn.repairing.deadbeat import DeadbeatBlock
 from fsa2lrnn.repairing.lattice import Coset
-from fsa2lrnn.repairing.probe import Block, Probe
-from fsa2lrnn.repairing.rational import Rational, rational_image
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
+from fsa2lrnn.repairing.rational import RationalImage, rational_image
 from fsa2lrnn.repairing.representation import Representation
 
 AMPLITUDES = (0.3, 0.15, 0.6)  # of functions that are added, that of the functions learned being 1
@@ -37,10 +37,10 @@ PLACES = tuple(Places(*p) for p in ((9, 18, 8), (7, 14, 7), (5, 10, 6), (4, 8, 5
 
 
 @dataclass(frozen=True, eq=False)
-class Rounded:
+class DyadicBlock:
     """A dead-beat block in dyadic numbers, and the image that it carries without rounding."""
 
-    beat: DeadBeat
+    beat: DeadbeatBlock
     image: Representation
 
     @property
@@ -58,7 +58,7 @@ class Rounded:
         return unit + int(np.ceil(np.log2(max(sums.max(), 1e-300))))
 
 
-def round_block(beat: DeadBeat, image: Representation, places: Places, amplitude: float) -> Rounded:
+def round_block(beat: DeadbeatBlock, image: Representation, places: Places, amplitude: float) -> DyadicBlock:
     """The dead-beat block in dyadic numbers nearest to a given one, or nearly so.
 
     Raises:
@@ -76,14 +76,14 @@ def round_block(beat: DeadBeat, image: Representation, places: Places, amplitude
     return _round(wide, rational.image, places)
 
 
-def _widen(beat: DeadBeat, rational: Rational, amplitude: float) -> DeadBeat:
+def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
     """The same block in terms of the rational image, with the functions that were not learned written into it."""
     image, (r, wider) = rational.image, rational.E.shape
     W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
     if wider == r:
         back = np.linalg.inv(rational.E)
-        return DeadBeat(W, w, beat.x0, Probe(back @ beat.probe.U, back @ (beat.probe.c - rational.e)))
-    directions = _quiet_directions(DeadBeat(W, w, beat.x0, beat.probe), image, beat.probe.U, wider - r)
+        return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(back @ beat.probe.U, back @ (beat.probe.c - rational.e)))
+    directions = _quiet_directions(DeadbeatBlock(W, w, beat.x0, beat.probe), image, beat.probe.U, wider - r)
     others = np.linalg.svd(rational.E)[2][r:]  # (r' - r, r')
     values = image.phi[:-1] @ others.T
     others = others / np.sqrt(((values - values.mean(0)) ** 2).mean()) * amplitude * _size(image, W)
@@ -93,7 +93,7 @@ def _widen(beat: DeadBeat, rational: Rational, amplitude: float) -> DeadBeat:
     phi = image.phi[image.delta].reshape(-1, wider)
     x, phi = np.vstack([x, beat.x0]), np.vstack([phi, image.phi[-1]])
     found = _ridge(x, phi)
-    return DeadBeat(W, w, beat.x0, Probe(found[:-1].T, found[-1]))
+    return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(found[:-1].T, found[-1]))
 
 
 def _size(image: Representation, W: np.ndarray) -> float:
@@ -102,7 +102,7 @@ def _size(image: Representation, W: np.ndarray) -> float:
     return float(np.sqrt((spread**2).sum(1).mean() / image.rank))
 
 
-def _quiet_directions(beat: DeadBeat, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
+def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
     """k orthonormal directions that U does not read, in which the states spread least: (b, k)."""
     unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
     x = beat.states(image).reshape(-1, len(unread)) @ unread
@@ -118,7 +118,7 @@ def _ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
     return np.linalg.solve(gram + np.diag(damping), wide.T @ phi)
 
 
-def _round(wanted: DeadBeat, image: Representation, places: Places) -> Rounded:
+def _round(wanted: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
     rng = np.random.default_rng(0)
     unit = 2.0**places.U
     for attempt in range(_TRIES):
@@ -143,7 +143,7 @@ def _round(wanted: DeadBeat, image: Representation, places: Places) -> Rounded:
     )
     w = np.stack([coset.nearest(u - c, near) for u, near in zip(image.u, wanted.w, strict=True)])
     x0 = coset.nearest(image.phi[-1] - c, wanted.x0)
-    return Rounded(replace(wanted, W=W, w=w, x0=x0, probe=Probe(U, c)), image)
+    return DyadicBlock(replace(wanted, W=W, w=w, x0=x0, probe=ReadoutProbe(U, c)), image)
 
 
 def _places(numbers: np.ndarray) -> int:

@@ -21,7 +21,7 @@ from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 LETTERS = 500_000
 _PIECE = 1 << 14
@@ -120,7 +120,7 @@ def long_accuracy(
     >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)
     1.0
     """
-    goal = goal_for(model, machine, ignore)
+    goal = specification_of(model, machine, ignore)
     tokens = np.random.default_rng(seed).integers(0, len(model.alphabet), letters)
     state, q = model.initial_state(), goal.start
     wrong = counted = 0

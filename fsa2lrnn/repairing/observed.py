@@ -11,13 +11,13 @@ from torch import Tensor
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.switched import SwitchedAffine
-from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.states import RepairStates
 
 _EACH, _LETTERS = 400, 40
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class BlockObservations:
     """States of one block beside those of the machine.
 
     Args:
@@ -42,7 +42,7 @@ class Seen:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class StateObservations:
     """States of all blocks after letters, of words up to the model's first mistake in each.
 
     Args:
@@ -55,12 +55,12 @@ class Observed:
     state: np.ndarray
     weights: np.ndarray
 
-    def head(self, h: int) -> Seen:
+    def head(self, h: int) -> BlockObservations:
         """What was seen of one block after letters."""
-        return Seen(self.x[:, h], self.state, self.weights)
+        return BlockObservations(self.x[:, h], self.state, self.weights)
 
 
-def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
+def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> StateObservations:
     """Run a model in float64 along words that lead everywhere, and keep what comes before mistakes.
 
     A third of the words have uniformly random letters, a third keep out of settled states, and a third begin with a
@@ -81,16 +81,16 @@ def observe(tables: SwitchedAffine, states: States, seed: int = 0) -> Observed:
             "train it first"
         )
     state = q[right]
-    return Observed(x.numpy()[right], state, 1 / (met[state] * len(met)))
+    return StateObservations(x.numpy()[right], state, 1 / (met[state] * len(met)))
 
 
-def is_right(tables: SwitchedAffine, states: States, x: Tensor, q: np.ndarray) -> np.ndarray:
+def is_right(tables: SwitchedAffine, states: RepairStates, x: Tensor, q: np.ndarray) -> np.ndarray:
     """Where the outputs are those of the machine, or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
     with torch.no_grad():
         return ~states.is_wrong(output_numbers(tables.logits(x)), q)
 
 
-def _words(states: States, rng: np.random.Generator) -> np.ndarray:
+def _words(states: RepairStates, rng: np.random.Generator) -> np.ndarray:
     uniform = states.draw(rng, 2 * _EACH, _LETTERS)
     access = states.access_words()
     for i in range(_EACH):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fsa2lrnn.repairing.observed import Seen
+from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.representation import Representation
 
 
@@ -20,7 +20,7 @@ class Block:
 
 
 @dataclass(frozen=True, eq=False)
-class Probe:
+class ReadoutProbe:
     """U (r, b) and c (r,)."""
 
     U: np.ndarray
@@ -37,7 +37,7 @@ class Probe:
         return largest / max(float(np.linalg.norm(self.U, 2)), 1e-300)
 
 
-def fit(block: Block, image: Representation, seen: Seen, stiffness: float) -> Probe:
+def fit(block: Block, image: Representation, seen: BlockObservations, stiffness: float) -> ReadoutProbe:
     """Least squares for both wishes at once: U x + c = φ(q) where it was observed, and the equations of L6.
 
     Args:
@@ -62,10 +62,10 @@ def fit(block: Block, image: Representation, seen: Seen, stiffness: float) -> Pr
     free[:, b] = not image.is_linear
     found = np.zeros((r, b + 1))
     found[free] = np.linalg.lstsq(np.concatenate(rows)[:, free.ravel()], np.concatenate(right), rcond=None)[0]
-    return Probe(found[:, :b], found[:, b])
+    return ReadoutProbe(found[:, :b], found[:, b])
 
 
-def told_share(probe: Probe, image: Representation, seen: Seen) -> float:
+def told_share(probe: ReadoutProbe, image: Representation, seen: BlockObservations) -> float:
     """R²: the share of φ's variance that the probe tells, 1 where φ does not vary after letters."""
     wanted = image.phi[seen.state]
     missed, spread = wanted - seen.x @ probe.U.T - probe.c, wanted - seen.weights @ wanted
@@ -73,7 +73,7 @@ def told_share(probe: Probe, image: Representation, seen: Seen) -> float:
     return float(1 - (seen.weights @ missed**2).sum() / variance) if variance else 1.0
 
 
-def least_change(block: Block, image: Representation, probe: Probe) -> Block:
+def least_change(block: Block, image: Representation, probe: ReadoutProbe) -> Block:
     """The nearest tables (Frobenius) that satisfy the equations of L6: each fault, carried back by U⁺."""
     back = np.linalg.pinv(probe.U)
     for _ in range(2):  # the second time takes away what rounding has left

@@ -21,7 +21,7 @@ _NEWTON, _CHOICES = 30, 8
 
 
 @dataclass(frozen=True, eq=False)
-class Rational:
+class RationalImage:
     """An exact image `image` that holds the functions learned: they are E φ(q) + e.
 
     Args:
@@ -34,7 +34,7 @@ class Rational:
     e: np.ndarray
 
 
-def rational_image(image: Representation, bits: int) -> Rational:
+def rational_image(image: Representation, bits: int) -> RationalImage:
     """The smallest image with dyadic numbers near a given one; `bits` binary places for what may be chosen.
 
     Raises:
@@ -59,7 +59,7 @@ def rational_image(image: Representation, bits: int) -> Rational:
         )
     back = np.linalg.lstsq(wide, image.phi, rcond=None)[0].T
     found = Representation(values, maps[:, :, :-1], maps[:, :, -1], image.delta)
-    return Rational(found, back[:, :-1], back[:, -1])
+    return RationalImage(found, back[:, :-1], back[:, -1])
 
 
 def _near_rational(delta: np.ndarray, phi: np.ndarray, bits: int) -> Iterator[np.ndarray]:

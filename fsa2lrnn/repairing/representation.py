@@ -14,8 +14,8 @@ import numpy as np
 
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.repairing.observed import Seen
-from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.states import RepairStates
 
 TOLERANCE = 1e-10  # by which an affine image may miss φ(δ(q, a)), entries of φ being about 1
 _NEAR = 0.15  # the sine of the largest angle by which learned functions may be turned
@@ -65,7 +65,7 @@ class Representation:
         return len(np.unique(self.phi[:-1].round(8), axis=0))
 
 
-def canonical_functions(seen: Seen) -> tuple[np.ndarray, np.ndarray]:
+def canonical_functions(seen: BlockObservations) -> tuple[np.ndarray, np.ndarray]:
     """The functions of states that a block tells best, best first, and how well: canonical correlations of x and e_q.
 
     Returns:
@@ -141,7 +141,7 @@ def orthonormal(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def learned_representation(
-    seen: Seen, x0: np.ndarray, states: States, told: float, deadline: Deadline = NEVER
+    seen: BlockObservations, x0: np.ndarray, states: RepairStates, told: float, deadline: Deadline = NEVER
 ) -> Representation | None:
     """The largest exact affine image of the machine that a block nearly holds, None where it holds none.
 
@@ -158,13 +158,13 @@ def learned_representation(
     return None
 
 
-def mark_of_start(states: States) -> Representation:
+def mark_of_start(states: RepairStates) -> Representation:
     """The function that is 1 on the initial state and 0 on all others: every letter makes it 0."""
     n_letters, n = states.delta.shape
     return Representation(np.eye(n)[:, -1:], np.zeros((n_letters, 1, 1)), np.zeros((n_letters, 1)), states.delta)
 
 
-def with_constant(image: Representation, seen: Seen, A: np.ndarray, v: np.ndarray) -> Representation:
+def with_constant(image: Representation, seen: BlockObservations, A: np.ndarray, v: np.ndarray) -> Representation:
     """The image with a constant function beside it, if the block keeps a linear form g x of its states constant.
 
     A one-hot block does, whose entries add up to 1. Left alone with its small errors the form would grow or fade. Where
@@ -189,13 +189,13 @@ def with_constant(image: Representation, seen: Seen, A: np.ndarray, v: np.ndarra
     return Representation(phi, B, np.zeros((len(A), r + 1)), image.delta)
 
 
-def _in_scale(phi: np.ndarray, seen: Seen) -> np.ndarray:
+def _in_scale(phi: np.ndarray, seen: BlockObservations) -> np.ndarray:
     """The functions in the basis in which the mean state is an isometric image of φ(q): x ≈ m + W φ(q), WᵀW = 1."""
     W = seen.solve(phi[seen.state], seen.x - seen.mean)
     return phi @ np.linalg.qr(W.T)[1].T
 
 
-def _with_initial(phi: np.ndarray, seen: Seen, x0: np.ndarray, states: States) -> Representation:
+def _with_initial(phi: np.ndarray, seen: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
     """The same with the initial state: it takes a vector of its own where one fits, else a function of its own."""
     n, r = phi.shape
     wide = np.hstack([phi, np.ones((n, 1))])

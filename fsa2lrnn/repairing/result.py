@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class RepairedHead:
     """What was found in one block, and done to it.
 
     Args:
@@ -65,7 +65,7 @@ class Repaired:
     model: LRNN
     mode: Mode
     columns: Columns
-    heads: tuple[Head, ...]
+    heads: tuple[RepairedHead, ...]
     states: np.ndarray
     scope: Scope
     change: Change

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.reach import settled
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 
 
 @dataclass(frozen=True, eq=False)
-class States(Goal):
+class RepairStates(Specification):
     """A goal whose initial state no letter leads to: x₀ is a vector of its own, whatever state it stands for.
 
     The last state is the initial one, and its output does not count.
@@ -23,12 +23,12 @@ class States(Goal):
     numbers: np.ndarray
 
     @classmethod
-    def of(cls, goal: Goal) -> States:
+    def of(cls, goal: Specification) -> RepairStates:
         """The states of a goal.
 
         >>> from fsa2lrnn import compile_machine, zoo
-        >>> from fsa2lrnn.verification.goal import goal_for
-        >>> states = States.of(goal_for(compile_machine(zoo.parity()), zoo.parity()))
+        >>> from fsa2lrnn.verification.goal import specification_of
+        >>> states = States.of(specification_of(compile_machine(zoo.parity()), zoo.parity()))
         >>> states.delta.tolist(), states.numbers.tolist()
         ([[0, 1, 0], [1, 0, 1]], [0, 1, 0])
         """

@@ -16,23 +16,23 @@ from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
-from fsa2lrnn.repairing.deadbeat import DeadBeat, dead_beat, forget
+from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat, forget
 from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
-from fsa2lrnn.repairing.observed import Observed, is_right, observe
-from fsa2lrnn.repairing.probe import Block, Probe, fit, least_change, told_share
+from fsa2lrnn.repairing.observed import StateObservations, is_right, observe
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change, told_share
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
-from fsa2lrnn.repairing.result import Change, Columns, Head, Mode, Repaired
-from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
+from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 
 _CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
 _PAIRS = 100_000  # of states, that a proof of a dyadic model may take
 _AXES = (("A", 1), ("v", 1), ("x0", 0))
 
 
-class Attempt(NamedTuple):
+class RepairAttempt(NamedTuple):
     """What is asked of a block.
 
     Args:
@@ -47,18 +47,18 @@ class Attempt(NamedTuple):
     marks_start: bool = False
 
 
-class Work:
+class RepairWork:
     """A repair under way: the images found, their read-outs, and the tables in float64."""
 
     def __init__(
         self,
         model: LRNN,
         machine: MooreMachine,
-        goal: Goal,
+        goal: Specification,
         tables: SwitchedAffine,
-        states: States,
-        observed: Observed,
-        attempt: Attempt,
+        states: RepairStates,
+        observed: StateObservations,
+        attempt: RepairAttempt,
         mode: Mode,
         deadline: Deadline = NEVER,
     ) -> None:
@@ -106,7 +106,7 @@ class Work:
             blocks.append(least_change(block, image, self._probes[h]))
         return blocks
 
-    def _beats(self, blocks: list[Block]) -> list[DeadBeat | Block]:
+    def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
         """The blocks dead-beat, those that carry nothing as plain tables."""
         observed = observe(self._assemble(blocks), self._states)
         return [
@@ -126,7 +126,7 @@ class Work:
                 rounded = {
                     h: round_block(beat, self.images[h], places, amplitude)
                     for h, beat in enumerate(beats)
-                    if isinstance(beat, DeadBeat)
+                    if isinstance(beat, DeadbeatBlock)
                 }
             except NotExpressible as error:
                 refusals.append(error)
@@ -178,13 +178,13 @@ class Work:
         self,
         model: LRNN,
         columns: Columns,
-        carried: Mapping[int, tuple[Representation, Probe]],
+        carried: Mapping[int, tuple[Representation, ReadoutProbe]],
         places: Places | None = None,
     ) -> Repaired:
         after = switched(model).to(torch.float64)
         A, v, x0 = (t.numpy() for t in (after.A, after.v, after.x0))
         heads = tuple(
-            Head(
+            RepairedHead(
                 h,
                 image,
                 told_share(self._probes[h], self.images[h], self._observed.head(h)),

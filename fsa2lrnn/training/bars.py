@@ -7,19 +7,19 @@ import time
 from typing import Any
 
 from fsa2lrnn.display.markup import Markup, join, tag
-from fsa2lrnn.training.seeds import Judged
+from fsa2lrnn.training.seeds import FinalAccuracy
 from fsa2lrnn.training.train import Progress
 
 _PAUSE = 0.2  # seconds between two looks
 
 
-class Bars:
-    """What `train` and `train_seeds` take as their report: `train(settings, folder, report=Bars())`.
+class ProgressBars:
+    """What `train` and `train_seeds` take as their report: `train(settings, folder, report=ProgressBars())`.
 
     In a notebook (an IPython kernel) it is one output that is replaced as runs go on, a bar a seed, without any widget;
     on a terminal it is one line; elsewhere it is a line for each test.
 
-    >>> bars = Bars()
+    >>> bars = ProgressBars()
     >>> bars(Progress(0, 5, 10, 0.25, None, 100.0, None))
     >>> bars.lines()
     ['seed 0: 5 of 10 steps, loss 0.2500, 100.0 steps/s']
@@ -30,14 +30,14 @@ class Bars:
         self._judged: dict[int, str] = {}
         self._shown, self._handle = float("-inf"), None
 
-    def __call__(self, event: Progress | Judged) -> None:
+    def __call__(self, event: Progress | FinalAccuracy) -> None:
         """Take a run's report."""
-        if isinstance(event, Judged):
+        if isinstance(event, FinalAccuracy):
             found = event.accuracy
             self._judged[event.seed] = f"length {found.length:,}: {found.last:,} of {found.words:,} right at the end"
         else:
             self._runs[event.seed] = event
-        is_news = isinstance(event, Judged) or event.record is not None or event.step >= event.steps
+        is_news = isinstance(event, FinalAccuracy) or event.record is not None or event.step >= event.steps
         if is_news or time.monotonic() - self._shown >= _PAUSE:
             self._shown = time.monotonic()
             self._show(event.seed, is_news)

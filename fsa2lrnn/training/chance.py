@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.training.data import Words, make_sampler, words
+from fsa2lrnn.training.data import TaskWords, make_sampler, words
 
 LOOKS, WORDS, TRIALS = 40, 128, 5
 
 
 @dataclass(frozen=True)
-class Level:
+class ChanceLevel:
     """What the best constant answer scores.
 
     Attributes:
@@ -40,7 +40,7 @@ class Level:
         return asdict(self)
 
 
-def level(task: str, length: int) -> Level:
+def level(task: str, length: int) -> ChanceLevel:
     """Of words as the released code draws them for a task, about `length` letters long."""
     shares = output_shares(task, length)
     answer = max(shares, key=shares.__getitem__)
@@ -48,7 +48,7 @@ def level(task: str, length: int) -> Level:
     scores = np.arange(WORDS + 1) / WORDS
     mean = float(best @ scores)
     deviation = math.sqrt(float(best @ (scores - mean) ** 2))
-    return Level(answer, shares[answer], mean, deviation, mean_interval(best))
+    return ChanceLevel(answer, shares[answer], mean, deviation, mean_interval(best))
 
 
 def output_shares(task: str, length: int) -> dict[Any, float]:
@@ -57,7 +57,7 @@ def output_shares(task: str, length: int) -> dict[Any, float]:
     return shares_of(words(machine, make_sampler("task", machine, task)), length)
 
 
-def shares_of(drawn: Words, length: int) -> dict[Any, float]:
+def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
     """How often each output is the last of a word of about `length` letters: the machine's states are a Markov chain.
 
     >>> from fsa2lrnn.automata import zoo

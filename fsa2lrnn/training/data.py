@@ -92,7 +92,7 @@ _OWN: dict[str, Callable[[MooreMachine], Sampler]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Words:
+class TaskWords:
     """The words of one machine under one sampler, on one device; `words` makes it.
 
     Attributes:
@@ -156,7 +156,7 @@ def words(
     sampler: Sampler,
     outputs: tuple[Hashable, ...] | None = None,
     device: str | torch.device = "cpu",
-) -> Words:
+) -> TaskWords:
     """Prepare the tables to draw words from.
 
     Args:
@@ -196,7 +196,7 @@ def words(
         )
     labels = np.where(met, [number.get(output, UNCOUNTED) for output in machine.outputs], UNCOUNTED)
     tables = (torch.from_numpy(np.ascontiguousarray(table)).to(device) for table in (next_state, letters, labels))
-    return Words(machine.alphabet, outputs, machine.start, sampler.scored, n_draws, *tables)
+    return TaskWords(machine.alphabet, outputs, machine.start, sampler.scored, n_draws, *tables)
 
 
 def _met(next_state: np.ndarray, start: int) -> np.ndarray:

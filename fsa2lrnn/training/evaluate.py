@@ -19,7 +19,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.reading import shown
-from fsa2lrnn.training.data import Batch, Words
+from fsa2lrnn.training.data import Batch, TaskWords
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
@@ -101,7 +101,7 @@ def check_amount(lengths: Sequence[int], n_words: int, letters: int) -> None:
 
 def evaluate(
     model: Network,
-    words: Words,
+    words: TaskWords,
     seed: int,
     lengths: Sequence[int] = LENGTHS,
     n_words: int = WORDS,
@@ -126,7 +126,7 @@ def evaluate(
     return found
 
 
-def count(model: Network, words: Words, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
+def count(model: Network, words: TaskWords, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
     """How many of `n_words` words drawn from `generator` the model gets right, in memory that `length` doesn't change.
 
     An output is wrong where a logit is not a number.
@@ -139,7 +139,7 @@ def count(model: Network, words: Words, length: int, n_words: int, generator: to
 
 
 @torch.no_grad()
-def _batch(model: Network, words: Words, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
+def _batch(model: Network, words: TaskWords, length: int, size: int, generator: torch.Generator) -> tuple[int, int]:
     piece = max(1, _PIECE_ENTRIES // (size * model.entries_per_token)) if model.is_causal else length
     state = model.initial_state(size)
     right = torch.ones(size, dtype=torch.bool, device=words.device)
@@ -153,7 +153,7 @@ def _batch(model: Network, words: Words, length: int, size: int, generator: torc
     return int(right.sum()), int(last.sum())
 
 
-def _drawn(words: Words, length: int, size: int, piece: int, generator: torch.Generator) -> Iterator[Batch]:
+def _drawn(words: TaskWords, length: int, size: int, piece: int, generator: torch.Generator) -> Iterator[Batch]:
     """Words drawn `_DRAWN` letters at once, and given out `piece` letters, a multiple of them or all, at once."""
     walks, waiting = words.begin(size), list[Batch]()
     for first in range(0, length, _DRAWN):

@@ -19,13 +19,13 @@ from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
-from fsa2lrnn.training.data import Words
+from fsa2lrnn.training.data import TaskWords
 from fsa2lrnn.training.settings import Settings
 
 _CONFIDENCE = 8.0  # the logit of the right output, those of the others being 0
 
 
-def compiled_start(settings: Settings, words: Words, noise: float = 0.0) -> LRNN:
+def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> LRNN:
     """The compiled machine in the network of `settings`, every weight with Gaussian noise of deviation `noise`.
 
     The last layer holds the one-hot blocks in its first heads; what is over, other heads, layers and hidden units, is

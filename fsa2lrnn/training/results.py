@@ -11,7 +11,7 @@ from fsa2lrnn.reading import parse_json, read
 
 
 @dataclass(frozen=True)
-class Share:
+class Proportion:
     """How often something was right, with a 95 % interval."""
 
     accuracy: float
@@ -19,17 +19,17 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Length:
+class LengthResult:
     """The last checkpoint at one length."""
 
     length: int
     words: int
-    whole_word: Share
-    last_position: Share
+    whole_word: Proportion
+    last_position: Proportion
 
 
 @dataclass(frozen=True)
-class OnTheWay:
+class ProtocolResult:
     """What the paper's protocol makes of a run; no accuracy without a look."""
 
     looks: int
@@ -38,19 +38,19 @@ class OnTheWay:
 
 
 @dataclass(frozen=True)
-class Result:
+class RunResult:
     """How one run ended, as `result.json` says it; the last checkpoint of one that diverged or failed is not judged."""
 
     seed: int
     end: str
     step: int | None = None
     error: str | None = None
-    paper_protocol: OnTheWay | None = None
-    last_checkpoint: tuple[Length, ...] | None = None
+    paper_protocol: ProtocolResult | None = None
+    last_checkpoint: tuple[LengthResult, ...] | None = None
 
 
 @dataclass(frozen=True)
-class Judged:
+class EvaluationScope:
     """At which lengths a run was judged, and on how many words."""
 
     lengths: tuple[int, ...]
@@ -59,22 +59,22 @@ class Judged:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line(Result):
+class SweepLine(RunResult):
     """A run of a sweep, as `results.jsonl` says it."""
 
     folder: str
-    judged: Judged
+    judged: EvaluationScope
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kept(Result):
+class KeptModelOrigin(RunResult):
     """Where a kept model comes from, as the file beside it says."""
 
     task: str
     command: str
 
 
-def parse_result(kind: type[Result], text: str | bytes, origin: str) -> dict[str, Any]:
+def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[str, Any]:
     """A JSON object that can be read as this kind, its other fields as they are.
 
     Raises `CheckpointError` naming what is missing or of another type.
@@ -87,6 +87,6 @@ def parse_result(kind: type[Result], text: str | bytes, origin: str) -> dict[str
     return value
 
 
-def read_result(path: Path, kind: type[Result] = Result) -> dict[str, Any]:
+def read_result(path: Path, kind: type[RunResult] = RunResult) -> dict[str, Any]:
     """What a file such as `result.json` says. Raises as `parse_result` does, and `OSError`."""
     return parse_result(kind, path.read_bytes(), str(path))

@@ -18,18 +18,18 @@ from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import Form, Shapes, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.lrnn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.settings import Settings
 
-FORM = Form("fsa2lrnn-run", 2)
+FORM = FileFormat("fsa2lrnn-run", 2)
 SETTINGS, CHECKPOINT, MODEL, METRICS = "settings.json", "checkpoint.bin", "model.safetensors", "metrics.jsonl"
 
 Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Look:
+class Evaluation:
     """A record: what a test on the way measured, after `step` steps."""
 
     step: int
@@ -45,7 +45,7 @@ class Look:
 
 
 @dataclass
-class Since:
+class IntervalStatistics:
     """The steps since the last test: the sum of their losses, and their largest gradient norm."""
 
     loss: float = 0.0
@@ -54,7 +54,7 @@ class Since:
 
 
 @dataclass(frozen=True)
-class Standing:
+class RunState:
     """Where a run stands, beside its tensors.
 
     Args:
@@ -64,15 +64,15 @@ class Standing:
     """
 
     step: int
-    records: tuple[Look, ...]
-    since_test: Since
+    records: tuple[Evaluation, ...]
+    since_test: IntervalStatistics
 
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
     """All that going on needs. The tensors are weights, the state of the optimiser and random generators, by name."""
 
-    standing: Standing
+    standing: RunState
     tensors: Mapping[str, Tensor]
 
 
@@ -126,7 +126,7 @@ def read_records(folder: Path) -> list[Record]:
     path = folder / METRICS
     lines = enumerate(path.read_bytes().splitlines(), start=1)
     names = ((f"{path}, line {i}", line) for i, line in lines)
-    return [asdict(read(Look, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
+    return [asdict(read(Evaluation, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
 
 
 def _check_same(folder: Path, found: Settings, wanted: Settings) -> None:
@@ -145,7 +145,7 @@ def _read(path: Path, wanted: Shapes) -> Checkpoint | None:
     try:
         with open_tensors(path, FORM) as file:
             value = parse_json(file.metadata.get("standing", "null"), "standing")
-            standing = read(Standing, value, "standing", _NUMBERS)
+            standing = read(RunState, value, "standing", _NUMBERS)
             check_shapes("it", with_state(wanted, file.shapes), file.shapes)
             return Checkpoint(standing, file.tensors())
     except Fsa2LrnnError as error:

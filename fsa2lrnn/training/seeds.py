@@ -27,7 +27,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.training.evaluate import LENGTHS, LETTERS, WORDS, Accuracy, check_amount, evaluate, paper_protocol
 from fsa2lrnn.training.run_folder import MODEL
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Diverged, Outcome, Progress, Stop, train, use_threads
+from fsa2lrnn.training.train import Diverged, Progress, Stop, TrainingOutcome, train, use_threads
 
 RESULT = "result.json"
 _JUDGING_SEED = 1 << 40  # apart from all seeds of training
@@ -38,18 +38,18 @@ class SeedFailed(Fsa2LrnnError, RuntimeError):
     """A run ended without a result."""
 
 
-class Judged(NamedTuple):
+class FinalAccuracy(NamedTuple):
     """The accuracy of a finished run at one length."""
 
     seed: int
     accuracy: Accuracy
 
 
-Report = Callable[[Progress | Judged], None]
+Report = Callable[[Progress | FinalAccuracy], None]
 
 
 @dataclass(frozen=True)
-class Plan:
+class RunPlan:
     """How runs are started, and how their last checkpoints are judged (`fsa2lrnn.training.evaluate.evaluate`)."""
 
     resume: bool = True
@@ -63,7 +63,7 @@ class Plan:
 
 
 def run_seeds(
-    settings: Settings, seeds: Sequence[int], folder: Path, plan: Plan, report: Report | None = None
+    settings: Settings, seeds: Sequence[int], folder: Path, plan: RunPlan, report: Report | None = None
 ) -> list[dict[str, Any]]:
     """Train and judge one run a seed, in `folder`/seed-N; results in the order of `seeds`.
 
@@ -80,14 +80,14 @@ def run_seeds(
     return (_side_by_side if settings.device == "cpu" else stacked)(jobs, plan, say)
 
 
-def stacked(jobs: Sequence[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
+def stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     """Train all runs as one batched model in this process, and judge one after another."""
     trainer = registry.require("distributed.stacked", "training several seeds as one batched model")
     outcomes = trainer.train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
-def run_seed(settings: Settings, folder: Path, plan: Plan, report: Report) -> dict[str, Any]:
+def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> dict[str, Any]:
     """Train and judge one run in this process; the result is written to `folder`/result.json too."""
     try:
         outcome = train(settings, folder, plan.resume, report, plan.write_to)
@@ -97,7 +97,7 @@ def run_seed(settings: Settings, folder: Path, plan: Plan, report: Report) -> di
 
 
 def _result(
-    settings: Settings, folder: Path, outcome: Outcome | Diverged, plan: Plan, report: Report
+    settings: Settings, folder: Path, outcome: TrainingOutcome | Diverged, plan: RunPlan, report: Report
 ) -> dict[str, Any]:
     result: dict[str, Any] = {"seed": settings.seed, "folder": str(folder)}
     if isinstance(outcome, Diverged):
@@ -111,7 +111,7 @@ def _result(
     return result
 
 
-def _judge(settings: Settings, outcome: Outcome, plan: Plan, report: Report) -> list[Accuracy]:
+def _judge(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: Report) -> list[Accuracy]:
     with use_threads(settings.threads):
         return evaluate(
             outcome.model,
@@ -120,17 +120,17 @@ def _judge(settings: Settings, outcome: Outcome, plan: Plan, report: Report) -> 
             plan.lengths,
             plan.n_words,
             plan.letters,
-            lambda accuracy: report(Judged(settings.seed, accuracy)),
+            lambda accuracy: report(FinalAccuracy(settings.seed, accuracy)),
         )
 
 
-def _say_nothing(_: Progress | Judged) -> None:
+def _say_nothing(_: Progress | FinalAccuracy) -> None:
     pass
 
 
-def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report) -> list[dict[str, Any]]:
+def _side_by_side(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
-    events: queue.SimpleQueue[Progress | Judged] = queue.SimpleQueue()
+    events: queue.SimpleQueue[Progress | FinalAccuracy] = queue.SimpleQueue()
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:
         futures = [pool.submit(run_in_a_process, *job, plan, events.put, stop) for job in jobs]
         while not all(future.done() for future in futures) or not events.empty():
@@ -144,7 +144,7 @@ def _side_by_side(jobs: list[tuple[Settings, Path]], plan: Plan, report: Report)
     return answers
 
 
-def run_in_a_process(settings: Settings, folder: Path, plan: Plan, put: Report, stop: Stop) -> dict[str, Any]:
+def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> dict[str, Any]:
     """Train and judge one run in another process, pass on what it reports, return its result or {"failed": why}.
 
     Every run has a pool of its own: where a process dies, its pool ends all others.
@@ -201,5 +201,5 @@ def _begin(sender: Connection, threads: int) -> None:
     _tell = sender.send
 
 
-def _attempt(settings: Settings, folder: Path, plan: Plan) -> dict[str, Any]:
+def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> dict[str, Any]:
     return run_seed(settings, folder, plan, _tell)

@@ -32,7 +32,7 @@ from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder, snapshot
-from fsa2lrnn.training.data import Batch, Words, make_sampler, words
+from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
@@ -58,13 +58,13 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingOutcome:
     """How a call of `train` ended: "steps" (all done), "stop_at" (the accuracy was reached) or "interrupted"."""
 
     end: str
     step: int
     model: LRNN
-    words: Words
+    words: TaskWords
     records: list[dict[str, Any]]
 
 
@@ -74,7 +74,7 @@ def train(
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
     write_to: Collection[str] = (),
-) -> Outcome:
+) -> TrainingOutcome:
     """Train in `folder`, from its checkpoint if it holds one and `resume` is set.
 
     `write_to` names where records go too, "tensorboard" or "wandb", offline where WANDB_MODE says so.
@@ -94,7 +94,7 @@ def train(
         writers.check_writers(write_to)
     folder.mkdir(parents=True, exist_ok=True)
     with alone(folder, "run"), use_threads(settings.threads), Stop() as stop:
-        run = Run(settings, folder, resume)
+        run = TrainingRun(settings, folder, resume)
         reported = time.monotonic()
         no_record = nullcontext(lambda _record: None)
         with writers.record_writers(write_to, settings, folder, resume) if writers else no_record as write:
@@ -110,7 +110,7 @@ def train(
     return run.outcome()
 
 
-def prepare_words(settings: Settings) -> Words:
+def prepare_words(settings: Settings) -> TaskWords:
     """The words of the settings' task and sampler. Raises `UnsupportedFormat` if only one output counts."""
     machine = settings.machine()
     found = words(machine, make_sampler(settings.sampler, machine, settings.task), device=settings.device)
@@ -122,7 +122,7 @@ def prepare_words(settings: Settings) -> Words:
     return found
 
 
-def first_model(settings: Settings, words: Words) -> LRNN:
+def first_model(settings: Settings, words: TaskWords) -> LRNN:
     """The network that training starts from. Raises `NotExpressible` if compiled weights don't fit into it."""
     if settings.init == "compiled":
         return compiled_start(settings, words, settings.noise)
@@ -141,14 +141,14 @@ def parameter_groups(model: LRNN, settings: Settings) -> tuple[list[Hint], list[
     return list(groups), described
 
 
-class _Look(NamedTuple):
+class _StepRecord(NamedTuple):
     """What is known of one step."""
 
     loss: float
     gradient_norm: float
 
 
-class Run:
+class TrainingRun:
     """The state of training: what `checkpoint.bin` holds, and the clock."""
 
     def __init__(self, settings: Settings, folder: Path, resume: bool) -> None:
@@ -169,12 +169,12 @@ class Run:
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
         self.step, self.saved_step, self.records = 0, -1, []
-        self.since_test = run_folder.Since()
+        self.since_test = run_folder.IntervalStatistics()
         wanted = snapshot.shapes_of(*self._parts, training=self.training, testing=self.testing)
         if (checkpoint := run_folder.prepare(folder, settings, resume, wanted)) is not None:
             self._restore(checkpoint)
         self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
-        self.last, self.last_weight_norm = _Look(math.nan, math.nan), self.weight_norm()
+        self.last, self.last_weight_norm = _StepRecord(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
         self._replay = None
         if settings.cuda_graph:
@@ -259,7 +259,7 @@ class Run:
         """
         if self._replay is not None:
             self._replay.wait()
-        looks = [_Look(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
+        looks = [_StepRecord(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
         self.pending.clear()
         for look in looks:
             self.looked_step += 1
@@ -288,7 +288,7 @@ class Run:
         }
         self.records.append(record)
         self.last_weight_norm = record["weight_norm"]
-        self.since_test, self.busy, self.busy_steps = run_folder.Since(), 0.0, 0
+        self.since_test, self.busy, self.busy_steps = run_folder.IntervalStatistics(), 0.0, 0
         self.save()
         run_folder.write_records(self.folder, self.records)
         return record
@@ -304,8 +304,8 @@ class Run:
     def save(self) -> None:
         """Write a checkpoint of finite weights."""
         self.look()
-        looks = tuple(run_folder.Look(**record) for record in self.records)
-        standing = run_folder.Standing(self.step, looks, self.since_test)
+        looks = tuple(run_folder.Evaluation(**record) for record in self.records)
+        standing = run_folder.RunState(self.step, looks, self.since_test)
         tensors = snapshot.tensors_of(*self._parts, training=self.training, testing=self.testing)
         checkpoint = run_folder.Checkpoint(standing, tensors)
         run_folder.write_checkpoint(self.folder, self.model, checkpoint)
@@ -322,10 +322,10 @@ class Run:
         rate = record["steps_per_second"] if record else self.steps_per_second
         return Progress(self.settings.seed, self.step, self.settings.steps, self.last.loss, accuracy, rate, record)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> TrainingOutcome:
         """How the run stands, to be asked when it has ended."""
         end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
-        return Outcome(end, self.step, self.model, self.words, self.records)
+        return TrainingOutcome(end, self.step, self.model, self.words, self.records)
 
     def _restore(self, checkpoint: run_folder.Checkpoint) -> None:
         try:
@@ -337,7 +337,7 @@ class Run:
         self.saved_step, self.since_test = self.step, standing.since_test
         run_folder.write_model(self.folder, self.model)  # a full disk may have left the one before
 
-    def _explanation(self, look: _Look, tokens: Tensor | None) -> str:
+    def _explanation(self, look: _StepRecord, tokens: Tensor | None) -> str:
         norms = {
             "loss": (look.loss, self.last.loss),
             "norm of its gradient": (look.gradient_norm, self.last.gradient_norm),

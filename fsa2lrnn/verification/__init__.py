@@ -8,22 +8,22 @@
 stand for the functions whatever is imported later. `from fsa2lrnn.verification.certify import …` reaches into a room.
 """
 
-from fsa2lrnn.verdicts import Accepted, FailingWord, Proved, Refuted, Scope, Undecided, Verdict
+from fsa2lrnn.verdicts import Accepted, Counterexample, Proved, Refuted, Scope, Undecided, Verdict
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import model_digest
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 __all__ = [
     "Accepted",
     "Budget",
     "Certificate",
     "CertificateRefused",
-    "FailingWord",
-    "Goal",
+    "Counterexample",
+    "Specification",
     "Proved",
     "Refuted",
     "Scope",
@@ -32,7 +32,7 @@ __all__ = [
     "certify",
     "check",
     "falsify",
-    "goal_for",
+    "specification_of",
     "model_digest",
     "prove_equivalent",
 ]

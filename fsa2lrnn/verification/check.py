@@ -18,7 +18,7 @@ from fsa2lrnn.reading import shown
 from fsa2lrnn.verdicts import Accepted
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.enumeration import explore
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plain
 from fsa2lrnn.verification.slack import slack_of
@@ -83,9 +83,9 @@ def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> N
         raise CertificateRefused(f"the certificate is for {certificate.dtype}, the model computes in {dtype}")
 
 
-def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore) -> Goal:
+def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore) -> Specification:
     """What the certificate claims. Raises `CertificateRefused` if it leaves out more than is to be ignored."""
-    goal = goal_for(model, certificate.machine, certificate.ignore)
+    goal = specification_of(model, certificate.machine, certificate.ignore)
     allowed = ignored_outputs(certificate.machine.outputs, model.outputs, ignore)
     if not set(goal.ignored) <= set(allowed):
         raise CertificateRefused(
@@ -97,7 +97,7 @@ def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore
 
 def _check_sets(
     certificate: Certificate, tables: SwitchedAffine, model: LRNN | SwitchedAffine, ignore: Ignore, work: float | None
-) -> Goal:
+) -> Specification:
     tube, more = certificate.tube, certificate.slack
     if tube is None or not 0 <= more < float("inf"):
         raise CertificateRefused(f"slack = {more}: what tables may differ by is a number of at least 0")
@@ -108,7 +108,7 @@ def _check_sets(
     return goal
 
 
-def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Goal:
+def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Specification:
     goal, horizon = _goal(certificate, model, ignore), certificate.horizon
     found = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
     if unknown := set(certificate.scans) - set(found.scans):

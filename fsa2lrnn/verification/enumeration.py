@@ -17,11 +17,11 @@ from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 
 
 @dataclass(frozen=True)
-class Explored:
+class EnumerationResult:
     """What was found.
 
     Args:
@@ -44,11 +44,11 @@ class Explored:
 
 def explore(
     model: LRNN,
-    goal: Goal,
+    goal: Specification,
     allows: Callable[[int], bool],
     longest: int | None = None,
     deadline: Deadline = NEVER,
-) -> Explored:
+) -> EnumerationResult:
     """Breadth first, a letter at a time, until a word is wrong, the pairs close, or budget, time or length run out.
 
     A length is done as a whole or not at all: `allows` says whether so many steps may be made in all. A model
@@ -62,8 +62,8 @@ def explore(
 
 
 def _walked(
-    system: ModelSystem, watch: RoundingWatch, goal: Goal, allows: Callable[[int], bool], longest: int | None
-) -> Explored:
+    system: ModelSystem, watch: RoundingWatch, goal: Specification, allows: Callable[[int], bool], longest: int | None
+) -> EnumerationResult:
     """The walk, with the scan "sequential"."""
     rows, states, length, steps, is_wrong = system.start(), np.array([goal.start]), 0, 0, False
     seen = {(rows.tobytes(), goal.start)}
@@ -90,4 +90,4 @@ def _walked(
         rows, states, length = after[new], to[new], length + 1
         if not watch.is_exact and system.steps_in_batches:
             break
-    return Explored(length, len(seen), steps, not len(rows), is_wrong, ("sequential",))
+    return EnumerationResult(length, len(seen), steps, not len(rows), is_wrong, ("sequential",))

@@ -19,13 +19,13 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extraction import ModelSystem
-from fsa2lrnn.extraction.walk import System
+from fsa2lrnn.extraction.walk import TransitionSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.recurrence import Recurrence
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.stepping import is_right_in_every_order
 from fsa2lrnn.verification.walk import JointWalk
@@ -33,7 +33,7 @@ from fsa2lrnn.verification.walk import JointWalk
 BUDGET = 1_000_000  # pairs of states
 
 
-class _Model(System[np.ndarray, np.ndarray], Protocol):
+class _Model(TransitionSystem[np.ndarray, np.ndarray], Protocol):
     """What is explored: rows of bytes for states, numbers for outputs."""
 
     alphabet: tuple[Hashable, ...]
@@ -81,38 +81,40 @@ def prove_equivalent(
     deadline = Deadline.of(seconds)
     if isinstance(model, Recurrence):
         system = _RecurrenceSystem(model)
-        found = _explored(system, goal_for(system, machine, ignore, empty_word), budget, deadline)
-        return found.proved(model, of_integers(model)) if isinstance(found, _Closed) else found
+        found = _explored(system, specification_of(system, machine, ignore, empty_word), budget, deadline)
+        return found.proved(model, of_integers(model)) if isinstance(found, _ClosedWalk) else found
     check_modelled(model)
-    goal, watched = goal_for(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
+    goal, watched = specification_of(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
     found = _explored(watched, goal, budget, deadline)
     if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
         return found
-    if isinstance(found, _Closed) and watched.is_exact:
+    if isinstance(found, _ClosedWalk) and watched.is_exact:
         return found.proved(model, of_exact(model))
-    if isinstance(found, _Closed) and is_right_in_every_order(model, goal, found.rows, found.states):
+    if isinstance(found, _ClosedWalk) and is_right_in_every_order(model, goal, found.rows, found.states):
         return found.proved(model, of_exact_steps(model))
     dtype = str(model.dtype).removeprefix("torch.")
     # Batches may round otherwise than words alone.
     found = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
-    return found.proved(model, of_letters(dtype)) if isinstance(found, _Closed) else found
+    return found.proved(model, of_letters(dtype)) if isinstance(found, _ClosedWalk) else found
 
 
 @dataclass(frozen=True, eq=False)
-class _Closed:
+class _ClosedWalk:
     """All pairs: as many, by so many letters; and those read after a letter, or before one where that counts."""
 
     pairs: int
     letters: int
     rows: np.ndarray
     states: np.ndarray
-    goal: Goal
+    goal: Specification
 
     def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
         return Proved(self.pairs, self.letters, covers, self.goal.scope, model_digest(model))
 
 
-def _explored(system: _Model, goal: Goal, budget: int, deadline: Deadline) -> _Closed | Refuted | Undecided:
+def _explored(
+    system: _Model, goal: Specification, budget: int, deadline: Deadline
+) -> _ClosedWalk | Refuted | Undecided:
     walk = JointWalk(system, goal)
     if goal.empty_word:
         given = np.array([system.initial_output()])
@@ -135,7 +137,7 @@ def _explored(system: _Model, goal: Goal, budget: int, deadline: Deadline) -> _C
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
     read = slice(0 if start_is_read else 1, None)
-    return _Closed(walk.seen, walk.letters, np.concatenate(rows[read]), np.concatenate(states[read]), goal)
+    return _ClosedWalk(walk.seen, walk.letters, np.concatenate(rows[read]), np.concatenate(states[read]), goal)
 
 
 class _WatchedModel(ModelSystem):
@@ -192,5 +194,5 @@ def _outputs_along(system: _Model, word: np.ndarray) -> np.ndarray:
     return outputs
 
 
-def _refuted(word: np.ndarray, given: np.ndarray, goal: Goal) -> Refuted:
+def _refuted(word: np.ndarray, given: np.ndarray, goal: Specification) -> Refuted:
     return Refuted(goal.failing_word(word, given), len(word) - 1, goal.scope)

@@ -17,11 +17,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers import Layer
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.rounding import Rounded, integers
+from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 
 class RoundingWatch:
@@ -32,7 +32,7 @@ class RoundingWatch:
 
     def __init__(self, model: LRNN) -> None:
         self._model = model
-        self._limit = integers(Format.of(model.dtype))
+        self._limit = integers(FloatFormat.of(model.dtype))
         self._watched: list[nn.Module] = []  # a model without a stream has nothing that could round
         if not model.config.reads_letters:
             self._watched = [*model.recurrences, model.readout]
@@ -55,12 +55,12 @@ class RoundingWatch:
             u = cast("Tensor", rows.unique(dim=0))  # pyright: ignore[reportUnknownMemberType] - (N, d)
             with torch.no_grad():
                 if module is self._model.readout and isinstance(module, Gate):
-                    self.is_exact = has_one_largest(module.rounded(Rounded.exact(u)))
+                    self.is_exact = has_one_largest(module.rounded(RoundedNumbers.exact(u)))
                 else:
                     self.is_exact = cast("Layer", module).is_exact(u, self._limit)
 
 
-def has_one_largest(logits: Rounded) -> bool:
+def has_one_largest(logits: RoundedNumbers) -> bool:
     """Whether every evaluation has its largest entry in the same place, the first of equals: (…, n), all finite.
 
     >>> close = torch.tensor([1.0, 1.0 + 2**-20])
@@ -69,7 +69,7 @@ def has_one_largest(logits: Rounded) -> bool:
     >>> has_one_largest(Rounded.exact(torch.tensor([1.0, 1.0 + 2**-23])).scaled(1 / 3))
     False
     """
-    column = Rounded(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)
+    column = RoundedNumbers(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)
     is_one = column.largest(torch.ones(column.mid.shape[-2], 1, dtype=torch.bool)).is_exact
     return is_one and bool(column.mid.isfinite().all())
 

@@ -12,11 +12,11 @@ import numpy as np
 from fsa2lrnn.automata.counting import UNCOUNTED, Ignore, Positions, ignored_outputs
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.checker.nodes import Target
+from fsa2lrnn.checker.nodes import CountedAutomaton
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
-from fsa2lrnn.verdicts import FailingWord, Scope
+from fsa2lrnn.verdicts import Counterexample, Scope
 
 _NAN = "NaN"  # what a failing word shows for logits that are not numbers
 
@@ -32,7 +32,7 @@ class HasSymbols(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Goal(Positions):
+class Specification(Positions):
     """The minimal machine, in the model's numbers; `counts` says of which states the outputs count.
 
     Args:
@@ -55,9 +55,9 @@ class Goal(Positions):
         return self.counts & (self.wanted < self.known)
 
     @property
-    def target(self) -> Target:
+    def target(self) -> CountedAutomaton:
         """The same in the checker's terms."""
-        return Target(self.delta, self.start, self.wanted, self.counts, self.known)
+        return CountedAutomaton(self.delta, self.start, self.wanted, self.counts, self.known)
 
     @property
     def labels(self) -> np.ndarray:
@@ -80,13 +80,13 @@ class Goal(Positions):
 
     def failing_word(
         self, tokens: np.ndarray, given: np.ndarray, margin: float | None = None, scans: tuple[str, ...] = ()
-    ) -> FailingWord:
+    ) -> Counterexample:
         """A word (T,) with the numbers of the outputs that the model gives along it (T,); of the empty word that on it
         (1,)."""
         states = self.path(tokens[None])[0] if len(tokens) else np.array([self.start])
         nan = _NAN if _NAN not in self.outputs else f"{_NAN} (not a number)"
         counts = self.counts[states].tolist()
-        return FailingWord(
+        return Counterexample(
             tuple(self.alphabet[a] for a in tokens.tolist()),
             tuple(self.outputs[j] for j in self.wanted[states].tolist()),
             tuple(nan if j == NOT_A_NUMBER else self.outputs[j] for j in given.tolist()),
@@ -96,7 +96,9 @@ class Goal(Positions):
         )
 
 
-def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empty_word: bool = False) -> Goal:
+def specification_of(
+    model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empty_word: bool = False
+) -> Specification:
     """`machine`, minimised, as what `model` is to compute.
 
     Args:
@@ -110,7 +112,7 @@ def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empt
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
-    >>> goal = goal_for(compile_machine(parity), parity)
+    >>> goal = specification_of(compile_machine(parity), parity)
     >>> goal.wanted.tolist(), goal.path(np.array([[1, 0, 1]])).tolist(), str(goal.scope)
     ([0, 1], [[1, 1, 0]], 'every output counts but that of the empty word')
     """
@@ -128,4 +130,4 @@ def goal_for(model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empt
     number = {output: j for j, output in enumerate(outputs)}
     wanted = np.array([number[output] for output in minimal.outputs], np.int64)
     delta = minimal.delta[align(model.alphabet, minimal.alphabet)]
-    return Goal(delta, counts, minimal.start, wanted, model.alphabet, outputs, len(model.outputs), empty_word)
+    return Specification(delta, counts, minimal.start, wanted, model.alphabet, outputs, len(model.outputs), empty_word)

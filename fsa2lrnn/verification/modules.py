@@ -26,7 +26,7 @@ from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, name_of
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout, Numbers
-from fsa2lrnn.lrnn.meta_device import unfilled
+from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.reading import shown
 
@@ -112,7 +112,7 @@ def _faults(model: LRNN) -> Iterator[str]:
         yield from faults
         return
     try:
-        with unfilled():  # neither memory nor random numbers are taken
+        with on_meta_device():  # neither memory nor random numbers are taken
             fresh = LRNN(config)
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         yield f"its configuration can't be built on the meta device ({str(error)[:200]}): let its layers be built there"

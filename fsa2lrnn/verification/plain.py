@@ -13,7 +13,7 @@ from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 
 
-class CertificateRefused(Fsa2LrnnError, checker.CertificateRefused):
+class CertificateRefused(Fsa2LrnnError, checker.InvalidCertificate):
     """The certificate does not prove what it claims; the message names what fails."""
 
 
@@ -22,7 +22,7 @@ def library_errors() -> Iterator[None]:
     """Turn errors of the checker into those of the library, with the same message."""
     try:
         yield
-    except checker.CertificateRefused as error:
+    except checker.InvalidCertificate as error:
         raise CertificateRefused(str(error)) from error
     except checker.UnsupportedInput as error:
         raise UnsupportedFormat(str(error)) from error

@@ -9,14 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.checker.intervals import Ball
-from fsa2lrnn.checker.margins import Readout
-from fsa2lrnn.checker.rounding import Format
-from fsa2lrnn.checker.short_words import Words, least_margin
+from fsa2lrnn.checker.margins import ScaledReadout
+from fsa2lrnn.checker.rounding import FloatFormat
+from fsa2lrnn.checker.short_words import ShortWords, least_margin
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 from fsa2lrnn.verification.plain import checked
 from fsa2lrnn.verification.slack import slack_of
 
@@ -24,7 +24,7 @@ _NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none
 _AT_ONCE = 1 << 20  # products
 
 
-def is_right_in_every_order(model: LRNN, goal: Goal, rows: np.ndarray, states: np.ndarray) -> bool:
+def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, states: np.ndarray) -> bool:
     """Whether a step from any of these states rounds nothing, and each output read there is right, whatever the order
     of sums: states as bytes (N, D) with those of the machine (N,), closed under letters.
 
@@ -41,12 +41,12 @@ def is_right_in_every_order(model: LRNN, goal: Goal, rows: np.ndarray, states: n
     x = ModelSystem(model).state_of(rows)[0].x.cpu().double().numpy()  # (N, H, b)
     if not steps_exactly(weights["A"], weights["v"], x, kind):
         return False
-    words = Words(states, np.zeros(len(states), np.int64), Ball.exact(x))
+    words = ShortWords(states, np.zeros(len(states), np.int64), Ball.exact(x))
     with np.errstate(all="ignore"):
-        return least_margin(words, Readout.of(weights, kind), goal.target) > 0
+        return least_margin(words, ScaledReadout.of(weights, kind), goal.target) > 0
 
 
-def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: Format) -> bool:
+def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat) -> bool:
     """Whether A_a x + v_a rounds for no letter and no state, in any order of summation (T26): (|Σ|, H, b, b), (|Σ|, H,
     b), (N, H, b), numbers of the format in float64.
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import multi_step as module
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.graph_kernels import walk
-from fsa2lrnn.multi_step import Leaps
+from fsa2lrnn.multi_step import MultiStepTable
 from fsa2lrnn.testing.strategies import machines
 
 SHAPES = [(0, 5), (1, 0), (1, 1), (7, 9), (8, 8), (9, 17), (16, 1), (19, 41), (3, 20_011), (17, 2_100)]  # (B, T)
@@ -25,7 +25,7 @@ def ends(next_state, starts, tokens):
 @given(machines(max_states=6), st.integers(0, 200), st.integers(0, 2**32 - 1))
 def test_leaps_lead_where_single_steps_lead(machine, length, seed):
     tokens = np.random.default_rng(seed).integers(len(machine.alphabet), size=length)
-    leaps, states = Leaps.of(machine.delta), np.arange(machine.n_states)
+    leaps, states = MultiStepTable.of(machine.delta), np.arange(machine.n_states)
     batch = np.tile(tokens, (machine.n_states, 1))
     expected = ends(machine.delta, states, batch)
     assert [leaps.final(q, tokens) for q in range(machine.n_states)] == expected
@@ -44,7 +44,7 @@ def test_a_batch_ends_where_each_word_ends(shape, dtype, n_states, n_letters):
     delta = rng.integers(n_states, size=(n_letters, n_states))
     tokens, starts = rng.integers(n_letters, size=shape).astype(dtype), rng.integers(n_states, size=shape[0])
     before = starts.copy()
-    assert Leaps.of(delta).finals(starts, tokens).tolist() == ends(delta, starts, tokens)
+    assert MultiStepTable.of(delta).finals(starts, tokens).tolist() == ends(delta, starts, tokens)
     assert starts.tolist() == before.tolist()
 
 
@@ -52,14 +52,14 @@ def test_a_batch_ends_where_each_word_ends(shape, dtype, n_states, n_letters):
 def test_letters_and_states_that_do_not_fit_into_a_byte_or_two(n_states, n_letters):
     rng = np.random.default_rng(0)
     delta, tokens = rng.integers(n_states, size=(n_letters, n_states)), rng.integers(n_letters, size=(9, 50))
-    assert Leaps.of(delta).finals(np.zeros(9, int), tokens).tolist() == ends(delta, np.zeros(9, int), tokens)
+    assert MultiStepTable.of(delta).finals(np.zeros(9, int), tokens).tolist() == ends(delta, np.zeros(9, int), tokens)
 
 
 def test_a_batch_that_is_not_contiguous():
     machine = zoo.sum_mod(5)
     tokens = np.random.default_rng(0).integers(5, size=(50, 22)).T[::2]
     starts = np.arange(11) % 5
-    assert Leaps.of(machine.delta).finals(starts, tokens).tolist() == ends(machine.delta, starts, tokens)
+    assert MultiStepTable.of(machine.delta).finals(starts, tokens).tolist() == ends(machine.delta, starts, tokens)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int64])
@@ -69,7 +69,7 @@ def test_pieces_of_a_long_word_compose(dtype, threads, machine, monkeypatch):
     monkeypatch.setattr(module, "LONG", 1 << 12)
     tokens = np.random.default_rng(0).integers(len(machine.alphabet), size=(1 << 16) + 7).astype(dtype)
     states = walk(machine.delta, machine.start, tokens)
-    leaps, found = Leaps.of(machine.delta), np.empty_like(states)
+    leaps, found = MultiStepTable.of(machine.delta), np.empty_like(states)
     leaps.walk(machine.start, tokens, found, threads)
     assert np.array_equal(found, states)
     assert leaps.final(machine.start, tokens, threads) == states[-1]
@@ -79,7 +79,7 @@ def test_threads_are_asked_for_long_words_alone(monkeypatch):
     seen = []
     monkeypatch.setattr(module, "LONG", 100)
     monkeypatch.setattr(module, "_at_once", lambda act, parts, threads: seen.append(threads) or map(act, parts))
-    leaps = Leaps.of(zoo.parity().delta)
+    leaps = MultiStepTable.of(zoo.parity().delta)
     for length in (99, 100):
         leaps.walk(0, np.ones(length, int), np.empty(length, np.int64), threads=2)
     assert seen == [1, 2, 2]  # the short word's pieces; the long one's maps, then its pieces
@@ -90,12 +90,12 @@ def test_threads_are_asked_for_long_words_alone(monkeypatch):
     [(zoo.parity(), 8), (zoo.sum_mod(5), 4), (zoo.random_dfa(300, 4, 0), 2), (zoo.random_dfa(9_000, 2, 0), 1)],
 )
 def test_a_leap_takes_as_many_letters_as_its_table_has_room_for(machine, m):
-    leaps = Leaps.of(machine.delta)
+    leaps = MultiStepTable.of(machine.delta)
     assert leaps.m == m
     assert len(leaps.table) == len(machine.alphabet) ** m * machine.n_states
     assert leaps.m == 1 or leaps.table.nbytes <= 1 << 14
 
 
 def test_a_letter_alone_leaps_once():
-    leaps = Leaps.of(np.array([[1, 2, 0]]))
+    leaps = MultiStepTable.of(np.array([[1, 2, 0]]))
     assert (leaps.m, leaps.final(0, np.zeros(100, np.int64))) == (1, 1)

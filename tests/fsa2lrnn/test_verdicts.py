@@ -6,10 +6,20 @@ from dataclasses import dataclass
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verdicts import Accepted, Coverage, FailingWord, Proved, Refuted, Scope, Searched, Undecided, Verdict
+from fsa2lrnn.verdicts import (
+    Accepted,
+    Counterexample,
+    Coverage,
+    Proved,
+    Refuted,
+    Scope,
+    SearchRecord,
+    Undecided,
+    Verdict,
+)
 
-WORD = FailingWord(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
-SEARCH = Searched("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
+WORD = Counterexample(("a", ("b", 1)), (0, True), (0, "NaN"), (False, True), float("-inf"), ("sequential", "pscan"))
+SEARCH = SearchRecord("beam", "beam of 2", 10, 2, 20, 0.1, None, False)
 VERDICTS = [
     Proved(3, 6, Coverage("float32", ("sequential",), "every", None), Scope(3, empty_word=True), "0f"),
     Refuted(WORD, 0, Scope(5, 2, ("?", None)), "beam", (SEARCH,)),
@@ -63,21 +73,28 @@ def test_other_verdicts_are_written_part_by_part():
 
 
 def test_a_failing_word_comes_back_from_json():
-    plain = FailingWord(("a",), (0,), (1,))
-    empty, longer = FailingWord((), ("x",), ("y",)), FailingWord(("a", "b"), (0, 1), (0, 0), None, -0.5, ("fused",))
+    plain = Counterexample(("a",), (0,), (1,))
+    empty, longer = (
+        Counterexample((), ("x",), ("y",)),
+        Counterexample(("a", "b"), (0, 1), (0, 0), None, -0.5, ("fused",)),
+    )
     for word in (plain, empty, longer):
-        assert FailingWord.from_json(json.loads(json.dumps(word.to_json()))) == word
-    assert FailingWord.from_json({"word": ["a"], "wanted": [0], "given": [1]}) == plain  # as reports wrote them before
-    assert WORD.as_text() == FailingWord(("a", "('b', 1)"), ("0", "True"), ("0", "NaN"), *list(vars(WORD).values())[3:])
+        assert Counterexample.from_json(json.loads(json.dumps(word.to_json()))) == word
+    assert (
+        Counterexample.from_json({"word": ["a"], "wanted": [0], "given": [1]}) == plain
+    )  # as reports wrote them before
+    assert WORD.as_text() == Counterexample(
+        ("a", "('b', 1)"), ("0", "True"), ("0", "NaN"), *list(vars(WORD).values())[3:]
+    )
 
 
 def test_the_position_is_that_of_the_first_wrong_output_that_counts():
     word = ("a", "b", "a", "b")
-    assert FailingWord(word, "0100", "0010").position == 2
-    assert FailingWord(word, "0100", "0010", [True, False, True, True]).position == 3
-    assert FailingWord((), ("x",), ("y",)).position == 0
+    assert Counterexample(word, "0100", "0010").position == 2
+    assert Counterexample(word, "0100", "0010", [True, False, True, True]).position == 3
+    assert Counterexample((), ("x",), ("y",)).position == 0
     with pytest.raises(UnsupportedFormat, match="needs an output that counts and differs"):
-        _ = FailingWord(word, word, word).position
+        _ = Counterexample(word, word, word).position
 
 
 @pytest.mark.parametrize(
@@ -93,13 +110,13 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts():
 )
 def test_what_is_no_failing_word_is_refused(changes, reason):
     with pytest.raises(UnsupportedFormat, match=reason):
-        FailingWord.from_json({**WORD.to_json(), **changes})
+        Counterexample.from_json({**WORD.to_json(), **changes})
     for value, missing in (
         ({"word": [], "wanted": [0]}, "failure.given is missing"),
         (3, "failure = 3, expected is an"),
     ):
         with pytest.raises(UnsupportedFormat, match=missing):
-            FailingWord.from_json(value)
+            Counterexample.from_json(value)
 
 
 def test_a_scope_says_what_is_left_out():
@@ -114,7 +131,7 @@ def test_a_scope_says_what_is_left_out():
 
 def test_a_length_that_contradicts_its_word_is_refused():
     """The word and its outputs say how long it is; a file may repeat it, and may not say otherwise."""
-    written = FailingWord(("a", "b"), (0, 1), (0, 0)).to_json()
-    assert FailingWord.from_json(written).position == written["length"] == 2
+    written = Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()
+    assert Counterexample.from_json(written).position == written["length"] == 2
     with pytest.raises(UnsupportedFormat, match="failure: length 3, but the first wrong output stands at 2"):
-        FailingWord.from_json({**written, "length": 3})
+        Counterexample.from_json({**written, "length": 3})

@@ -12,7 +12,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.explore import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile import compile_recurrence
-from fsa2lrnn.families import Impossibility, Rejected, Witness, represent
+from fsa2lrnn.families import Impossibility, RejectedCertificate, Witness, represent
 from verify.propositions.contradiction import (
     PAPER,
     PARITY,
@@ -103,7 +103,7 @@ def by_representation(
             return refuted(f"{name}: {verdict.explain()}", machine=name, family=family)
         try:
             verdict.check()
-        except Rejected as error:
+        except RejectedCertificate as error:
             return refuted(
                 f"{name}: the certificate against {family} is rejected: {error}", machine=name, family=family
             )

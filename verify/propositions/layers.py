@@ -15,7 +15,7 @@ from fsa2lrnn.extra import baselines
 from fsa2lrnn.families import FAMILIES, Impossibility, Unknown, represent
 from fsa2lrnn.lrnn import layers
 from fsa2lrnn.lrnn.layers import Layer
-from fsa2lrnn.training.chance import Level, level
+from fsa2lrnn.training.chance import ChanceLevel, level
 from verify.propositions.registry import Answer, Effort, Proposition, Proved, Refuted, Tested, refuted
 
 WIDTH, BATCH, LETTERS = 4, 3, 12
@@ -105,7 +105,7 @@ def only_blocks(
     return Proved("no other family has a witness", len(families))
 
 
-def levels(effort: Effort, tasks: Sequence[str]) -> dict[str, Level]:
+def levels(effort: Effort, tasks: Sequence[str]) -> dict[str, ChanceLevel]:
     """What the best constant answer scores under the paper's protocol, exactly."""
     return {task: level(task, LETTERS_TESTED[task]) for task in effort.track(tasks)}
 
@@ -113,7 +113,7 @@ def levels(effort: Effort, tasks: Sequence[str]) -> dict[str, Level]:
 def at_chance(
     effort: Effort,
     table: Mapping[str, Sequence[float]] = TABLE_2,
-    levels: Callable[[Effort, Sequence[str]], Mapping[str, Level]] = levels,
+    levels: Callable[[Effort, Sequence[str]], Mapping[str, ChanceLevel]] = levels,
 ) -> Answer:
     """On Sum(5) and ModArith(5), the printed numbers lie where 95 % of all tables of guesses do."""
     tasks = ("task:sum_mod(5)", "task:mod_arith(5)")
@@ -132,7 +132,7 @@ def at_chance(
 def above_constant(
     effort: Effort,
     table: Mapping[str, Sequence[float]] = TABLE_2,
-    levels: Callable[[Effort, Sequence[str]], Mapping[str, Level]] = levels,
+    levels: Callable[[Effort, Sequence[str]], Mapping[str, ChanceLevel]] = levels,
 ) -> Answer:
     """On EvenPair(5), each printed number lies above what a constant answer scores."""
     task = "task:even_pair(5)"

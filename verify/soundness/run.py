@@ -26,7 +26,7 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import SCANS, CertificateRefused, check
 from fsa2lrnn.verification.coverage import model_digest
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from verify.soundness.models import RULES, Drawn, model
 from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 
@@ -164,7 +164,7 @@ def _run(
     what: str,
     counts: Counter[str],
 ) -> None:
-    goal = goal_for(made, machine)
+    goal = specification_of(made, machine)
     tokens = np.random.default_rng(length).integers(0, len(made.alphabet), (_WORDS, length))
     tokens = np.concatenate([tokens, np.resize(np.arange(len(made.alphabet)), (8, 1)).repeat(length, 1)])
     wanted = torch.tensor(goal.wanted[goal.path(tokens)])

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.extra.distributed.grid import Sweep
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 
 TASKS = ("task:sum_mod(5)", "task:even_pair(5)", "task:mod_arith(5)")
 LENGTHS = (40, 100, 500)
@@ -109,5 +109,5 @@ def sweep(task: str, name: str, rates: tuple[str, ...], seeds: tuple[int, ...], 
         {rate: changes[rate] for rate in rates},
         seeds,
         "released",
-        Plan(lengths=LENGTHS, n_words=WORDS),
+        RunPlan(lengths=LENGTHS, n_words=WORDS),
     )

@@ -13,7 +13,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat, shortened
 from fsa2lrnn.files import check_file, exists, write_atomically
 from fsa2lrnn.reading import decode
-from fsa2lrnn.source_kinds import FORMATS, Format
+from fsa2lrnn.source_kinds import FORMATS, SourceFormat
 
 MAX_FILE_BYTES = 32 << 20  # DOT is read at some 1.3 MB a second: half a minute; a table of 10⁷ entries fits in JSON
 
@@ -104,7 +104,7 @@ def check_target(path: str | Path) -> None:
             raise _unwritable(target, fault) from None
 
 
-def _targets(path: Path, found: Format) -> tuple[Path, ...]:
+def _targets(path: Path, found: SourceFormat) -> tuple[Path, ...]:
     """The files that a machine is written to."""
     return (path, _beside(path, ".syms")) if found.name == "OpenFst" else (path,)
 
@@ -118,12 +118,12 @@ def _function(name: str) -> Callable[..., Any]:
     return getattr(import_module(f"fsa2lrnn.automata.{module}"), function)
 
 
-def options_of(known: Format) -> tuple[str, ...]:
+def options_of(known: SourceFormat) -> tuple[str, ...]:
     """What a reader takes beside the text, `completion` among it where a transition can be missing."""
     return tuple(name for name in inspect.signature(_function(known.reader)).parameters if name != "origin")[1:]
 
 
-def _format_of(source: str | Path, for_writing: bool) -> Format:
+def _format_of(source: str | Path, for_writing: bool) -> SourceFormat:
     text, candidates = str(source), [found for found in FORMATS if found.writes or not for_writing]
     for found in candidates:
         if text.lower().endswith(found.endings) if found.is_file else text.startswith(found.endings):
@@ -138,7 +138,7 @@ def _format_of(source: str | Path, for_writing: bool) -> Format:
     raise UnsupportedFormat(f"{shortened(text)!r} can't be {verb}, its kind is not known: understood are {known}")
 
 
-def _check_characters(source: str, found: Format) -> None:
+def _check_characters(source: str, found: SourceFormat) -> None:
     """Bytes of a command line that are no UTF-8 reach us as halves of characters."""
     if half := next((c for c in source if "\ud800" <= c <= "\udfff"), None):
         raise UnsupportedFormat(
@@ -183,4 +183,4 @@ def _read_text(path: Path) -> str:
     return decode(data, str(path))
 
 
-__all__ = ["FORMATS", "Format", "check_target", "options_of", "read_source", "write_file"]
+__all__ = ["FORMATS", "SourceFormat", "check_target", "options_of", "read_source", "write_file"]

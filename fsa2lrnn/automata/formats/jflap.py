@@ -40,7 +40,7 @@ class _Item:
     texts: dict[str, str] = field(default_factory=dict[str, str])
 
 
-class _Reader(ContentHandler):
+class _JflapReader(ContentHandler):
     """Collects states and transitions as they pass, at whatever depth this version of JFLAP puts them."""
 
     def __init__(self, origin: str) -> None:
@@ -98,7 +98,7 @@ def from_jflap(text: str, completion: Completion | None = None, origin: str = "t
         UnsupportedFormat: for JFLAP files of other kinds, such as pushdown automata and grammars.
         BudgetExceeded: if elements are nested too deeply.
     """
-    reader = _Reader(origin)
+    reader = _JflapReader(origin)
     parser = make_parser()
     parser.forbid_dtd = True
     parser.setContentHandler(reader)
@@ -172,7 +172,7 @@ def to_jflap(machine: MooreMachine) -> str:
     return header + "&#13;\n".join(lines)
 
 
-def _graph(reader: _Reader) -> LabelledGraph:
+def _graph(reader: _JflapReader) -> LabelledGraph:
     kind = _KINDS[reader.kind or ""]
     problems: list[Problem] = []
     states: list[State] = []

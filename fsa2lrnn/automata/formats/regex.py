@@ -54,7 +54,7 @@ _NOT_LETTERS = {
 
 
 @dataclass(frozen=True)
-class _Piece:
+class _RegexPiece:
     """A token of automata-lib and where it stands."""
 
     text: str
@@ -152,9 +152,9 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
     return MooreMachine(minimal.delta, minimal.outputs, minimal.start, minimal.alphabet)
 
 
-def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
+def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_RegexPiece]:
     lexer: Any = _untyped.get_regex_lexer(frozenset(letters), count())
-    pieces: list[_Piece] = []
+    pieces: list[_RegexPiece] = []
     position, named = 0, 0
     while position < len(regex):
         found = lexer.tokens.get_token(regex, position)
@@ -171,7 +171,7 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_Piece]:
             raise InvalidMachine(
                 f"{origin}: {match.group()[:40]!r} at position {position + 1}: {str(fault)[:200]}"
             ) from None
-        pieces.append(_Piece(match.group(), position, token))
+        pieces.append(_RegexPiece(match.group(), position, token))
         named += len(token.class_chars) if isinstance(token, parser.CharacterClassToken) else 1
         _check_letters(named - len(regex), str(pieces[-1]), origin)
         position = match.end()
@@ -193,10 +193,10 @@ def _check_letters(named: int, where: str, origin: str) -> None:
         )
 
 
-def _problems(pieces: list[_Piece], letters: frozenset[str], declared: bool) -> list[Problem]:
+def _problems(pieces: list[_RegexPiece], letters: frozenset[str], declared: bool) -> list[Problem]:
     faults: list[str] = []
-    unclosed: list[_Piece] = []
-    before: _Piece | None = None
+    unclosed: list[_RegexPiece] = []
+    before: _RegexPiece | None = None
     for piece in pieces:
         opens = before is None or before.is_open or before.is_infix
         if opens and (piece.is_infix or piece.is_postfix):
@@ -218,7 +218,7 @@ def _problems(pieces: list[_Piece], letters: frozenset[str], declared: bool) -> 
     return [Problem(fault) for fault in faults]
 
 
-def _piece_faults(piece: _Piece, letters: frozenset[str], declared: bool) -> list[str]:
+def _piece_faults(piece: _RegexPiece, letters: frozenset[str], declared: bool) -> list[str]:
     if isinstance(piece.token, parser.StringToken):
         if piece.text in _NOT_LETTERS:
             return [f"{piece} is not a letter: {_NOT_LETTERS[piece.text]}"]
@@ -234,7 +234,7 @@ def _piece_faults(piece: _Piece, letters: frozenset[str], declared: bool) -> lis
     return []
 
 
-def _check_size(pieces: list[_Piece], origin: str) -> None:
+def _check_size(pieces: list[_RegexPiece], origin: str) -> None:
     """Raises `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes it is known to make."""
     tokens: list[Any] = _untyped.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
     sizes: list[int] = []

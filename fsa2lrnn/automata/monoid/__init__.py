@@ -2,13 +2,13 @@
 
 from fsa2lrnn.automata.monoid.classification import MAX_MONOID, Classification, classify
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid, enumerate_monoid
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 __all__ = [
     "classify",
     "Classification",
     "Fact",
-    "Witness",
+    "FactWitness",
     "MAX_MONOID",
     "Action",
     "TransitionMonoid",

@@ -16,7 +16,7 @@ _SPELT = 40  # letters of a word that is written in full
 
 
 @dataclass(frozen=True)
-class Witness:
+class FactWitness:
     """Why a fact is false, in words and states of the minimal machine.
 
     Args:
@@ -42,7 +42,7 @@ class Fact:
 
     value: bool | int | None
     method: str
-    witness: Witness | None = None
+    witness: FactWitness | None = None
 
     def __bool__(self) -> NoReturn:
         raise TypeError("a Fact is no truth value, since it may be undecided: ask whether its value is True or False")

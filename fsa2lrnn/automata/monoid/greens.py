@@ -6,7 +6,7 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
-from fsa2lrnn.automata.monoid.facts import Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Fact, FactWitness
 
 
 def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
@@ -39,7 +39,7 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
         f"{spelt[0]} and {spelt[1]} act unlike on state {q}, though {spelt[2]} acts as the latter and {spelt[3]} as "
         "the former"
     )
-    return Fact(False, monoid.method, Witness(says, (u, v, x, y), (q, r, s)))
+    return Fact(False, monoid.method, FactWitness(says, (u, v, x, y), (q, r, s)))
 
 
 def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 
 def is_group(action: Action) -> Fact:
@@ -21,7 +21,9 @@ def is_group(action: Action) -> Fact:
             p = int(np.flatnonzero(row == r)[0])
             word = action.word([a])
             return Fact(
-                False, method, Witness(f"{action.spell(word)} leads states {p} and {q} both to {r}", (word,), (p, q, r))
+                False,
+                method,
+                FactWitness(f"{action.spell(word)} leads states {p} and {q} both to {r}", (word,), (p, q, r)),
             )
     return Fact(True, method)
 
@@ -39,5 +41,5 @@ def is_commutative(action: Action) -> Fact:
             words = action.word([a, b]), action.word([b, a])
             r, s = action.follow(q, [a, b])[-1], action.follow(q, [b, a])[-1]
             says = f"from state {q}, {action.spell(words[0])} leads to {r} and {action.spell(words[1])} to {s}"
-            return Fact(False, method, Witness(says, words, (q, r, s)))
+            return Fact(False, method, FactWitness(says, words, (q, r, s)))
     return Fact(True, method)

@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 MAX_TUPLES = 30_000_000  # edges of the graph of triples: 120 MB
 MAX_STEPS = 2_000_000_000  # steps of the search from every pair: some seconds
@@ -64,14 +64,16 @@ def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) 
             f"{action.spell(loop)} fixes states {p}, {q} and {r}, yet {action.spell(word)} leads {p} to {q} and {q} on "
             f"to {r}"
         )
-        return Fact(False, "polynomial: by triples of states that a word fixes", Witness(says, (loop, word), (p, q, r)))
+        return Fact(
+            False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, word), (p, q, r))
+        )
     x = action.word(map_kernels.path(pairs, p * n + r, q * n + r).tolist())
     y = action.word(map_kernels.path(pairs, p * n + q, r * n + q).tolist())
     says = (
         f"{action.spell(loop)} fixes states {p}, {q} and {r}, yet {action.spell(x)} leads {p} to {q} and fixes {r}, "
         f"while {action.spell(y)} leads {p} to {r} and fixes {q}"
     )
-    return Fact(False, "polynomial: by triples of states that a word fixes", Witness(says, (loop, x, y), (p, q, r)))
+    return Fact(False, "polynomial: by triples of states that a word fixes", FactWitness(says, (loop, x, y), (p, q, r)))
 
 
 def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fact:
@@ -82,4 +84,4 @@ def _two_in_a_component(action: Action, pairs: np.ndarray, q: int, r: int) -> Fa
         f"{action.spell(loop)} fixes states {q} and {r}, yet {action.spell(x)} leads from {q} to {r} and "
         f"{action.spell(y)} from {r} to {q}"
     )
-    return Fact(False, "polynomial: by pairs of states that a word fixes", Witness(says, (loop, x, y), (q, r)))
+    return Fact(False, "polynomial: by pairs of states that a word fixes", FactWitness(says, (loop, x, y), (q, r)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 
 def is_r_trivial(action: Action) -> Fact:
@@ -31,7 +31,7 @@ def is_r_trivial(action: Action) -> Fact:
     states = tuple(action.follow(p, numbers))
     word = action.word(numbers)
     says = f"{action.spell(word)} leads from state {p} over {q} back to {p}"
-    return Fact(False, method, Witness(says, (word,), states))
+    return Fact(False, method, FactWitness(says, (word,), states))
 
 
 def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
@@ -57,7 +57,7 @@ def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
     return Fact(True, method)
 
 
-def _not_confluent(action: Action, a: int, b: int, q: int) -> Witness:
+def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
     both = action.letters[b][action.letters[a]].astype(np.int64)
     times, power = 0, np.arange(action.n_states)
     while not (power == both[power]).all():
@@ -69,7 +69,7 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> Witness:
         f"from state {q}, {action.spell(words[0])} leads to {p} and {action.spell(words[1])} to {r}, "
         f"though each equals itself followed by the other"
     )
-    return Witness(says, words, (q, p, r))
+    return FactWitness(says, words, (q, p, r))
 
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
@@ -98,7 +98,7 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
     return Fact(True, method), k
 
 
-def _kept_apart(action: Action, classes: np.ndarray) -> Witness:
+def _kept_apart(action: Action, classes: np.ndarray) -> FactWitness:
     """From two states in unlike classes some letter leads to unlike classes again: follow until a pair returns."""
     p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
     met: dict[tuple[int, int], int] = {}
@@ -109,7 +109,9 @@ def _kept_apart(action: Action, classes: np.ndarray) -> Witness:
         numbers.append(a)
         p, q = int(action.letters[a, p]), int(action.letters[a, q])
     word = action.word(numbers[met[p, q] :])
-    return Witness(f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q))
+    return FactWitness(
+        f"{action.spell(word)}, however often, keeps state {p} at {p} and state {q} at {q}", (word,), (p, q)
+    )
 
 
 def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
@@ -131,7 +133,7 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
             f"{action.spell(word)} leads from state {q} back to it, so that {action.spell(letter)} may still come and "
             f"lead to {r}"
         )
-        return Fact(False, method, Witness(says, (word, letter), (q, r))), None
+        return Fact(False, method, FactWitness(says, (word, letter), (q, r))), None
     reached, k = np.arange(action.n_states), 0
     while not absorbing[reached].all():
         reached, k = np.unique(graph[reached]), k + 1

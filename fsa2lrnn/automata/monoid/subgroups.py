@@ -8,7 +8,7 @@ import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.elements import TransitionMonoid
-from fsa2lrnn.automata.monoid.facts import Action, Fact, Witness
+from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.automata.monoid.permutations import (
     generating_set,
@@ -59,7 +59,7 @@ def _map(action: Action, numbers: Sequence[int]) -> np.ndarray:
     return f
 
 
-def _turns(action: Action, numbers: Sequence[int]) -> Witness:
+def _turns(action: Action, numbers: Sequence[int]) -> FactWitness:
     f = _map(action, numbers)
     (periodic,) = map_kernels.periodic_states(f[None])
     cycle = [int(np.flatnonzero(periodic & (f != np.arange(len(f))))[0])]
@@ -67,7 +67,7 @@ def _turns(action: Action, numbers: Sequence[int]) -> Witness:
         cycle.append(int(f[cycle[-1]]))
     word = action.word(numbers)
     shown = " → ".join(map(str, [*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]]))
-    return Witness(f"{action.spell(word)} leads states round the cycle {shown}", (word,), tuple(cycle))
+    return FactWitness(f"{action.spell(word)} leads states round the cycle {shown}", (word,), tuple(cycle))
 
 
 def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, aperiodic: Fact) -> Fact:
@@ -105,7 +105,7 @@ def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, ape
     return undecided if undecided is not None else Fact(None, images.method)
 
 
-def _refuted_by_elements(monoid: TransitionMonoid) -> Witness | None:
+def _refuted_by_elements(monoid: TransitionMonoid) -> FactWitness | None:
     """A set of states on which elements of the monoid generate a group that is not solvable; None proves nothing.
 
     An element permutes the states that it moves round cycles. Elements that have the same set of such states generate
@@ -127,9 +127,9 @@ def _refuted_by_elements(monoid: TransitionMonoid) -> Witness | None:
     return None
 
 
-def _generate(action: Action, words: Sequence[tuple[object, ...]], states: np.ndarray) -> Witness:
+def _generate(action: Action, words: Sequence[tuple[object, ...]], states: np.ndarray) -> FactWitness:
     words = tuple(dict.fromkeys(words))
     shown = ", ".join(action.spell(word) for word in words)
     listed = ", ".join(map(str, states[:12])) + (", …" if len(states) > 12 else "")
     says = f"{shown} permute the states {listed} and generate a group there that is not solvable"
-    return Witness(says, words, tuple(int(q) for q in states))
+    return FactWitness(says, words, tuple(int(q) for q in states))

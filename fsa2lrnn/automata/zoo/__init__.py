@@ -16,7 +16,7 @@ from fsa2lrnn.automata.zoo.languages import ab_star, contains, dyck, tomita
 from fsa2lrnn.automata.zoo.memory import all_maps, cerny, flip_flop, shift_register
 from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_mod
 from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
-from fsa2lrnn.automata.zoo.tasks import TASKS, ZOO, Facts, from_task, task_names
+from fsa2lrnn.automata.zoo.tasks import TASKS, ZOO, TaskFacts, from_task, task_names
 
 __all__ = [
     "sum_mod",
@@ -42,7 +42,7 @@ __all__ = [
     "all_maps",
     "random_dfa",
     "random_moore",
-    "Facts",
+    "TaskFacts",
     "TASKS",
     "ZOO",
     "from_task",

@@ -24,7 +24,7 @@ _UNITS = "1ijk"
 
 
 @dataclass(frozen=True)
-class _Group:
+class _AbstractGroup:
     """Elements are whatever `multiply` takes; `label` makes them readable."""
 
     order: int
@@ -86,12 +86,12 @@ def _letter(label: Any) -> str:
     return "|".join(map(str, cast("tuple[Any, ...]", label))) if isinstance(label, tuple) else str(label)
 
 
-def _elements(whole: _Group) -> tuple[Any, ...]:
+def _elements(whole: _AbstractGroup) -> tuple[Any, ...]:
     found = explore(whole.generators, whole.identity, whole.multiply, lambda _: None)
     return found.labels or ()
 
 
-def _factor(part: str, spec: str) -> _Group:
+def _factor(part: str, spec: str) -> _AbstractGroup:
     match = _FACTOR.fullmatch(part)
     if match is None:
         raise UnsupportedFormat(
@@ -108,19 +108,19 @@ def _factor(part: str, spec: str) -> _Group:
     return {"Z": _cyclic, "S": _symmetric, "A": _alternating, "D": _dihedral}[kind](n)
 
 
-def _cyclic(n: int) -> _Group:
-    return _Group(n, 0, lambda a, b: (a + b) % n, (1,), int)
+def _cyclic(n: int) -> _AbstractGroup:
+    return _AbstractGroup(n, 0, lambda a, b: (a + b) % n, (1,), int)
 
 
-def _symmetric(n: int) -> _Group:
+def _symmetric(n: int) -> _AbstractGroup:
     identity = tuple(range(min(n, 20)))  # 20! is over every budget, and larger n need no true order
     exchange = (1, 0, *identity[2:])
     turn = (*identity[1:], 0)
     generators = (exchange,) if n == 2 else (exchange, turn)
-    return _Group(math.factorial(len(identity)), identity, _compose, generators, _cycles)
+    return _AbstractGroup(math.factorial(len(identity)), identity, _compose, generators, _cycles)
 
 
-def _by_transpositions(factor: _Group, spec: str) -> _Group:
+def _by_transpositions(factor: _AbstractGroup, spec: str) -> _AbstractGroup:
     """A symmetric group with neighbours exchanged as its generators."""
     identity: object = factor.identity
     points = cast("tuple[int, ...]", identity if isinstance(identity, tuple) else ())
@@ -132,14 +132,14 @@ def _by_transpositions(factor: _Group, spec: str) -> _Group:
     return replace(factor, generators=tuple(exchanges))
 
 
-def _alternating(n: int) -> _Group:
+def _alternating(n: int) -> _AbstractGroup:
     identity = tuple(range(min(n, 20)))
     three_cycles: list[tuple[int, ...]] = []
     for k in range(2, len(identity)):
         images = list(identity)
         images[0], images[1], images[k] = 1, k, 0
         three_cycles.append(tuple(images))
-    return _Group(math.factorial(len(identity)) // 2, identity, _compose, tuple(three_cycles), _cycles)
+    return _AbstractGroup(math.factorial(len(identity)) // 2, identity, _compose, tuple(three_cycles), _cycles)
 
 
 def _compose(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
@@ -162,7 +162,7 @@ def _cycles(p: tuple[int, ...]) -> str:
     return text or "()"
 
 
-def _dihedral(n: int) -> _Group:
+def _dihedral(n: int) -> _AbstractGroup:
     """Elements (i, j) for r^i s^j."""
 
     def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
@@ -172,10 +172,10 @@ def _dihedral(n: int) -> _Group:
         rotation = {0: "", 1: "r"}.get(a[0], f"r{a[0]}")
         return rotation + "s" * a[1] or "1"
 
-    return _Group(2 * n, (0, 0), multiply, ((1, 0), (0, 1)), label)
+    return _AbstractGroup(2 * n, (0, 0), multiply, ((1, 0), (0, 1)), label)
 
 
-def _quaternions() -> _Group:
+def _quaternions() -> _AbstractGroup:
     """Elements (sign, unit), the unit a place in "1ijk"."""
 
     def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
@@ -191,10 +191,10 @@ def _quaternions() -> _Group:
     def label(a: tuple[int, int]) -> str:
         return ("-" if a[0] < 0 else "") + _UNITS[a[1]]
 
-    return _Group(8, (1, 0), multiply, ((1, 1), (1, 2)), label)
+    return _AbstractGroup(8, (1, 0), multiply, ((1, 1), (1, 2)), label)
 
 
-def _direct_product(factors: list[_Group]) -> _Group:
+def _direct_product(factors: list[_AbstractGroup]) -> _AbstractGroup:
     identity = tuple(f.identity for f in factors)
 
     def multiply(a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -207,4 +207,4 @@ def _direct_product(factors: list[_Group]) -> _Group:
         ((*identity[:i], g, *identity[i + 1 :]) for g in f.generators) for i, f in enumerate(factors)
     )
     order = reduce(lambda total, f: total * f.order, factors, 1)
-    return _Group(order, identity, multiply, tuple(generators), label)
+    return _AbstractGroup(order, identity, multiply, tuple(generators), label)

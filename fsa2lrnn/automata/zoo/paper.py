@@ -16,7 +16,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, within_budget
 
 
-class Ends(NamedTuple):
+class PairEnds(NamedTuple):
     """A state of EvenPair: the first letter, and whether the last one is the same."""
 
     first: Hashable
@@ -47,7 +47,7 @@ class Registers(NamedTuple):
     term: int
 
 
-class Chain(NamedTuple):
+class SubtractionState(NamedTuple):
     """A state of a chain of subtractions: what came last, the value, the sign of the next digit."""
 
     last: str
@@ -83,11 +83,11 @@ def even_pair(M: int) -> MooreMachine:
     M = at_least(2, "even_pair", "M", M, "with one letter the first always equals the last")
     within_budget(f"even_pair({M})", 2 * M + 1, M)
 
-    def step(state: Ends, letter: Hashable) -> Ends:
+    def step(state: PairEnds, letter: Hashable) -> PairEnds:
         first = letter if state.first is None else state.first
-        return Ends(first, "same" if letter == first else "other")
+        return PairEnds(first, "same" if letter == first else "other")
 
-    return explore(digits(M), Ends(None, "other"), step, lambda state: int(state.last == "same"))
+    return explore(digits(M), PairEnds(None, "other"), step, lambda state: int(state.last == "same"))
 
 
 def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
@@ -144,20 +144,22 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
     within_budget(f"subtraction({M})", 2 * M + 2, M + 1)
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
-    def step(state: Chain, letter: Hashable) -> Chain:
+    def step(state: SubtractionState, letter: Hashable) -> SubtractionState:
         last, value, sign = state
         if last == "operator" and letter in number:
-            return Chain("digit", (value + sign * number[letter]) % M, -1)
+            return SubtractionState("digit", (value + sign * number[letter]) % M, -1)
         if last == "digit" and letter not in number:
-            return Chain("operator", value, -1)
-        return state if completion == "ignore" else Chain("error", 0, 0)
+            return SubtractionState("operator", value, -1)
+        return state if completion == "ignore" else SubtractionState("error", 0, 0)
 
     outputs: dict[str, Callable[[int], Hashable]] = {
         "digit": lambda value: value,
         "operator": lambda _: None,
         "error": lambda _: "error",
     }
-    return explore((*digits(M), "-"), Chain("operator", 0, 1), step, lambda state: outputs[state.last](state.value))
+    return explore(
+        (*digits(M), "-"), SubtractionState("operator", 0, 1), step, lambda state: outputs[state.last](state.value)
+    )
 
 
 def _expressions(M: int, completion: str) -> MooreMachine:

@@ -52,7 +52,9 @@ def explain(
 
     from fsa2lrnn.cli import cascades, console, explanation
 
-    explanation.main(machine, family or [], certificates, cascades.Wanted(max_block, token_shift, draw), as_json)
+    explanation.main(
+        machine, family or [], certificates, cascades.CascadeRequest(max_block, token_shift, draw), as_json
+    )
     if not as_json:
         typed = quote(source)
         console.then(f"fsa2lrnn compile {typed} -o m.safetensors --form auto", f"fsa2lrnn draw {typed} -o p.html")

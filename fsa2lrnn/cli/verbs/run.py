@@ -90,7 +90,7 @@ def run(
     if vectors:
         last = network.outputs[int(decode(network.initial_logits()[None])[0])]
         take(tracing.with_vectors(network, tokens, machine, scan))
-        result = streaming.Result(n_steps, kept[-1].output if kept else last, [], f"{scan}, letter by letter")
+        result = streaming.StreamResult(n_steps, kept[-1].output if kept else last, [], f"{scan}, letter by letter")
     else:
         tracer = tracing.Tracer(network.alphabet, network.outputs, machine)
         result = streaming.run(network, tracer.read(tokens), scan, lambda numbers: take(tracer.steps(numbers)))

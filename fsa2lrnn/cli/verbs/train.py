@@ -59,9 +59,9 @@ def train(
     outputs.check_runs(out)
 
     from fsa2lrnn.cli import training
-    from fsa2lrnn.training.seeds import Plan
+    from fsa2lrnn.training.seeds import RunPlan
 
     write_to = tuple(name for name, wanted in (("tensorboard", tensorboard), ("wandb", wandb)) if wanted)
-    plan = Plan(not fresh, write_to, judged, words, letters)
+    plan = RunPlan(not fresh, write_to, judged, words, letters)
     if code := training.main(source, preset, out, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)

@@ -30,11 +30,11 @@ from fsa2lrnn.extra.block_size.blocks import StateBlock
 from fsa2lrnn.extra.block_size.certificates import chain_certificate, simple_certificate
 from fsa2lrnn.extra.block_size.chain import chain
 from fsa2lrnn.extra.block_size.constituents import constituents
-from fsa2lrnn.extra.block_size.kinds import Kind
-from fsa2lrnn.extra.block_size.search import Search
-from fsa2lrnn.extra.block_size.simple import Simple, simple
+from fsa2lrnn.extra.block_size.kinds import ModuleKind
+from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.extra.block_size.simple import SimplicityWitness, simple
 from fsa2lrnn.families.modules import Module, functions_module
-from fsa2lrnn.families.recheck import Rejected, recheck
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 
 BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
@@ -86,13 +86,13 @@ def _accepted(answer: MinimalBlock) -> MinimalBlock:
     """The answer as far as the independent checker accepts its certificates."""
     try:
         recheck(answer.to_json())
-    except Rejected as fault:
+    except RejectedCertificate as fault:
         note = f"the certificate of the upper bound was refused ({fault}): please report this machine"
         answer = replace(answer, upper=answer.machine.n_states - 1, found=None, note=note)
     if answer.impossible is not None:
         try:
             recheck(answer.impossible)
-        except Rejected as fault:
+        except RejectedCertificate as fault:
             note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
             answer = replace(answer, lower=1, impossible=None, note=note)
     return answer
@@ -112,7 +112,7 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
         if found.bound > 1:
             impossible = chain_certificate(minimal, field, found.bound - 1, kinds, found)
         lower = found.bound if impossible is not None else 1
-        search = Search(module, minimal, kinds, field, found, check)
+        search = BlockSearch(module, minimal, kinds, field, found, check)
         for size in range(lower, n - 1):
             if (blocks := search.blocks(size)) is not None:
                 return MinimalBlock(minimal, field, lower, size, impossible, tuple(blocks), _OPEN * (size > lower))
@@ -122,7 +122,7 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
 
 
 @dataclass
-class Analysis:
+class MachineAnalysis:
     """What is found out about a minimal machine, once for all fields.
 
     Args:
@@ -132,22 +132,22 @@ class Analysis:
     """
 
     module: Module
-    whole: Simple | Literal["unset"] | None = "unset"
-    kinds: list[Kind] | Literal["unset"] | None = "unset"
+    whole: SimplicityWitness | Literal["unset"] | None = "unset"
+    kinds: list[ModuleKind] | Literal["unset"] | None = "unset"
 
 
-_KEPT: dict[MooreMachine, Analysis] = {}  # of the last few machines
+_KEPT: dict[MooreMachine, MachineAnalysis] = {}  # of the last few machines
 
 
-def _analysis(minimal: MooreMachine) -> Analysis:
+def _analysis(minimal: MooreMachine) -> MachineAnalysis:
     if minimal not in _KEPT:
         while len(_KEPT) >= 8:
             del _KEPT[next(iter(_KEPT))]
-        _KEPT[minimal] = Analysis(functions_module(minimal.delta))
+        _KEPT[minimal] = MachineAnalysis(functions_module(minimal.delta))
     return _KEPT[minimal]
 
 
-def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[Kind] | None]:
+def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
     """V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
     known = _analysis(minimal)
     if known.kinds == "unset":
@@ -155,7 +155,7 @@ def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, 
     return known.module, known.kinds
 
 
-def _whole(minimal: MooreMachine) -> Simple | None:
+def _whole(minimal: MooreMachine) -> SimplicityWitness | None:
     known = _analysis(minimal)
     if known.whole == "unset":
         known.whole = simple(known.module)

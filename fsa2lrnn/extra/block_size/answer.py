@@ -56,7 +56,7 @@ class MinimalBlock:
     def check(self) -> str:
         """Re-verify both bounds by `recheck`, which shares no code with the search; what is proved, in one line.
 
-        Raises `recheck.Rejected` if one is not proved.
+        Raises `recheck.RejectedCertificate` if one is not proved.
         """
         proved = [recheck(self.to_json())]
         if self.impossible is not None:

@@ -8,10 +8,10 @@ from typing import Any
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.block_size.chain import Chain
+from fsa2lrnn.extra.block_size.chain import SubmoduleChain
 from fsa2lrnn.extra.block_size.commutant import Commutant
-from fsa2lrnn.extra.block_size.kinds import Kind
-from fsa2lrnn.extra.block_size.late import Late
+from fsa2lrnn.extra.block_size.kinds import ModuleKind
+from fsa2lrnn.extra.block_size.late import LateCopy
 from fsa2lrnn.extra.block_size.polynomials import Polynomial, why_irreducible
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Word
@@ -19,7 +19,7 @@ from fsa2lrnn.families.verdicts import certificate_header
 
 
 def chain_certificate(
-    machine: MooreMachine, field: str, size: int, kinds: Sequence[Kind], found: Chain
+    machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
 ) -> dict[str, Any] | None:
     """That no layer of blocks of the size or less represents the machine; None if U_size does tell all states apart.
 
@@ -37,7 +37,7 @@ def chain_certificate(
     }
 
 
-def _late_copies(kinds: Sequence[Kind], found: Chain, field: str, size: int) -> set[int]:
+def _late_copies(kinds: Sequence[ModuleKind], found: SubmoduleChain, field: str, size: int) -> set[int]:
     """The copies that some level c ≤ size lacks although they stand on U_j, j = c less the weight of their kind."""
     late: set[int] = set()
     for number, copy in enumerate(found.copies):
@@ -61,7 +61,7 @@ def simple_certificate(
     }
 
 
-def _late(late: Late | None) -> dict[str, Any] | None:
+def _late(late: LateCopy | None) -> dict[str, Any] | None:
     if late is None:
         return None
     return {
@@ -73,7 +73,11 @@ def _late(late: Late | None) -> dict[str, Any] | None:
 
 
 def factor_certificate(
-    machine: MooreMachine, m: int | None, kinds: Sequence[Kind], forbidden: Sequence[Sequence[Word]], found: Chain
+    machine: MooreMachine,
+    m: int | None,
+    kinds: Sequence[ModuleKind],
+    forbidden: Sequence[Sequence[Word]],
+    found: SubmoduleChain,
 ) -> dict[str, Any] | None:
     """That m Householder factors do not suffice, or that no number does; None if level 0 tells all states apart.
 
@@ -96,7 +100,7 @@ def factor_certificate(
     }
 
 
-def _copies(machine: MooreMachine, found: Chain, late: set[int]) -> dict[str, Any]:
+def _copies(machine: MooreMachine, found: SubmoduleChain, late: set[int]) -> dict[str, Any]:
     rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
     return {
         "copies": [
@@ -113,7 +117,7 @@ def _copies(machine: MooreMachine, found: Chain, late: set[int]) -> dict[str, An
     }
 
 
-def kind_to_json(kind: Kind) -> dict[str, Any]:
+def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
     """A kind with what proves it irreducible and tells its constituents."""
     return {
         "letters": [_texts(letter) for letter in kind.standard.module.letters],

@@ -13,15 +13,15 @@ from itertools import accumulate
 
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
-from fsa2lrnn.extra.block_size.kinds import Kind, homs, image
-from fsa2lrnn.extra.block_size.late import Late, late_copy, least
+from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image
+from fsa2lrnn.extra.block_size.late import LateCopy, late_copy, least
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, spin
 
 
 @dataclass(frozen=True)
-class Copy:
+class KindCopy:
     """A copy of a kind in V/U_base.
 
     Args:
@@ -36,11 +36,11 @@ class Copy:
     base: int
     level: int
     rows: fmpq_mat
-    late: Late | None = None
+    late: LateCopy | None = None
 
 
 @dataclass(frozen=True)
-class Chain:
+class SubmoduleChain:
     """U_0 ⊆ U_1 ⊆ … up to all of V, as copies of kinds, one after the other.
 
     Args:
@@ -48,7 +48,7 @@ class Chain:
         sizes: `sizes[c]` is the dimension of U_c, the number of rows of level at most c.
     """
 
-    copies: tuple[Copy, ...]
+    copies: tuple[KindCopy, ...]
     sizes: tuple[int, ...]
 
     def rows(self, c: int) -> fmpq_mat:
@@ -70,14 +70,16 @@ class Chain:
         return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
 
 
-def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[], None]) -> Chain:
+def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callable[[], None]) -> SubmoduleChain:
     """The chain of V over a field, from the kinds of all its constituents."""
     d = module.dimension
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)
-    copies, sizes = list[Copy](), [0]
+    copies, sizes = list[KindCopy](), [0]
     generators: dict[tuple[int, int], list[fmpq_mat]] = {}
-    delayed: dict[int, tuple[Copy, int]] = {}  # by kind: not yet in the chain; and how many of the kind are below it
+    delayed: dict[
+        int, tuple[KindCopy, int]
+    ] = {}  # by kind: not yet in the chain; and how many of the kind are below it
     while sizes[-1] < d:
         c = len(sizes)
         for i, (kind, weight) in enumerate(zip(kinds, weights, strict=True)):
@@ -97,7 +99,7 @@ def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[],
                 late = None
                 if len(spin(module, rows[0]).path) * weight > c * kind.dimension:
                     late = late_copy(module, kinds, i, under, found, count)
-                delayed[i] = Copy(i, base, c, found, late), count
+                delayed[i] = KindCopy(i, base, c, found, late), count
             if i in delayed:
                 copy, count = delayed[i]
                 is_same = is_alone and count == sum(other.kind == i for other in below)
@@ -109,16 +111,16 @@ def chain(module: Module, kinds: Sequence[Kind], field: str, check: Callable[[],
                 if echelon.is_new(linear.residues(row)):
                     found = linear.together_primitive(image(kind.standard, module, row))
                     echelon.independent(linear.residues(found))
-                    copies.append(Copy(i, base, c, found))
+                    copies.append(KindCopy(i, base, c, found))
         sizes.append(sum(copy.rows.nrows() for copy in copies))
-    return Chain(tuple(copies), tuple(sizes))
+    return SubmoduleChain(tuple(copies), tuple(sizes))
 
 
-def _starts(copies: list[Copy]) -> list[int]:
+def _starts(copies: list[KindCopy]) -> list[int]:
     return [0, *accumulate(copy.rows.nrows() for copy in copies)][: len(copies)]
 
 
-def _generators(module: Module, below: list[Copy], kind: Kind) -> list[fmpq_mat]:
+def _generators(module: Module, below: list[KindCopy], kind: ModuleKind) -> list[fmpq_mat]:
     """Functions whose classes modulo what is below are the images of v under a basis of the homomorphisms."""
     rows = linear.stack((copy.rows for copy in below), module.dimension)
     modulo = quotient(module, linear.row_space(rows))

@@ -11,7 +11,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.families.groups import Group, group_of, subgroups
+from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
 
 MAX_ORDER = 200
 MAX_SUBGROUPS = 3_000
@@ -100,4 +100,4 @@ def _largest_odd_prime(order: int) -> int:
     return largest
 
 
-__all__ = ["Group", "SignedBlocks", "signed_blocks"]
+__all__ = ["PermutationGroup", "SignedBlocks", "signed_blocks"]

@@ -16,7 +16,7 @@ from flint import fmpq_mat, nmod_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size.commutant import Algebra, Commutant, ZeroDivisor, commutant
-from fsa2lrnn.extra.block_size.kinds import Kind, Standard, endomorphism, homs, standard
+from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, endomorphism, homs, standard
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import Element, Module, Word, quotient, restricted, spin, words_of
 
@@ -27,14 +27,14 @@ _SHORT = 60  # of the relations at once
 _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
 
 
-def constituents(module: Module, check: Callable[[], None]) -> list[Kind] | None:
+def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] | None:
     """The kinds of all constituents of a module, each once; None if some part could neither be split nor proved simple.
 
     Args:
         module: of any dimension.
         check: called between steps; it may raise to end the search.
     """
-    found: list[Kind] = []
+    found: list[ModuleKind] = []
     pending = [module]
     while pending:
         part = pending.pop()
@@ -49,14 +49,14 @@ def constituents(module: Module, check: Callable[[], None]) -> list[Kind] | None
         result = split(part, check)
         if result is None:
             return None
-        if isinstance(result, Kind):
+        if isinstance(result, ModuleKind):
             found.append(result)
         else:
             pending += result
     return found
 
 
-def _known_part(module: Module, kinds: list[Kind]) -> fmpq_mat:
+def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
     """The sum of all submodules of the kinds, in reduced rows."""
     parts = []
     for kind in kinds:
@@ -66,7 +66,7 @@ def _known_part(module: Module, kinds: list[Kind]) -> fmpq_mat:
     return linear.row_space(linear.stack(parts, module.dimension))
 
 
-def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tuple[Module, Module] | None:
+def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKind | tuple[Module, Module] | None:
     """The module as a kind, proved irreducible, or a quotient and the submodule; None if nothing was found."""
     rng, n_maps = random.Random(seed), 0
     for _ in range(DRAWN // _SHORTLIST):
@@ -75,7 +75,7 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tu
         if not kernel.nrows():
             continue
         result, n_maps = _norton(module, element, kernel, n_maps)
-        if isinstance(result, Kind):
+        if isinstance(result, ModuleKind):
             return result
         if result is not None:
             rows = linear.row_space(result)
@@ -86,7 +86,9 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> Kind | tu
     return None
 
 
-def _norton(module: Module, element: Element, kernel: fmpq_mat, n_maps: int) -> tuple[fmpq_mat | Kind | None, int]:
+def _norton(
+    module: Module, element: Element, kernel: fmpq_mat, n_maps: int
+) -> tuple[fmpq_mat | ModuleKind | None, int]:
     """Rows that span a proper submodule, or the module as a kind; None if this element decides nothing.
 
     With it comes the dimension of all maps that commute with the letters, 0 for not known yet, as it is given.
@@ -116,10 +118,10 @@ def _norton(module: Module, element: Element, kernel: fmpq_mat, n_maps: int) -> 
     found = _commutant(form, maps)
     if isinstance(found, ZeroDivisor):
         return spin(form.module, found.row).rows * spun.rows, maps.nrows()
-    return None if found is None else Kind(form, covector, found), maps.nrows()
+    return None if found is None else ModuleKind(form, covector, found), maps.nrows()
 
 
-def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
+def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
     """The same basis with an element that kills v and as little else as is found, made of the relations of v.
 
     Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
@@ -145,7 +147,7 @@ def _annihilating(form: Standard, nullity: int, enough: int) -> Standard:
     return form
 
 
-def _relations(form: Standard, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
+def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
     """Some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
     words, tree = words_of(form.path), set(form.path[1:])
     found: list[tuple[int, int, list[int]]] = []
@@ -172,7 +174,7 @@ def _relations(form: Standard, rng: random.Random, are_long: bool) -> list[tuple
     return relations
 
 
-def _commutant(form: Standard, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
+def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
     """C from the rows v·c, with the letters that commute with all as hints for a generator of its center."""
     d = form.dimension
     algebra = structure(form, maps)
@@ -183,7 +185,7 @@ def _commutant(form: Standard, maps: fmpq_mat) -> Commutant | ZeroDivisor | None
     return commutant(algebra, linear.coordinates(first, maps), hints)
 
 
-def structure(form: Standard, maps: fmpq_mat) -> Algebra:
+def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
     """The algebra of the maps v ↦ row, by its products."""
     chosen = linear.pivots(maps)
     square = linear.columns_of(maps, chosen).inv()

@@ -13,13 +13,13 @@ from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.extra.block_size.heads import head_tables
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
 from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness, HeadTables
-from fsa2lrnn.families.verdicts import Certified, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
 
 _BUDGET = 20.0  # seconds for each question
 
 
 @dataclass(frozen=True)
-class RealBlockWitness(Certified, AffineWitness):
+class RealBlockWitness(CertifiedAnswer, AffineWitness):
     """Blocks whose entries are not one-hot: functions of the state that letters move affinely, exact.
 
     Args:
@@ -62,7 +62,7 @@ class RealBlockWitness(Certified, AffineWitness):
 
 
 @dataclass(frozen=True)
-class BlockImpossibility(Certified):
+class BlockImpossibility(CertifiedAnswer):
     """No layer of blocks of this size, with any real entries, represents the machine.
 
     Args:
@@ -84,7 +84,7 @@ class BlockImpossibility(Certified):
 
 
 @dataclass(frozen=True)
-class FactorHeadsWitness(Certified, HeadsWitness):
+class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
     """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
 
     Args:
@@ -113,7 +113,7 @@ class FactorHeadsWitness(Certified, HeadsWitness):
 
 
 @dataclass(frozen=True)
-class FactorImpossibility(Certified):
+class FactorImpossibility(CertifiedAnswer):
     """So few factors do not represent the machine, or no number of them does.
 
     Args:
@@ -135,7 +135,7 @@ class FactorImpossibility(Certified):
         return self.bounds.impossible
 
 
-def real_blocks(machine: MooreMachine, family: str, size: int) -> Certified | Unknown:
+def real_blocks(machine: MooreMachine, family: str, size: int) -> CertifiedAnswer | Unknown:
     """Decide whether one layer of real blocks of at most `size` represents a minimal machine."""
     real = minimal_block(machine, "R", _BUDGET)
     if size < real.lower:
@@ -149,7 +149,7 @@ def real_blocks(machine: MooreMachine, family: str, size: int) -> Certified | Un
 
 def householder_heads(
     machine: MooreMachine, family: str, most: int | None, reason: str, budget: float | Deadline
-) -> Certified | Unknown:
+) -> CertifiedAnswer | Unknown:
     """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
 
     Args:

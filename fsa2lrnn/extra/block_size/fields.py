@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from flint import acb_mat, arb, ctx, fmpq, fmpq_mat, fmpq_poly, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.extra.block_size.commutant import integral
-from fsa2lrnn.extra.block_size.kinds import Kind, endomorphism
+from fsa2lrnn.extra.block_size.kinds import ModuleKind, endomorphism
 from fsa2lrnn.extra.block_size.polynomials import Polynomial, complex_roots, real_roots, why_irreducible
 from fsa2lrnn.families import linear
 
@@ -15,7 +15,7 @@ _BITS = 4_000  # of the numbers by which complex conjugation is found
 _TRIED = 30
 
 
-def splitting_map(kind: Kind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
+def splitting_map(kind: ModuleKind, field: str) -> tuple[Polynomial, fmpq_mat] | None:
     """A map that commutes with the letters, whose eigenspaces are constituents over "R" or "C"; its polynomial first.
 
     Over "R" it has no real root where a real constituent is to be taken as the two parts of a complex one.

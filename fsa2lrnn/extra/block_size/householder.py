@@ -22,8 +22,8 @@ from fsa2lrnn.extra.block_size.products import (
     least_factors,
     reach,
 )
-from fsa2lrnn.extra.block_size.search import Search
-from fsa2lrnn.families.recheck import Rejected, recheck
+from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.sinks import paths, sink_of
 from fsa2lrnn.families.verdicts import certificate_header
 
@@ -106,7 +106,7 @@ def _bounds(
     heads: tuple[StateBlock, ...] = ()
     if least is not None and all(len(np.unique(row)) in (1, n) for row in minimal.delta):
         chosen = reach(module, found, least, check)
-        heads = tuple(Search(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
+        heads = tuple(BlockSearch(module, minimal, kinds, "R", chosen, check).of_copies(chosen))
         upper = least
     note = "" if upper is not None or lower is None else "no construction is known for such letters"
     return FactorBounds(minimal, lower, upper, impossible, heads, sink, note)
@@ -117,12 +117,12 @@ def _accepted(bounds: FactorBounds) -> FactorBounds:
     if bounds.heads:
         try:
             recheck(bounds.to_json())
-        except Rejected as fault:
+        except RejectedCertificate as fault:
             bounds = replace(bounds, upper=None, heads=(), note=f"the heads that were found do not do ({fault})")
     if bounds.impossible is not None:
         try:
             recheck(bounds.impossible)
-        except Rejected as fault:
+        except RejectedCertificate as fault:
             note = f"the certificate of the lower bound was refused ({fault}): please report this machine"
             bounds = replace(bounds, lower=min(1, bounds.machine.n_states - 1), impossible=None, note=note)
     return bounds

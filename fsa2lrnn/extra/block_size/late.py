@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.extra.block_size.constituents import draw
-from fsa2lrnn.extra.block_size.kinds import Kind
+from fsa2lrnn.extra.block_size.kinds import ModuleKind
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import (
@@ -33,7 +33,7 @@ _LARGEST = 300  # dimensions of f and the parameters together
 
 
 @dataclass(frozen=True)
-class Late:
+class LateCopy:
     """Why a submodule with a copy as its head is larger than the level of its base and its weight say.
 
     Args:
@@ -51,7 +51,7 @@ class Late:
     dimension: int
 
 
-def least(late: Late | None, kind: Kind, field: str) -> int:
+def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
     """At least which dimension over the field a submodule has with the copy as its head; 0 if nothing is known."""
     if late is None or not kind.commutant.splits_in_one_way(field):
         return 0
@@ -59,8 +59,8 @@ def least(late: Late | None, kind: Kind, field: str) -> int:
 
 
 def late_copy(
-    module: Module, kinds: Sequence[Kind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
-) -> Late | None:
+    module: Module, kinds: Sequence[ModuleKind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
+) -> LateCopy | None:
     """What every submodule with a copy of kind i as its head holds; None if no element that finds it is drawn.
 
     Args:
@@ -82,12 +82,12 @@ def late_copy(
         if not count:
             function = linear.primitive(linear.rows_of(linear.left_kernel(part * module.element(element)), [0]) * part)
             empty = fmpq_mat(0, module.dimension)
-            return Late(element, function, empty, (), len(spin(module, function).path))
+            return LateCopy(element, function, empty, (), len(spin(module, function).path))
         return _with_parameters(module, element, part, under, kind.dimension)
     return None
 
 
-def _finders(kind: Kind) -> Iterator[Element]:
+def _finders(kind: ModuleKind) -> Iterator[Element]:
     """Elements that are singular on a kind: its own, and others less an eigenvalue that they have there."""
     yield kind.standard.element
     rng, module = random.Random(0), kind.standard.module
@@ -100,14 +100,14 @@ def _finders(kind: Kind) -> Iterator[Element]:
                 yield (*((c * int(root.q), word) for c, word in element), (-int(root.p), ()))
 
 
-def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fmpq_mat, weight: int) -> Late:
+def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fmpq_mat, weight: int) -> LateCopy:
     parameters, both = _killed(module, element, under), _killed(module, element, part)
     reduced = linear.row_space(under)
     function = next(
         row for row in _rows(both) if linear.rank(linear.stack([reduced, row], row.ncols())) > under.nrows()
     )
     moves, dimension = _moves(module, function, parameters, reduced)
-    return Late(element, function, parameters, moves, dimension + weight)
+    return LateCopy(element, function, parameters, moves, dimension + weight)
 
 
 def _moves(

@@ -13,14 +13,14 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.extra.block_size import minimal_block
 from fsa2lrnn.extra.block_size.answer import Field
 from fsa2lrnn.extra.block_size.depth import degree
-from fsa2lrnn.families.groups import Group, composition_factors, group_of
+from fsa2lrnn.families.groups import PermutationGroup, composition_factors, group_of
 
 MAX_ORDER = 200
 _NONE = 10**9  # no series yet
 
 
 @dataclass(frozen=True)
-class Layered:
+class DepthBound:
     """The least b for which a number of layers of blocks of size at most b runs a permutation machine, or an interval.
 
     Args:
@@ -41,7 +41,7 @@ class Layered:
         return self.lower if self.lower == self.upper else None
 
 
-def layered(machine: MooreMachine, layers: int, field: Field = "R") -> Layered:
+def layered(machine: MooreMachine, layers: int, field: Field = "R") -> DepthBound:
     """The least block size for a permutation machine in at most so many layers, with finitely many vectors reached.
 
     Raises:
@@ -80,10 +80,10 @@ def layered(machine: MooreMachine, layers: int, field: Field = "R") -> Layered:
                 high, orders = (best[1], best[2]) if best[1] <= high else (high, orders)
                 longer[j] = min(best[0], low), high, orders
         ends = longer
-    return Layered(layers, *ends[-1])
+    return DepthBound(layers, *ends[-1])
 
 
-def _bounds(group: Group, field: Field) -> tuple[int, int]:
+def _bounds(group: PermutationGroup, field: Field) -> tuple[int, int]:
     """Bounds on b for which a group is a quotient of a subgroup of a product of finite subgroups of GL_b."""
     if group.order == 1:
         return 1, 1
@@ -99,7 +99,7 @@ def _bounds(group: Group, field: Field) -> tuple[int, int]:
     return low, max(low, minimal_block(regular, field).upper)
 
 
-def _is_almost_dihedral(group: Group) -> bool:
+def _is_almost_dihedral(group: PermutationGroup) -> bool:
     """Whether an abelian normal subgroup has an elementary abelian 2-group as quotient, as in finite groups of O(2)."""
     return any(
         group.restricted(mask).is_abelian and group.quotient(mask).is_elementary_two for mask in group.normal_subgroups

@@ -16,7 +16,7 @@ LARGEST_PRIME = 3_317_044_064_679_887_385_961_981  # the test of `recheck` is ex
 _ARGUMENTS = 400  # at which a prime value is looked for
 
 
-class Irreducible(NamedTuple):
+class IrreducibilityProof(NamedTuple):
     """Why a monic polynomial is irreducible over the rationals.
 
     Args:
@@ -29,7 +29,7 @@ class Irreducible(NamedTuple):
     m: int
 
 
-def why_irreducible(polynomial: Polynomial) -> Irreducible | None:
+def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
     """A short proof that `recheck` can follow; None if the polynomial is reducible, or has none of these kinds.
 
     >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
@@ -39,16 +39,16 @@ def why_irreducible(polynomial: Polynomial) -> Irreducible | None:
     if sum(exponent for _, exponent in poly.factor()[1]) != 1:
         return None
     if poly.degree() <= 3:
-        return Irreducible("degree", 0)
+        return IrreducibilityProof("degree", 0)
     if order := poly.is_cyclotomic():
-        return Irreducible("cyclotomic", int(order))
+        return IrreducibilityProof("cyclotomic", int(order))
     first = 3 + max(abs(c) for c in polynomial[:-1])  # Cauchy: every root is at most 1 + that in size
     for m in range(first, first + _ARGUMENTS):
         value = abs(poly(fmpz(m)))
         if value > LARGEST_PRIME:
             return None
         if value.is_prime():
-            return Irreducible("prime", m)
+            return IrreducibilityProof("prime", m)
     return None
 
 

@@ -17,8 +17,8 @@ from flint import fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.block_size.certificates import factor_certificate
-from fsa2lrnn.extra.block_size.chain import Chain, Copy
-from fsa2lrnn.extra.block_size.kinds import Kind, homs, image
+from fsa2lrnn.extra.block_size.chain import KindCopy, SubmoduleChain
+from fsa2lrnn.extra.block_size.kinds import ModuleKind, homs, image
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.identities import cycle_lengths
@@ -38,7 +38,7 @@ class Factors:
         forbidden: for each kind words with which no inner product but 0 agrees; none if that is not so.
     """
 
-    kinds: Sequence[Kind]
+    kinds: Sequence[ModuleKind]
     counts: tuple[int, ...]
     forbidden: tuple[tuple[Word, ...], ...]
 
@@ -47,7 +47,7 @@ class Factors:
         return [i for i, count in enumerate(self.counts) if not self.forbidden[i] and (m is None or count <= m)]
 
 
-def factors(delta: np.ndarray, kinds: Sequence[Kind], check: Callable[[], None]) -> Factors:
+def factors(delta: np.ndarray, kinds: Sequence[ModuleKind], check: Callable[[], None]) -> Factors:
     """Ranks and inner products of all kinds."""
     is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)  # a group and constants: means do
     forbidden = []
@@ -57,7 +57,7 @@ def factors(delta: np.ndarray, kinds: Sequence[Kind], check: Callable[[], None])
     return Factors(kinds, tuple(_count(kind) for kind in kinds), tuple(forbidden))
 
 
-def _count(kind: Kind) -> int:
+def _count(kind: ModuleKind) -> int:
     one = linear.identity(kind.dimension)
     largest = max(linear.rank(letter - one) for letter in kind.standard.module.letters)
     return largest * kind.weight("R") // kind.dimension
@@ -69,7 +69,7 @@ def largest_rank(module: Module) -> int:
     return max(linear.rank(letter - one) for letter in module.letters)
 
 
-def without_inner_product(kind: Kind, delta: np.ndarray) -> tuple[Word, ...]:
+def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ...]:
     """Words that leave only G = 0 with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω, M = w P; none if more is left.
 
     >>> from fsa2lrnn.automata import zoo
@@ -120,7 +120,7 @@ def _words(delta: np.ndarray) -> list[tuple[Word, np.ndarray]]:
     return queue[1:]
 
 
-def _product(kind: Kind, word: Word) -> np.ndarray:
+def _product(kind: ModuleKind, word: Word) -> np.ndarray:
     total = np.eye(kind.dimension, dtype=np.int64)
     for a in word:
         total = total @ kind.standard.module.residues[a] % linear.PRIME
@@ -136,10 +136,10 @@ def _power(matrix: np.ndarray, exponent: int) -> np.ndarray:
     return total
 
 
-def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> Chain:
+def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> SubmoduleChain:
     """V in copies: first, at level 0, the largest submodule of allowed kinds, then the rest at level 1."""
     d = module.dimension
-    copies: list[Copy] = []
+    copies: list[KindCopy] = []
     for level, allowed in enumerate((found.allowed(m), range(len(found.kinds)))):
         is_growing = True
         while is_growing:
@@ -156,10 +156,10 @@ def reach(module: Module, found: Factors, m: int | None, check: Callable[[], Non
                         small = image(standard, below.module, row)
                         echelon.independent(linear.residues(small))
                         lifted = linear.together_primitive(small * below.lift)
-                        copies.append(Copy(i, base, level, lifted))
+                        copies.append(KindCopy(i, base, level, lifted))
                         is_growing = True
     sizes = [sum(copy.rows.nrows() for copy in copies if copy.level <= level) for level in (0, 1)]
-    return Chain(tuple(copies), tuple(sizes))
+    return SubmoduleChain(tuple(copies), tuple(sizes))
 
 
 def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> int | None:

@@ -15,9 +15,9 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block
-from fsa2lrnn.extra.block_size.chain import Chain
+from fsa2lrnn.extra.block_size.chain import SubmoduleChain
 from fsa2lrnn.extra.block_size.fields import splitting_map, value_at
-from fsa2lrnn.extra.block_size.kinds import Kind, Standard, homs, image, standard
+from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, homs, image, standard
 from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
@@ -32,14 +32,14 @@ _PAIRS = 200  # of states, for which submodules are looked for one by one
 class Split:
     """How a kind splits over the field: a map that commutes with it, its polynomial, and the size of what it gives."""
 
-    kind: Kind
+    kind: ModuleKind
     polynomial: Polynomial
     map: fmpq_mat
     weight: int
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SubmoduleCandidate:
     """A submodule, and the size of the block that tells as much as it does.
 
     Args:
@@ -55,16 +55,16 @@ class Candidate:
     head: tuple[fmpq_mat, Split, fmpq_mat] | None
 
 
-class Search:
+class BlockSearch:
     """Blocks over one field, for one machine: what was found is kept."""
 
     def __init__(
         self,
         module: Module,
         machine: MooreMachine,
-        kinds: Sequence[Kind],
+        kinds: Sequence[ModuleKind],
         field: str,
-        found: Chain,
+        found: SubmoduleChain,
         check: Callable[[], None],
     ) -> None:
         self._module, self._kinds, self._check = module, kinds, check
@@ -75,16 +75,16 @@ class Search:
             if (split := splitting_map(kind, field)) is not None:
                 parts = 2 if field == "R" and not real_roots(split[0]) else 1
                 self._splits[i] = Split(kind, *split, kind.dimension // (len(split[0]) - 1) * parts)
-        self._known: dict[str, Candidate] = {}
+        self._known: dict[str, SubmoduleCandidate] = {}
         self._pool = self._candidates(found)
-        self._pairs: dict[tuple[int, int], list[Candidate]] = {}
+        self._pairs: dict[tuple[int, int], list[SubmoduleCandidate]] = {}
 
     def blocks(self, size: int) -> list[StateBlock] | None:
         """Blocks of at most the size that together tell all states apart, none superfluous; None if none are found."""
         n = len(self._delta[0])
         for _ in self._pool:
             pass  # each is kept in _known
-        chosen: list[Candidate] = []
+        chosen: list[SubmoduleCandidate] = []
         numbers: tuple[int, ...] = (0,) * n
         for candidate in sorted(self._known.values(), key=lambda c: (-max(c.numbers), c.size)):
             chosen, numbers = _with(candidate, size, chosen, numbers)
@@ -100,7 +100,7 @@ class Search:
             return None
         return [self._block(candidate) for candidate in _needed(chosen, n)]
 
-    def of_copies(self, found: Chain) -> list[StateBlock]:
+    def of_copies(self, found: SubmoduleChain) -> list[StateBlock]:
         """Blocks of the copies at level 0 that stand on nothing, none superfluous, if they tell all states apart."""
         n = len(self._delta[0])
         chosen = [
@@ -111,7 +111,7 @@ class Search:
         ]
         return [self._block(candidate) for candidate in _needed(chosen, n)]
 
-    def _candidates(self, found: Chain) -> Iterator[Candidate]:
+    def _candidates(self, found: SubmoduleChain) -> Iterator[SubmoduleCandidate]:
         """Submodules that are known or easily found: copies in the chain, mixed ones of a kind first; of indicators."""
         alike: dict[tuple[int, int, int], list[fmpq_mat]] = {}
         for copy in found.copies:
@@ -131,10 +131,10 @@ class Search:
             self._check()
             yield from self._candidate(spin(self._module, fmpq_mat(1, d, [int(i) for i in indicator])).rows)
 
-    def _for_pair(self, pair: tuple[int, int]) -> list[Candidate]:
+    def _for_pair(self, pair: tuple[int, int]) -> list[SubmoduleCandidate]:
         """Submodules that tell two states apart and hold no smaller one that does, smallest first."""
         if pair not in self._pairs:
-            found: dict[str, Candidate] = {}
+            found: dict[str, SubmoduleCandidate] = {}
             for kept in range(len(self._kinds)):
                 self._check()
                 rows = self._smallest(pair, kept)
@@ -166,7 +166,7 @@ class Search:
             if not grown:
                 return linear.left_kernel(n_rows.transpose()) if n_rows.nrows() else linear.identity(d)
 
-    def _candidate(self, rows: fmpq_mat, again: bool = False) -> Iterator[Candidate]:
+    def _candidate(self, rows: fmpq_mat, again: bool = False) -> Iterator[SubmoduleCandidate]:
         reduced = linear.row_space(rows)
         key = str(reduced)
         if key not in self._known:
@@ -175,9 +175,9 @@ class Search:
         elif again:
             yield self._known[key]
 
-    def _measured(self, rows: fmpq_mat) -> Candidate:
+    def _measured(self, rows: fmpq_mat) -> SubmoduleCandidate:
         numbers = tuple(classes(rows))
-        best = Candidate(rows, rows.nrows(), numbers, None)
+        best = SubmoduleCandidate(rows, rows.nrows(), numbers, None)
         if not self._splits:
             return best
         letters = restricted(self._module, rows)
@@ -189,10 +189,10 @@ class Search:
             smaller = rows.nrows() - split.kind.dimension + split.weight
             if covectors.nrows() and smaller < best.size:
                 onto = image(self._duals[i], part.dual, linear.rows_of(covectors, [0]))
-                best = Candidate(rows, smaller, numbers, (rows, split, onto))
+                best = SubmoduleCandidate(rows, smaller, numbers, (rows, split, onto))
         return best
 
-    def _block(self, candidate: Candidate) -> StateBlock:
+    def _block(self, candidate: SubmoduleCandidate) -> StateBlock:
         if candidate.head is None:
             return rational_block(self._module, candidate.rows, self._delta)
         rows, split, onto = candidate.head
@@ -226,7 +226,7 @@ def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split)
     return [linear.stack([radical if m == 0 else zero, generated[m] * images], d) for m in range(k)]
 
 
-def _spanning(form: Standard, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
+def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
     """Images of Σ t^m v_m under words that are independent over the field, as many as `size`; one matrix for each m."""
     d, k = form.dimension, len(h) - 1
     echelon = Echelon(k * d, linear.PRIME)
@@ -252,7 +252,7 @@ def _wide(parts: list[fmpq_mat]) -> fmpq_mat:
     return linear.matrix([[entry for part in parts for entry in part.entries()]], sum(part.ncols() for part in parts))
 
 
-def _dual(kind: Kind) -> Standard:
+def _dual(kind: ModuleKind) -> CyclicModule:
     """The kind of the columns, generated by its covector."""
     spun = spin(kind.standard.module.dual, kind.covector)
     return standard(kind.standard.module.dual, kind.covector, spun.path, reverse(kind.standard.element))
@@ -264,8 +264,8 @@ def _holds(reduced: fmpq_mat, row: fmpq_mat) -> bool:
 
 
 def _with(
-    candidate: Candidate, size: int, chosen: list[Candidate], numbers: tuple[int, ...]
-) -> tuple[list[Candidate], tuple[int, ...]]:
+    candidate: SubmoduleCandidate, size: int, chosen: list[SubmoduleCandidate], numbers: tuple[int, ...]
+) -> tuple[list[SubmoduleCandidate], tuple[int, ...]]:
     """The choice with a candidate, if it is small enough and tells more."""
     if candidate.size > size:
         return chosen, numbers
@@ -273,11 +273,11 @@ def _with(
     return ([*chosen, candidate], finer) if max(finer) > max(numbers) else (chosen, numbers)
 
 
-def _joined(chosen: list[Candidate], n: int) -> tuple[int, ...]:
+def _joined(chosen: list[SubmoduleCandidate], n: int) -> tuple[int, ...]:
     return _numbered(zip(*(candidate.numbers for candidate in chosen), strict=True)) if chosen else (0,) * n
 
 
-def _needed(chosen: list[Candidate], n: int) -> list[Candidate]:
+def _needed(chosen: list[SubmoduleCandidate], n: int) -> list[SubmoduleCandidate]:
     """Those that are left when each that the others can spare is dropped, the largest first."""
     for candidate in sorted(chosen, key=lambda c: -c.size):
         rest = [c for c in chosen if c is not candidate]

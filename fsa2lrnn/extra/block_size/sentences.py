@@ -18,7 +18,7 @@ BUDGET = 20.0  # seconds for each question
 
 
 @dataclass(frozen=True)
-class Needs:
+class BlockNeeds:
     """What blocks of a machine need, each question with its bounds.
 
     Args:
@@ -78,7 +78,7 @@ class Needs:
         return found
 
 
-def checked_needs(machine: MooreMachine) -> Needs | str:
+def checked_needs(machine: MooreMachine) -> BlockNeeds | str:
     """Return what blocks need, with the certificates checked, or why a machine is too large for the search."""
     if reason := too_large(minimise(machine)):
         return reason
@@ -90,11 +90,11 @@ def checked_needs(machine: MooreMachine) -> Needs | str:
     return answers
 
 
-def needs(machine: MooreMachine, budget: float = BUDGET) -> Needs:
+def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:
     """All questions at once, `budget` seconds for each."""
     minimal = minimise(machine)
     blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
-    return Needs(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))
+    return BlockNeeds(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))
 
 
 def _bounds(lower: int | None, upper: int | None, note: str) -> dict[str, Any]:

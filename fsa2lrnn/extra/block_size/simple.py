@@ -14,7 +14,7 @@ from fsa2lrnn.families.modules import Element, Module, spin
 _DRAWN = 60
 
 
-class Simple(NamedTuple):
+class SimplicityWitness(NamedTuple):
     """An element that kills one row and one column, each of which spans everything."""
 
     element: Element
@@ -22,7 +22,7 @@ class Simple(NamedTuple):
     covector: fmpq_mat
 
 
-def simple(module: Module, seed: int = 0) -> Simple | None:
+def simple(module: Module, seed: int = 0) -> SimplicityWitness | None:
     """The proof that a module is simple over every field; None if it is not, or no element that kills a line is met.
 
     >>> from fsa2lrnn.automata import zoo
@@ -41,5 +41,5 @@ def simple(module: Module, seed: int = 0) -> Simple | None:
             continue
         if len(spin(module, function).path) < d or len(spin(module.dual, covector).path) < d:
             return None
-        return Simple(element, function, covector)
+        return SimplicityWitness(element, function, covector)
     return None

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.optional import require
-from fsa2lrnn.training.seeds import Plan, run_in_a_process, run_seed
+from fsa2lrnn.training.seeds import RunPlan, run_in_a_process, run_seed
 from fsa2lrnn.training.seeds import stacked as run_stacked
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
@@ -31,35 +31,35 @@ class Job(NamedTuple):
 
     settings: Settings
     folder: Path
-    plan: Plan
+    plan: RunPlan
 
 
-class Answer(NamedTuple):
+class JobResult(NamedTuple):
     """What a run left: its result, or the traceback of the error that ended it."""
 
     result: dict[str, Any] | None
     traceback: str | None = None
 
 
-Run = Callable[[Iterable[Job]], Iterator[tuple[Job, Answer]]]
+Run = Callable[[Iterable[Job]], Iterator[tuple[Job, JobResult]]]
 
 
-def attempt(job: Job) -> Answer:
+def attempt(job: Job) -> JobResult:
     """Train and judge one run in this process."""
     try:
         job.folder.mkdir(parents=True, exist_ok=True)
-        return Answer(run_seed(*job, lambda _: None))
+        return JobResult(run_seed(*job, lambda _: None))
     except Exception:  # whatever it is, the other runs go on and the record tells of it
-        return Answer(None, traceback.format_exc())
+        return JobResult(None, traceback.format_exc())
 
 
 @contextmanager
 def serial(stop: Stop) -> Iterator[Run]:
     """Runs one after the other here; none is begun after `stop`."""
 
-    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         for job in jobs:
-            answer = Answer(_INTERRUPTED) if stop.asked else attempt(job)
+            answer = JobResult(_INTERRUPTED) if stop.asked else attempt(job)
             stop.asked |= answer.result is not None and answer.result["end"] == "interrupted"  # a run hears it first
             yield job, answer
 
@@ -71,26 +71,26 @@ def stacked(stop: Stop) -> Iterator[Run]:
     """Runs at once here, on a GPU (`fsa2lrnn.extra.distributed.stacked`): those that differ in their seed, or all with
     CUDA graphs; the others after them. No group is begun after `stop`."""
 
-    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         groups: dict[Any, list[Job]] = {}
         for job in jobs:
             kind = None if job.settings.cuda_graph else job.settings.with_seed(0)
             groups.setdefault((kind, job.plan), []).append(job)
         for group in groups.values():
-            answers = [Answer(_INTERRUPTED)] * len(group) if stop.asked else _attempt_stacked(group)
+            answers = [JobResult(_INTERRUPTED)] * len(group) if stop.asked else _attempt_stacked(group)
             stop.asked |= any(each.result is not None and each.result["end"] == "interrupted" for each in answers)
             yield from zip(group, answers, strict=True)
 
     yield run
 
 
-def _attempt_stacked(jobs: list[Job]) -> list[Answer]:
+def _attempt_stacked(jobs: list[Job]) -> list[JobResult]:
     """`attempt` of all at once."""
     try:
         results = run_stacked([(job.settings, job.folder) for job in jobs], jobs[0].plan, lambda _: None)
     except Exception:  # as in `attempt`
-        return [Answer(None, traceback.format_exc())] * len(jobs)
-    return [Answer(result) for result in results]
+        return [JobResult(None, traceback.format_exc())] * len(jobs)
+    return [JobResult(result) for result in results]
 
 
 @contextmanager
@@ -102,7 +102,7 @@ def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
         cpus: cores to use, None for all; a run takes `settings.threads`.
     """
 
-    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         jobs = list(jobs)
         threads = max(job.settings.threads for job in jobs)
         with ThreadPoolExecutor(max(1, (cpus or os.cpu_count() or 1) // threads)) as pool:
@@ -110,7 +110,7 @@ def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
             for future in as_completed(waiting):
                 found = future.result()
                 failed = found.get("failed")
-                yield waiting[future], Answer(None, failed) if failed else Answer(found)
+                yield waiting[future], JobResult(None, failed) if failed else JobResult(found)
 
     yield run
 
@@ -143,7 +143,7 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
             "and RAY_AUTH_TOKEN"
         ) from error
 
-    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, Answer]]:
+    def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         jobs = list(jobs)
         if address is None:
             _check_room(ray.cluster_resources(), jobs)
@@ -187,9 +187,9 @@ def _check_room(resources: dict[str, float], jobs: list[Job]) -> None:
                 raise UnsupportedFormat(f"a run asks for {wanted} {kind}s of {there} here: {remedy}, or give a cluster")
 
 
-def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, Answer]]:
+def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, JobResult]]:
     if stop.asked:
-        yield from ((job, Answer(_INTERRUPTED)) for job in jobs)
+        yield from ((job, JobResult(_INTERRUPTED)) for job in jobs)
         return
     remote = ray.remote(attempt)
     # A run that fails is tried again by the sweep, which keeps the traceback of each failure.
@@ -206,5 +206,5 @@ def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tupl
             try:
                 answer = ray.get(reference)
             except ray.exceptions.RayError:  # its process died, or it was cancelled before it heard signals
-                answer = Answer(_INTERRUPTED) if stop.asked else Answer(None, traceback.format_exc())
+                answer = JobResult(_INTERRUPTED) if stop.asked else JobResult(None, traceback.format_exc())
             yield job, answer

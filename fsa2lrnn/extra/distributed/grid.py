@@ -16,7 +16,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.lrnn.layers import layer_in_file
 from fsa2lrnn.reading import parse_json, parse_toml, read_text, shown
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings, preset
 
 Changes = Mapping[str, Any]  # of settings, by name
@@ -72,7 +72,7 @@ class Trial:
     network: str
     setting: str
     settings: Settings
-    plan: Plan
+    plan: RunPlan
 
     @cached_property
     def folder(self) -> str:
@@ -113,7 +113,7 @@ class Sweep:
     settings: Mapping[str, Changes] = field(default_factory=lambda: {"as-preset": {}})
     seeds: tuple[int, ...] = (0,)
     preset: str = "released"
-    plan: Plan = field(default_factory=Plan)
+    plan: RunPlan = field(default_factory=RunPlan)
 
     def __post_init__(self) -> None:
         axes = {name: getattr(self, name) for name in ("tasks", "networks", "settings", "seeds")}
@@ -199,7 +199,7 @@ class Sweep:
         plan = {of: values[name] for name, of in _PLAN.items() if name in values}
         if "lengths" in plan:
             plan["lengths"] = tuple(plan["lengths"])
-        return cls(plan=Plan(**plan), **fields)
+        return cls(plan=RunPlan(**plan), **fields)
 
 
 def read(path: Path) -> dict[str, Any]:

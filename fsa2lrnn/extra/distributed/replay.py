@@ -16,7 +16,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 _WARM_UP = 3  # steps that are taken before one is recorded: libraries prepare themselves meanwhile
 
 
-class Replay:
+class GraphReplay:
     """Calls of a step on a GPU, after some recorded and then replayed.
 
     Args:

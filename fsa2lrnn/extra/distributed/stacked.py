@@ -23,15 +23,15 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.meta_device import unfilled
+from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
     Diverged,
-    Outcome,
     Progress,
-    Run,
     Stop,
+    TrainingOutcome,
+    TrainingRun,
     autocast,
     mean_loss,
     use_threads,
@@ -47,7 +47,7 @@ def train_stacked(
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
     write_to: Collection[str] = (),
-) -> list[Outcome | Diverged]:
+) -> list[TrainingOutcome | Diverged]:
     """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; outcomes in order.
 
     As `fsa2lrnn.training.train.train` would one after another, up to rounding, but for runs that diverge: theirs is the
@@ -67,7 +67,7 @@ def train_stacked(
         for _, folder in jobs:
             folder.mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(folder, "run"))
-        runs = [Run(*job, resume) for job in jobs]
+        runs = [TrainingRun(*job, resume) for job in jobs]
         writers = [held.enter_context(record_writers(write_to, *job, resume)) for job in jobs]
         step = side_by_side if replays else partial(update, losses=StackedLosses(runs[0].model.config, settings))
         reported = time.monotonic()
@@ -98,7 +98,7 @@ def train_stacked(
     return [diverged.get(i) or run.outcome() for i, run in enumerate(runs)]
 
 
-def side_by_side(runs: Sequence[Run]) -> list[Diverged | None]:
+def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
     """One step of each run by itself; the error of each that diverged."""
     errors: list[Diverged | None] = []
     for run in runs:
@@ -110,7 +110,7 @@ def side_by_side(runs: Sequence[Run]) -> list[Diverged | None]:
     return errors
 
 
-def update(runs: Sequence[Run], losses: StackedLosses) -> list[Diverged | None]:
+def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:
     """One step of training of all runs together; the error of each that diverged, whose weights stay as they were."""
     begun = time.monotonic()
     batches = [run.draw() for run in runs]
@@ -132,8 +132,8 @@ class StackedLosses:
     """The losses of several models of one configuration, each on its own words, computed together."""
 
     def __init__(self, config: LRNNConfig, settings: Settings) -> None:
-        with unfilled():
-            self._network = _Lent(config)
+        with on_meta_device():
+            self._network = _WeightlessNetwork(config)
         # On a CPU the scan is one that vmap sees through; there stacking is for tests, and gains nothing.
         self._method = "sequential" if settings.device == "cpu" else "auto"
         self._settings = settings
@@ -152,7 +152,7 @@ class StackedLosses:
             return mean_loss(logits, labels)
 
 
-class _Lent(LRNN):
+class _WeightlessNetwork(LRNN):
     """A network without weights of its own."""
 
     def _check_tokens(self, tokens: Tensor) -> None:

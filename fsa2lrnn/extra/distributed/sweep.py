@@ -29,10 +29,10 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extra.distributed.engines import Answer, Job, Run, on_ray, processes, serial, stacked
+from fsa2lrnn.extra.distributed.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
 from fsa2lrnn.extra.distributed.grid import Trial
 from fsa2lrnn.files import alone, write_atomically
-from fsa2lrnn.training.results import Line, parse_result
+from fsa2lrnn.training.results import SweepLine, parse_result
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"
@@ -44,7 +44,7 @@ Report = Callable[[str], None]
 Engine = Literal["ray", "processes", "serial", "stacked"]
 
 
-class Swept(NamedTuple):
+class SweepOutcome(NamedTuple):
     """What a sweep came to: a row a cell, whether a run failed for good, and whether it was asked to stop."""
 
     cells: list[dict[str, Any]]
@@ -60,7 +60,7 @@ class Ledger:
         self._path = path
         self._records: dict[str, Record] = {}
         for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
-            record = parse_result(Line, line, f"{path}, line {i}")
+            record = parse_result(SweepLine, line, f"{path}, line {i}")
             self._records[record["folder"]] = record
 
     @property
@@ -89,7 +89,7 @@ def sweep_in(
     cpus: int | None = None,
     retries: int = RETRIES,
     report: Report = lambda _: None,
-) -> Swept:
+) -> SweepOutcome:
     """Run what a sweep asks for in a folder, and write its results and summary there.
 
     Args:
@@ -114,7 +114,7 @@ def sweep_in(
     cells = summary(trials, records)
     write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
     failed = any(record is not None and record["end"] == "failed" for record in records)
-    return Swept(cells, failed, stop.asked)
+    return SweepOutcome(cells, failed, stop.asked)
 
 
 def run_sweep(
@@ -149,7 +149,7 @@ def _is_done(record: Record | None) -> bool:
     return record is not None and record["end"] != "failed"
 
 
-def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
+def _record(trial: Trial, answer: JobResult, failures: list[str]) -> Record:
     record = {"task": trial.task, "network": trial.network, "setting": trial.setting, "seed": trial.settings.seed}
     record |= {"folder": trial.folder, "judged": trial.judged, "settings": json.loads(trial.settings.to_json())}
     if answer.result is None:
@@ -159,7 +159,7 @@ def _record(trial: Trial, answer: Answer, failures: list[str]) -> Record:
     return {**record, "failures": failures}
 
 
-def _line(trial: Trial, answer: Answer) -> str:
+def _line(trial: Trial, answer: JobResult) -> str:
     name = f"{trial.task}, {trial.network}, {trial.setting}, seed {trial.settings.seed}: "
     if answer.result is None:
         return f"{name}failed, {(answer.traceback or '').strip().splitlines()[-1]}"

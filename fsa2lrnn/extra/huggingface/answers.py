@@ -12,7 +12,7 @@ from fsa2lrnn.extra.huggingface.refuse import Refusal, refuse
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class LayerAnswer:
     """What is known of a layer and a machine.
 
     Args:
@@ -33,7 +33,7 @@ class Answer:
         return value if self.refusal is None else {**value, "certificate": self.refusal.to_json()}
 
 
-def answer(machine: MooreMachine, layer: str) -> Answer:
+def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
     """Say whether a stack of the layer can hold the machine. Raises `UnsupportedFormat` for an unknown layer.
 
     >>> from fsa2lrnn.automata import zoo
@@ -43,10 +43,10 @@ def answer(machine: MooreMachine, layer: str) -> Answer:
     file = layer_file(layer)
     refusal = refuse(machine, layer)
     if refusal is not None and refusal.is_of_stacks:
-        return Answer("no", refusal.explain(), refusal=refusal)
+        return LayerAnswer("no", refusal.explain(), refusal=refusal)
     one = "" if refusal is None else f"; one layer alone can't hold it: {refusal.explain()}"
     try:
         plan = file.plan(machine)
     except (BudgetExceeded, NotExpressible) as fault:
-        return Answer("unknown", f"{fault}{one}", refusal=refusal)
-    return Answer("yes", f"{plan.how}{one}", plan=plan, refusal=refusal)
+        return LayerAnswer("unknown", f"{fault}{one}", refusal=refusal)
+    return LayerAnswer("yes", f"{plan.how}{one}", plan=plan, refusal=refusal)

@@ -25,12 +25,12 @@ from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.search import decompose
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface.counters import MAX_POINTS, is_register, with_transpositions
-from fsa2lrnn.extra.huggingface.plan import UNIT, Head, Orbit, Plan, Stage, Unit
+from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, Stage, StageHead, StagePlan, Unit
 from fsa2lrnn.extra.huggingface.registers import letter_ago
 from fsa2lrnn.extra.huggingface.transpositions import transposition_heads
 
 
-def cascaded(machine: MooreMachine, has_reflections: bool) -> Plan | None:
+def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
     """Return a plan of two layers for each of the cascade's but the last; None where no such cascade is found.
 
     Raises `BudgetExceeded` if a layer would need more than `MAX_UNITS` units.
@@ -79,7 +79,7 @@ class _Stages:
 
     cascade: Cascade
 
-    def plan(self) -> Plan:
+    def plan(self) -> StagePlan:
         """Raises `BudgetExceeded` where a layer would need too many units."""
         cascade, stages, n_orbits = self.cascade, list[Stage](), 0
         shown = dict[int, range]()  # the orbits that show each component
@@ -106,7 +106,7 @@ class _Stages:
             units, symbols = self._choices(members[layer + 1], members, joint, before, n_orbits)
             stages.append(Stage((letter_ago(len(joint[layer]), 1),), tuple(units), len(symbols)))
         how = f"a cascade of {len(cascade.components)} components, in {len(stages)} layers"
-        return Plan(cascade.machine, tuple(stages), how)
+        return StagePlan(cascade.machine, tuple(stages), how)
 
     @property
     def _letters(self) -> range:
@@ -190,7 +190,7 @@ def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbi
     of_state = UNIT * (identity[:, None] == others)
     values = np.where(is_constant[:, None], of_state[maps[:, 0]], 0.0)
     n, d_v = values.shape
-    head = Head(np.ones((n, 1)), values, np.ones(n), np.where(is_constant, 1.0, 0.0), np.ones(1), np.ones(d_v))
+    head = StageHead(np.ones((n, 1)), values, np.ones(n), np.where(is_constant, 1.0, 0.0), np.ones(1), np.ones(d_v))
     states = tuple(row[None] for row in of_state)
     return (Orbit(head, states, maps, np.stack([head.mark(S) for S in states])),)
 

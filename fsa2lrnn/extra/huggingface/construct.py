@@ -11,7 +11,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface.cascades import cascaded
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, Orbit, Plan, side_by_side
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, Orbit, StagePlan, side_by_side
 from fsa2lrnn.extra.huggingface.reflections import reflections
 from fsa2lrnn.extra.huggingface.registers import MAX_WINDOW, register, two_stages, windowed
 
@@ -19,7 +19,7 @@ _MAX_HEADS = 8  # side by side
 _CONGRUENCES = 300
 
 
-def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> Plan:
+def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = MAX_WINDOW) -> StagePlan:
     """Return a plan for the machine, minimised first.
 
     Args:
@@ -95,7 +95,7 @@ def _one_head(minimal: MooreMachine, partition: np.ndarray, has_reflections: boo
     return None
 
 
-def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflections: bool) -> Plan | None:
+def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflections: bool) -> StagePlan | None:
     found = [_one_head(minimal, partition, has_reflections) for partition in partitions]
     heads = [pair for pair in found if pair is not None]
     if len(heads) < len(found):

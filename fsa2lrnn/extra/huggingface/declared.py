@@ -13,7 +13,7 @@ State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far
 
 
 @dataclass(frozen=True)
-class ReleasedLayer:
+class ExternalLayer:
     """A layer, as its own code executes it.
 
     Args:

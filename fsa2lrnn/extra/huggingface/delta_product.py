@@ -16,11 +16,11 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.decomposition.congruence import lattice
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, OneLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, OneLayerPlan
 from fsa2lrnn.extra.huggingface.reflections import roots
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="delta-product",
     package="fla, whose layers run on GPUs: the published recurrence is run here in its place",
     model="gated_deltaproduct",
@@ -42,7 +42,7 @@ Factor = tuple[np.ndarray, np.ndarray, float]  # key, value, β
 
 
 @dataclass(frozen=True, eq=False)
-class Product(OneLayer):
+class Product(OneLayerPlan):
     """Heads that take several delta steps a letter, and what the machine puts out for the matrices that they reach.
 
     Args:

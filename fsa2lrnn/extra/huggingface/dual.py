@@ -16,14 +16,14 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.plan import OneLayer
+from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 
 MAX_COORDINATES = 512
 ONE, ZERO = 0, 1  # coordinates that always hold these
 
 
 @dataclass(frozen=True, eq=False)
-class Dual(OneLayer):
+class Dual(OneLayerPlan):
     """A machine as copies and sums of small whole numbers; h is e₁ at the start.
 
     Args:

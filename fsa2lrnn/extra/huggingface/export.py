@@ -17,7 +17,7 @@ from fsa2lrnn.verdicts import Proved
 
 
 @dataclass(frozen=True, eq=False)
-class Written:
+class ExportResult:
     """What was written, and what was proved of it as it was read back."""
 
     plan: Any
@@ -25,7 +25,7 @@ class Written:
     n_parameters: int
 
 
-def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> Written:
+def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> ExportResult:
     """Write the machine as a whole model of that layer, load it as a user would, prove it, and put it into a folder.
 
     Nothing is at `folder` until the proof has succeeded, or what was there before.
@@ -72,4 +72,4 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             )
         n_parameters = file.CODE.n_parameters(loaded.model)
         del loaded  # its tensors may be mapped to files, which some systems then do not move
-    return Written(plan, verdict, n_parameters)
+    return ExportResult(plan, verdict, n_parameters)

@@ -42,7 +42,7 @@ _SHOWN = 5  # faults that a message names
 
 
 @dataclass(frozen=True, eq=False)
-class Exported:
+class ExportedModel:
     """A whole model of others, and the automaton that it was written from.
 
     Args:
@@ -99,7 +99,7 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
         ) from None
 
 
-def load(folder: Path) -> Exported:
+def load(folder: Path) -> ExportedModel:
     """Load a folder that `save` wrote, as any user of its package would.
 
     Raises `CheckpointError` where anything but the values of the weights is not as `export` writes it today.
@@ -135,7 +135,7 @@ def load(folder: Path) -> Exported:
             if found.get(name) != expected.get(name)
         ),
     )
-    return Exported(code.load(folder), layer, machine, plan.outputs, code, _digest(folder), changed)
+    return ExportedModel(code.load(folder), layer, machine, plan.outputs, code, _digest(folder), changed)
 
 
 def check_files(folder: Path, names: Iterable[str]) -> None:
@@ -221,7 +221,7 @@ def _digest(folder: Path) -> str:
 
 
 @torch.no_grad()
-def run(exported: Exported, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
+def run(exported: ExportedModel, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
     """The token put out after each letter, (T,), and the cache; letters go `chunk` at a time, 1 for decoding.
 
     Args:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import FIRES, KEY, LETTER, SATURATED, gates, layout, write
 
 SHOWN = LETTER * 2.0**-18  # a mark or a symbol in the stream
@@ -42,7 +42,7 @@ class Mixer:
     taps: np.ndarray
 
 
-def sizes(plan: Plan) -> tuple[int, int]:
+def sizes(plan: StagePlan) -> tuple[int, int]:
     """Return d_k and d_v of a layer: powers of 4, so that their square roots round nothing."""
     return power_of_four(plan.d_k), power_of_four(plan.d_v)
 
@@ -56,7 +56,7 @@ def power_of_four(size: int) -> int:
     return 4 ** ((size - 1).bit_length() + 1 >> 1)
 
 
-def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
+def mixer(plan: StagePlan, number: int, largest_beta: int, kernel: int) -> Mixer:
     """Return the weights of stage `number`, in a layer whose β is `largest_beta`·σ and that convolves `kernel` letters.
 
     Raises `NotExpressible` if the plan needs another β.
@@ -89,7 +89,7 @@ def mixer(plan: Plan, number: int, largest_beta: int, kernel: int) -> Mixer:
     return Mixer(q, k, v, gate, alpha, beta, out, taps)
 
 
-def units(plan: Plan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return gate and up, (n, H), and down, (H, n), of the MLP after stage `number`.
 
     SiLU(gate·x)·(up·x) is `FIRES` / 2 for the one unit that fires and exactly 0 for all others.
@@ -105,7 +105,7 @@ def units(plan: Plan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return gate, up, down
 
 
-def write_units(mlp: Any, plan: Plan, number: int) -> None:
+def write_units(mlp: Any, plan: StagePlan, number: int) -> None:
     """A stage's units into an MLP that computes down(SiLU(gate x)·up x)."""
     gate, up, down = units(plan, number)
     write(mlp.gate_proj.weight, gate)

@@ -12,14 +12,14 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, power_of_four, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="kimi-linear",
     package="transformers",
     model="kimi_linear",
@@ -42,13 +42,13 @@ CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
 _LARGEST_BETA = 1
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Registers, side by side or behind windows; raises as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
-def build(plan: Plan, dtype: Any) -> Any:
+def build(plan: StagePlan, dtype: Any) -> Any:
     """`KimiLinearForCausalLM` with the plan in its first layers; the last attends to zeros."""
     code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
     d = max(*sizes(plan), power_of_four(plan.n_heads))
@@ -86,7 +86,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     return model
 
 
-def _write_heads(layer: Any, plan: Plan, number: int, d: int) -> None:
+def _write_heads(layer: Any, plan: StagePlan, number: int, d: int) -> None:
     """q, k and v of one size d; a head's number among d carries its decay; the gate stays at σ(0) = ½."""
     found, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
     taps = np.zeros((3, plan.n_heads, d, layer.conv_kernel_size))

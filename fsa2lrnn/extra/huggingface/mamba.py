@@ -16,10 +16,10 @@ import numpy as np
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, Plan
+from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StagePlan
 from fsa2lrnn.extra.huggingface.stream import (
     FIRES,
     KEY,
@@ -33,7 +33,7 @@ from fsa2lrnn.extra.huggingface.stream import (
     write_around,
 )
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="mamba",
     package="transformers",
     model="mamba",
@@ -55,13 +55,13 @@ CODE = HuggingFace(
 _HELD = SATURATED * UNIT  # h after a write: Δ·B·x with B = 1
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Registers, side by side or behind windows; raises as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
-def build(plan: Plan, dtype: Any) -> Any:
+def build(plan: StagePlan, dtype: Any) -> Any:
     """`MambaForCausalLM`, two layers a stage.
 
     Raises `NotExpressible` for a plan whose heads do more than to keep one value of 64 or to write it anew.
@@ -95,7 +95,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     return model
 
 
-def _completed(plan: Plan) -> Plan:
+def _completed(plan: StagePlan) -> StagePlan:
     """The plan with one more coordinate in each mark, 1 where the others are 0."""
     stages = []
     for stage in plan.stages:
@@ -111,7 +111,7 @@ def _completed(plan: Plan) -> Plan:
     return replace(plan, stages=tuple(stages))
 
 
-def _symbols(plan: Plan, number: int) -> np.ndarray:
+def _symbols(plan: StagePlan, number: int) -> np.ndarray:
     """The coordinates of the symbols that a stage reads."""
     where = layout(plan)
     return (
@@ -121,13 +121,13 @@ def _symbols(plan: Plan, number: int) -> np.ndarray:
     )
 
 
-def _n_channels(plan: Plan, number: int) -> int:
+def _n_channels(plan: StagePlan, number: int) -> int:
     """Of a stage's heads: one a value, one a symbol for Δ to read, and one that is always 64."""
     values = sum(orbit.head.values.shape[1] for orbit in plan.stages[number].orbits)
     return values + len(_symbols(plan, number)) + 1
 
 
-def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
+def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
     """Channels that keep (Δ = 0) or forget and write (Δ = 512), chosen by channels that hold the symbols."""
     where, stage, at = layout(plan), plan.stages[number], _symbols(plan, number)
     n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
@@ -163,7 +163,7 @@ def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
     write(mixer.out_proj.weight, out)
 
 
-def _write_units(mixer: Any, plan: Plan, number: int) -> None:
+def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
     """Units as gates before D∘x, h staying 0: two ramps each, apart by half of what the one that fires is at."""
     where, stage = layout(plan), plan.stages[number]
     n, H = len(stage.units), where.width

@@ -11,14 +11,14 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.mamba import Mamba2Observer
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="mamba-2",
     package="transformers",
     model="mamba2",
@@ -38,13 +38,13 @@ CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_n
 OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Registers, side by side or behind windows; raises as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
-def build(plan: Plan, dtype: Any) -> Any:
+def build(plan: StagePlan, dtype: Any) -> Any:
     """`Mamba2ForCausalLM`, two layers a stage.
 
     Raises `NotExpressible` for a plan whose heads do more than to keep what they hold or to write it anew.
@@ -83,7 +83,7 @@ def build(plan: Plan, dtype: Any) -> Any:
     return model
 
 
-def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
+def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
     """Heads that keep (Δ = 0) or forget and write (Δ = 512 or more)."""
     where, stage = layout(plan), plan.stages[number]
     r, letters = length(plan, number), slice(0, where.n_letters)
@@ -106,7 +106,7 @@ def _write_heads(mixer: Any, plan: Plan, number: int) -> None:
     write(mixer.out_proj.weight, out.reshape(H, -1))
 
 
-def _write_units(mixer: Any, plan: Plan, number: int) -> None:
+def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
     """Units as a gate before D·x, the state staying 0; the norm makes the one that fires a symbol."""
     where, stage = layout(plan), plan.stages[number]
     n, d, H = mixer.num_heads, mixer.head_dim, where.width

@@ -5,19 +5,19 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn.extra.huggingface.folder import Exported
+from fsa2lrnn.extra.huggingface.folder import ExportedModel
 
 Parts = tuple[Tensor, ...]
 
 
-class Stepped(nn.Module):
+class SteppedModule(nn.Module):
     """Reads letters, int64 (B, T), and gives 1 for the output that the model puts out, (B, T, |Γ|), 0 for others.
 
     A letter in place of an output is no number, NaN. Words of a batch are read one after the other, by the model's own
     calls; a state is what its `Code` says that it keeps, and before a word a flag of 0.
     """
 
-    def __init__(self, exported: Exported) -> None:
+    def __init__(self, exported: ExportedModel) -> None:
         super().__init__()
         self._exported = exported
         code, model = exported.code, exported.model

@@ -6,15 +6,15 @@ from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="olmo-hybrid",
     package="transformers",
     model="olmo_hybrid",
@@ -35,13 +35,13 @@ OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDelta
 _LARGEST_BETA = 2
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Reflections, registers, both side by side, or registers behind windows; raises as `construct` does."""
     return construct(machine, has_reflections=True)
 
 
 @transformers()
-def build(plan: Plan, dtype: Any) -> Any:
+def build(plan: StagePlan, dtype: Any) -> Any:
     """`OlmoHybridForCausalLM` with the plan in its first layers; the last attends, as one has to, and to zeros."""
     code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)

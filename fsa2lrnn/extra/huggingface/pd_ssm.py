@@ -17,14 +17,14 @@ from safetensors.torch import save_file
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer, State
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer, State
 from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, Dual, dual
 from fsa2lrnn.extra.huggingface.observed.loading import tensors
 from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
 from fsa2lrnn.extra.huggingface.stream import blank, write
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="pd-ssm",
     package="pdssm, a file of github.com/IBM/expressive-sparse-state-space-model",
     model="pdssm",

@@ -30,7 +30,7 @@ _SAME = 1e-9
 DECIMALS = 12
 
 
-class OfMachine:
+class MachinePlan:
     """What all plans have: the machine, and what it puts out."""
 
     machine: MooreMachine
@@ -41,7 +41,7 @@ class OfMachine:
         return tuple(dict.fromkeys(self.machine.outputs))
 
 
-class OneLayer(OfMachine):
+class OneLayerPlan(MachinePlan):
     """What plans of one layer have in common, beside the machine."""
 
     @property
@@ -51,7 +51,7 @@ class OneLayer(OfMachine):
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class StageHead:
     """One head over the symbols of its stage.
 
     Args:
@@ -106,7 +106,7 @@ class Orbit:
     Marks are (m, d_v), those of the matrices in order, unless several matrices show the same one.
     """
 
-    head: Head
+    head: StageHead
     states: tuple[np.ndarray, ...]
     table: np.ndarray
     marks: np.ndarray
@@ -121,7 +121,7 @@ class Orbit:
         return round(float(min(apart.min(initial=1.0), ahead.min(initial=1.0))), DECIMALS)
 
 
-def orbit(head: Head, limit: int = MAX_STATES) -> Orbit:
+def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
     """Everything that a head reaches from S = 0. Raises `BudgetExceeded` beyond `limit` matrices."""
     start = np.zeros((head.keys.shape[1], head.values.shape[1]))
     numbers, states, rows = {start.tobytes(): 0}, [start], list[list[int]]()
@@ -162,7 +162,7 @@ class Stage:
 
 
 @dataclass(frozen=True, eq=False)
-class Plan(OfMachine):
+class StagePlan(MachinePlan):
     """A machine as stages; the last one's symbols are positions in `outputs`.
 
     Args:
@@ -176,7 +176,7 @@ class Plan(OfMachine):
 
     @property
     def n_layers(self) -> int:
-        """Stages; `ReleasedLayer.layers_a_stage` says how many layers each takes."""
+        """Stages; `ExternalLayer.layers_a_stage` says how many layers each takes."""
         return len(self.stages)
 
     @property
@@ -195,7 +195,7 @@ class Plan(OfMachine):
         return max(orbit.head.values.shape[1] for stage in self.stages for orbit in stage.orbits)
 
 
-def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> Plan:
+def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> StagePlan:
     """One stage: the machine's outputs read off heads that all read its letters.
 
     Raises:
@@ -218,4 +218,4 @@ def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> Pl
                 if len(seen) > MAX_STATES:
                     raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
     units = tuple(Unit(None, marks, output) for marks, output in sorted(shown.items()))
-    return Plan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)
+    return StagePlan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)

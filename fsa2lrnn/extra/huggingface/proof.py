@@ -14,9 +14,9 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface.declared import State
-from fsa2lrnn.extra.huggingface.folder import Exported
+from fsa2lrnn.extra.huggingface.folder import ExportedModel
 from fsa2lrnn.symbols import align
-from fsa2lrnn.verdicts import LETTERS, Coverage, FailingWord, Proved, Refuted, Scope, Undecided
+from fsa2lrnn.verdicts import LETTERS, Counterexample, Coverage, Proved, Refuted, Scope, Undecided
 from fsa2lrnn.versions import environment
 
 BUDGET = 20_000  # nodes
@@ -24,7 +24,7 @@ BUDGET = 20_000  # nodes
 
 @torch.no_grad()
 def prove(
-    exported: Exported,
+    exported: ExportedModel,
     machine: MooreMachine | None = None,
     budget: int = BUDGET,
     seconds: float | Deadline | None = None,
@@ -80,9 +80,11 @@ def prove(
     return Proved(len(nodes), transitions, covers, scope, exported.digest)
 
 
-def _refuted(exported: Exported, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope) -> Refuted:
+def _refuted(
+    exported: ExportedModel, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope
+) -> Refuted:
     letters = tuple(exported.machine.alphabet[a] for a in word)
     wanted = tuple(machine.transduce(list(letters)))
     n = len(exported.machine.alphabet)
     last = exported.outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
-    return Refuted(FailingWord(letters, wanted, (*wanted[:-1], last)), len(word) - 1, scope)
+    return Refuted(Counterexample(letters, wanted, (*wanted[:-1], last)), len(word) - 1, scope)

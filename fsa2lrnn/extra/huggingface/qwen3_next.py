@@ -8,15 +8,15 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
 from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="qwen3-next",
     package="transformers",
     model="qwen3_next",
@@ -39,13 +39,13 @@ OBSERVER = GatedDeltaObserver("qwen3_next", "Qwen3Next", "Qwen3NextGatedDeltaNet
 _LARGEST_BETA = 1
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Registers, side by side or behind windows; raises as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
-def build(plan: Plan, dtype: Any) -> Any:
+def build(plan: StagePlan, dtype: Any) -> Any:
     """`Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros and has experts of zeros."""
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)

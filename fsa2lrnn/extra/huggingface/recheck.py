@@ -49,22 +49,22 @@ MOST_READ = 1 << 24
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 
-class Rejected(ValueError):
+class RejectedRefusal(ValueError):
     """The certificate does not prove what it says; the message names the first thing that is wrong."""
 
 
 def recheck(certificate: Any, most_read: int = MOST_READ) -> str:
-    """Return in one line what the certificate proves. Raises `Rejected` if it proves nothing.
+    """Return in one line what the certificate proves. Raises `RejectedRefusal` if it proves nothing.
 
     Args:
         most_read: letters that the check may read; a certificate that asks for more is rejected.
     """
     try:
         return _recheck(certificate, most_read)
-    except Rejected:
+    except RejectedRefusal:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
-        raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
+        raise RejectedRefusal(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
 
 
 def _recheck(certificate: Any, most_read: int) -> str:
@@ -142,7 +142,7 @@ def _run(q: int, word: list[int], delta: list[list[int]]) -> int:
 
 def _require(condition: bool, fault: str) -> None:
     if not condition:
-        raise Rejected(fault)
+        raise RejectedRefusal(fault)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

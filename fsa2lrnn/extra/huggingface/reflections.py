@@ -16,7 +16,7 @@ from itertools import combinations, product
 import numpy as np
 
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.plan import DECIMALS, UNIT, Head, Orbit, orbit
+from fsa2lrnn.extra.huggingface.plan import DECIMALS, UNIT, Orbit, StageHead, orbit
 
 _MAX_KEYS = 8  # letters that act as different reflections
 _MAX_SETS = 3_000  # supports tried
@@ -114,7 +114,7 @@ def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
         query = np.round(inverse @ distances, DECIMALS) + 0.0  # no −0
         if np.abs(keys @ query).min() < 1e-6:
             continue
-        head = Head(rows, UNIT * rows, alphas, betas, query, query / np.linalg.norm(query))
+        head = StageHead(rows, UNIT * rows, alphas, betas, query, query / np.linalg.norm(query))
         if best is None:
             try:
                 best = orbit(head)

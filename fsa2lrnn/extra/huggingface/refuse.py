@@ -33,7 +33,7 @@ class Refusal:
     after: tuple[int, ...]
 
     def check(self) -> str:
-        """What is proved, in a line, by `recheck`. Raises `recheck.Rejected` if nothing is."""
+        """What is proved, in a line, by `recheck`. Raises `recheck.RejectedRefusal` if nothing is."""
         return recheck(self.to_json())
 
     @property

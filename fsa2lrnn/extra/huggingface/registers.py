@@ -13,7 +13,7 @@ import numpy as np
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, Head, Orbit, Plan, Stage, Unit, orbit
+from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, Orbit, Stage, StageHead, StagePlan, Unit, orbit
 
 MAX_WINDOW = 3  # letters before the current one that a convolution of four sees
 _MAX_HEADS = 32
@@ -35,11 +35,11 @@ def register(delta: np.ndarray) -> Orbit | None:
         elif not np.array_equal(row, np.arange(n)):
             return None
     keys = np.where(betas[:, None] > 0, 1.0, 0.0)
-    return orbit(Head(keys, values, np.ones(n_letters), betas, np.ones(1), np.ones(n)))
+    return orbit(StageHead(keys, values, np.ones(n_letters), betas, np.ones(1), np.ones(n)))
 
 
 @dataclass(frozen=True)
-class Windowed:
+class WindowRegister:
     """A register for those who know the last letters.
 
     Args:
@@ -57,7 +57,7 @@ class Windowed:
     n_values: int
 
 
-def windowed(machine: MooreMachine, length: int) -> Windowed | None:
+def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
     """The machine as a register behind windows of that many letters; None where a window's step neither keeps the
     states apart nor merges them all.
 
@@ -107,7 +107,7 @@ def windowed(machine: MooreMachine, length: int) -> Windowed | None:
         for window in windows
         for a in range(len(machine.delta))
     }
-    return Windowed(length, windows, values, writes, 1 + max(numbers.values()))
+    return WindowRegister(length, windows, values, writes, 1 + max(numbers.values()))
 
 
 def _numbered(together: list[set[int]]) -> dict[int, int]:
@@ -119,7 +119,7 @@ def _numbered(together: list[set[int]]) -> dict[int, int]:
     return numbers
 
 
-def two_stages(machine: MooreMachine, found: Windowed) -> Plan | None:
+def two_stages(machine: MooreMachine, found: WindowRegister) -> StagePlan | None:
     """Two layers: the first shows the letters before, the second keeps the register, a head a value.
 
     None where there are more values than heads that a layer should have.
@@ -146,12 +146,12 @@ def two_stages(machine: MooreMachine, found: Windowed) -> Plan | None:
         Stage(held, tuple(sorted(second, key=str)), len(outputs)),
     )
     how = f"a register of {found.n_values} values behind windows of {found.length + 1} letters, in two layers"
-    return Plan(machine, stages, how)
+    return StagePlan(machine, stages, how)
 
 
 def letter_ago(n: int, lag: int) -> Orbit:
     """A head that shows the symbol read `lag` letters before this one; mark 0 is none, mark 1 + a symbol a."""
-    head = Head(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
+    head = StageHead(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
     states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
     table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))
     return Orbit(head, states, table, np.stack([head.mark(S) for S in states]))
@@ -161,7 +161,7 @@ def _held(n_values: int, value: int) -> Orbit:
     """A head that symbol `value` writes, those of other values erase, and the last symbol keeps."""
     n = n_values + 1
     keeps, writes = np.arange(n) == n_values, np.arange(n) == value
-    head = Head(
+    head = StageHead(
         np.ones((n, 1)),
         np.full((n, 1), UNIT),
         keeps.astype(float),

@@ -15,13 +15,13 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.extra.huggingface.construct import construct
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.observed.rwkv import Rwkv7Observer
-from fsa2lrnn.extra.huggingface.plan import Plan
+from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
 from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="rwkv-7",
     package="rwkv",
     model="RWKV_x070",
@@ -45,7 +45,7 @@ _HELD = 2.0**14  # an entry of S, so that GroupNorm's 64e-5 is less than half an
 _BRANCHES = "rwkvag"
 
 
-def plan(machine: MooreMachine) -> Plan:
+def plan(machine: MooreMachine) -> StagePlan:
     """Registers, side by side or behind a window of two letters; raises as `construct` does."""
     return construct(machine, has_reflections=False, longest_lag=1)
 
@@ -59,7 +59,7 @@ class _Sizes:
     turned: int
 
 
-def build(plan: Plan, dtype: Any) -> dict[str, torch.Tensor]:
+def build(plan: StagePlan, dtype: Any) -> dict[str, torch.Tensor]:
     """The weights of `RWKV_x070`, a layer a stage."""
     where, size = layout(plan), _sizes(plan)
     H, n_tokens = size.H, where.n_letters + len(plan.outputs)
@@ -78,7 +78,7 @@ def build(plan: Plan, dtype: Any) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(values).to(dtype) for name, values in z.items()}
 
 
-def _sizes(plan: Plan) -> _Sizes:
+def _sizes(plan: StagePlan) -> _Sizes:
     where, N = layout(plan), 8
     while plan.d_v + 1 > N:
         N *= 4
@@ -89,7 +89,7 @@ def _sizes(plan: Plan) -> _Sizes:
     return _Sizes(H, N, H - items)
 
 
-def _time_mix(plan: Plan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
+def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
     """Heads whose one key is erased and written, or kept; v alone may look a letter back."""
     where, stage, H, N = layout(plan), plan.stages[number], size.H, size.N
     heads, letters = H // N, slice(0, where.n_letters)
@@ -130,7 +130,7 @@ def _time_mix(plan: Plan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
     }  # fmt: skip
 
 
-def _channel_mix(plan: Plan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
+def _channel_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
     """Units: relu² of the one that fires is written to its symbol, and turned beside it."""
     where, stage, H = layout(plan), plan.stages[number], size.H
     n = max(len(stage.units), 2)

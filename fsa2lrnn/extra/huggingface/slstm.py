@@ -17,12 +17,12 @@ import torch
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import ReleasedLayer
-from fsa2lrnn.extra.huggingface.plan import OneLayer
+from fsa2lrnn.extra.huggingface.declared import ExternalLayer
+from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import LETTER, SATURATED, blank, write
 from fsa2lrnn.extra.huggingface.xlstm_package import XlstmPackage, made
 
-LAYER = ReleasedLayer(
+LAYER = ExternalLayer(
     name="slstm",
     package="xlstm",
     model="xlstm",
@@ -42,7 +42,7 @@ MAX_WIDTH = 2_048
 
 
 @dataclass(frozen=True, eq=False)
-class Thresholds(OneLayer):
+class Thresholds(OneLayerPlan):
     """A machine as units: unit j fires where letter `letters[j]` leads to state `targets[j]`.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.extra.huggingface.plan import Orbit, Plan, Unit
+from fsa2lrnn.extra.huggingface.plan import Orbit, StagePlan, Unit
 
 LETTER = 1024.0  # a letter in the stream
 KEY = 64.0  # what is written for 1 where SiLU leaves it as it is
@@ -24,7 +24,7 @@ MAX_WIDTH = 4_096
 
 
 @dataclass(frozen=True)
-class Layout:
+class StreamLayout:
     """Where in the stream things are: the first coordinate of each orbit's mark and of each stage's symbols."""
 
     n_letters: int
@@ -33,7 +33,7 @@ class Layout:
     width: int
 
 
-def layout(plan: Plan) -> Layout:
+def layout(plan: StagePlan) -> StreamLayout:
     """The stream's coordinates. Raises `NotExpressible` beyond `MAX_WIDTH`."""
     n = used = len(plan.machine.alphabet)
     marks, symbols = list[int](), list[int]()
@@ -52,16 +52,16 @@ def layout(plan: Plan) -> Layout:
             f"{sum(s.n_symbols for s in plan.stages):,} symbols need a hidden size of {used:,}, and {MAX_WIDTH:,} is "
             "the largest that is written: give a smaller alphabet or machine"
         )
-    return Layout(n, tuple(marks), tuple(symbols), width)
+    return StreamLayout(n, tuple(marks), tuple(symbols), width)
 
 
-def length(plan: Plan, number: int, with_marks: bool = False) -> float:
+def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
     """A letter after RMSNorm before stage `number`, or before its units; exactly √H where no mark is in the stream."""
     held = 1 + sum(len(stage.orbits) + 1 for stage in plan.stages[:number])
     return math.sqrt(layout(plan).width / (held + (len(plan.stages[number].orbits) if with_marks else 0)))
 
 
-def gates(plan: Plan, number: int, r: float | None = None) -> np.ndarray:
+def gates(plan: StagePlan, number: int, r: float | None = None) -> np.ndarray:
     """Return rows (n, H) that are above `FIRES` / 3 for the unit of a stage that fires, and as far below 0 for others.
 
     Args:
@@ -86,7 +86,7 @@ def blank(model: Any) -> None:
             parameter.zero_()
 
 
-def write_around(embedding: Any, head: Any, plan: Plan, symbol: float = LETTER) -> None:
+def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:
     """Write letters into the embedding, and into the head rows that read the last stage's symbols.
 
     Args:
@@ -100,7 +100,7 @@ def write_around(embedding: Any, head: Any, plan: Plan, symbol: float = LETTER) 
             head.weight[where.n_letters + j, where.symbols[-1] + j] = LETTER / symbol
 
 
-def _match(unit: Unit, orbits: list[Orbit], where: Layout) -> np.ndarray:
+def _match(unit: Unit, orbits: list[Orbit], where: StreamLayout) -> np.ndarray:
     """½ plus terms that are 0 where the unit's letter and marks are met and at most −1 each where not, of a stream that
     is divided by `LETTER`."""
     row, constant = np.zeros(where.width), 0.5

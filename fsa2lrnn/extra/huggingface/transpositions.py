@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.extra.huggingface.plan import UNIT, Head, Orbit
+from fsa2lrnn.extra.huggingface.plan import UNIT, Orbit, StageHead
 
 
 def two_sides(n: int, start: int, pairs: list[tuple[int, int]], targets: list[int]) -> np.ndarray | None:
@@ -88,7 +88,7 @@ def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
     states = tuple(difference[:, None] for difference in differences)
     return tuple(
         Orbit(
-            Head(keys, values, alphas, betas, np.eye(2 * n)[2 * t], np.array([-signs[t]])),
+            StageHead(keys, values, alphas, betas, np.eye(2 * n)[2 * t], np.array([-signs[t]])),
             states,
             maps,
             np.array([[0.0], [-signs[t]]]),

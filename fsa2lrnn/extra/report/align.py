@@ -22,7 +22,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 WORDS, LENGTH = 600, 40
 CARRIED = 0.8  # of the variance of a function of the state, from which a head is said to carry it
@@ -33,7 +33,7 @@ _WEIGHT = 0.3  # of the intertwining equations against the fit of φ, when U is 
 
 
 @dataclass(frozen=True)
-class Probe:
+class AffineProbe:
     """The best affine map from states to one-hot machine states: share of variance, largest error, argmax right."""
 
     r2: float
@@ -53,7 +53,7 @@ class Cycle:
 
 
 @dataclass(frozen=True)
-class Head:
+class AlignedHead:
     """One block of the layer.
 
     Args:
@@ -99,8 +99,8 @@ class Alignment:
     """
 
     n_states: int
-    probe: Probe
-    heads: tuple[Head, ...]
+    probe: AffineProbe
+    heads: tuple[AlignedHead, ...]
     p: float
     changed_without_rest: float
 
@@ -158,7 +158,7 @@ def align(
     """
     tables = (switched(model) if isinstance(model, LRNN) else model).to(torch.float64)
     p = model.config.p if isinstance(model, LRNN) else 1.2
-    goal = goal_for(tables, machine, ignore)
+    goal = specification_of(tables, machine, ignore)
     walks = _walks(tables, goal, n_words, length, seed)
     spread = walks.x.reshape(-1, *walks.x.shape[2:]).var(0).sum(-1)
     heads = tuple(_head(tables, goal, walks, h, spread, p) for h in range(len(tables.x0)))
@@ -166,7 +166,7 @@ def align(
     return Alignment(goal.delta.shape[1], _probe(goal, walks), heads, p, _changed(tables, goal, walks, rest))
 
 
-def _walks(tables: SwitchedAffine, goal: Goal, n_words: int, length: int, seed: int) -> _Walks:
+def _walks(tables: SwitchedAffine, goal: Specification, n_words: int, length: int, seed: int) -> _Walks:
     tokens = np.random.default_rng(seed).integers(0, len(tables.alphabet), (n_words, length))
     states = tables.run(torch.from_numpy(tokens))
     x = states.numpy()
@@ -180,7 +180,7 @@ def _walks(tables: SwitchedAffine, goal: Goal, n_words: int, length: int, seed: 
     return _Walks(x, q, tables.logits(states).argmax(-1).numpy())
 
 
-def _probe(goal: Goal, walks: _Walks) -> Probe:
+def _probe(goal: Specification, walks: _Walks) -> AffineProbe:
     """Least squares from [x, 1] to one-hot states, over all prefixes but the empty one."""
     x, q = walks.x[:, 1:].reshape(walks.q[:, 1:].size, -1), walks.q[:, 1:].ravel()
     wanted = np.eye(goal.delta.shape[1])[q]
@@ -190,10 +190,10 @@ def _probe(goal: Goal, walks: _Walks) -> Probe:
     error, total = found - centred, (centred**2).sum()
     right = (found + wanted.mean(0)).argmax(1) == q
     r2 = 1 - (error**2).sum() / total if total else 1.0
-    return Probe(float(r2), float(np.abs(error).max()), float(right.mean()))
+    return AffineProbe(float(r2), float(np.abs(error).max()), float(right.mean()))
 
 
-def _changed(tables: SwitchedAffine, goal: Goal, walks: _Walks, held: list[int]) -> float:
+def _changed(tables: SwitchedAffine, goal: Specification, walks: _Walks, held: list[int]) -> float:
     """The share of outputs that count and change when some heads are held at their means."""
     x = torch.from_numpy(walks.x[:, 1:])
     counts = goal.counts[walks.q[:, 1:]]
@@ -203,7 +203,9 @@ def _changed(tables: SwitchedAffine, goal: Goal, walks: _Walks, held: list[int])
     return float((walks.given != after)[counts].mean()) if counts.any() else 0.0
 
 
-def _head(tables: SwitchedAffine, goal: Goal, walks: _Walks, h: int, spread: np.ndarray, p: float) -> Head:
+def _head(
+    tables: SwitchedAffine, goal: Specification, walks: _Walks, h: int, spread: np.ndarray, p: float
+) -> AlignedHead:
     A, v = tables.A[:, h].numpy(), tables.v[:, h].numpy()
     x, q = walks.x[:, :, h], walks.q
     phi, r2 = _carried(x.reshape(-1, x.shape[-1]), q.ravel(), goal.delta.shape[1] + 1)
@@ -214,7 +216,7 @@ def _head(tables: SwitchedAffine, goal: Goal, walks: _Walks, h: int, spread: np.
     values = np.linalg.eigvals(A)
     values = np.take_along_axis(values, np.argsort(-np.abs(values), axis=1, kind="stable"), 1)
     norms = (np.abs(A) ** p).sum(1) ** (1 / p)
-    return Head(
+    return AlignedHead(
         r2=r2[own].tolist(),
         functions=functions.tolist(),
         kind=_kind(functions, cycle, goal),
@@ -301,7 +303,7 @@ def _probe_of(
     return solution.reshape(r, k) @ basis.T
 
 
-def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Goal) -> Cycle | None:
+def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle | None:
     """The letter and frequency with the largest share of the power of a head's centres."""
     n = goal.delta.shape[1]
     counts = np.bincount(q.ravel(), minlength=n + 1)[:n]
@@ -338,7 +340,7 @@ def cycles(move: np.ndarray) -> list[list[int]]:
     return found
 
 
-def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Goal) -> str:
+def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Specification) -> str:
     n = goal.delta.shape[1]
     if not len(functions):
         return "unused"

@@ -10,9 +10,9 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.report.align import Alignment, align
-from fsa2lrnn.extra.report.facts import REPAIRED, Facts, Inside, Model
+from fsa2lrnn.extra.report.facts import REPAIRED, LayerInternals, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts
-from fsa2lrnn.extra.report.judgement import REPAIRS, Judgement, judge
+from fsa2lrnn.extra.report.judgement import REPAIRS, ModelAssessment, judge
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
@@ -37,7 +37,7 @@ def assemble(
     provenance: Mapping[str, dict[str, str]] | None = None,
     ignore: Ignore = (),
     seconds: float | None = None,
-) -> Facts:
+) -> ReportFacts:
     """All facts on learned models of `source`, their repairs and the constructed model.
 
     `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
@@ -45,7 +45,7 @@ def assemble(
     each model, are as in `judge`.
     """
     machine = MooreMachine.from_source(source)
-    judged: dict[str, Judgement] = {}
+    judged: dict[str, ModelAssessment] = {}
     for name, model in models.items():
         judged[name] = judge(
             model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore,
@@ -57,10 +57,10 @@ def assemble(
 def of_judgements(
     source: str,
     models: Mapping[str, LRNN],
-    judged: Mapping[str, Judgement],
+    judged: Mapping[str, ModelAssessment],
     evaluated: dict[str, Any],
     provenance: Mapping[str, dict[str, str]] | None = None,
-) -> Facts:
+) -> ReportFacts:
     """The same with judgements at hand."""
     machine = MooreMachine.from_source(source)
     repairs = {
@@ -77,7 +77,7 @@ def of_judgements(
         shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
     shown.append(constructed_model(machine, document, shown[0].inside if shown else None))
     title = f"{source.removeprefix('task:')}: learned against constructed"
-    return Facts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
+    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
 
 
 def _name(of: str, mended: EvaluatedRepair) -> str:
@@ -87,9 +87,9 @@ def _name(of: str, mended: EvaluatedRepair) -> str:
 def _learned(
     name: str,
     model: LRNN,
-    judgement: Judgement,
+    judgement: ModelAssessment,
     document: dict[str, Any],
-    within: tuple[Inside, dict[str, Any]] | None,
+    within: tuple[LayerInternals, dict[str, Any]] | None,
     provenance: dict[str, str],
 ) -> Model:
     found = judgement.extraction
@@ -126,7 +126,7 @@ def _repaired(
     repaired: Repaired,
     machine: MooreMachine,
     document: dict[str, Any],
-    like: Inside | None,
+    like: LayerInternals | None,
 ) -> Model:
     name, accuracy = _name(of, mended), mended.accuracy or 0.0
     within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
@@ -153,7 +153,7 @@ def _repaired(
     )
 
 
-def constructed_model(machine: MooreMachine, document: dict[str, Any], like: Inside | None) -> Model:
+def constructed_model(machine: MooreMachine, document: dict[str, Any], like: LayerInternals | None) -> Model:
     model = compile_machine(machine)
     verdict = prove_equivalent(model, machine)
     within = look_inside(model, machine, like)
@@ -172,10 +172,10 @@ def constructed_model(machine: MooreMachine, document: dict[str, Any], like: Ins
 def look_inside(
     model: LRNN,
     machine: MooreMachine,
-    like: Inside | None = None,
+    like: LayerInternals | None = None,
     found: Alignment | None = None,
     ignore: Ignore = (),
-) -> tuple[Inside, dict[str, Any]] | None:
+) -> tuple[LayerInternals, dict[str, Any]] | None:
     """A model from within and its alignment, which may be at hand; None for one of several layers."""
     if not model.is_switched:
         return None

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.errors import UnsupportedFormat, counted
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.verdicts import Counterexample
 
 KINDS = ("learned", "repaired", "constructed")
 # What a repaired model is, by how its name ends.
@@ -30,11 +30,11 @@ class HeadAutomaton:
     """A head that is an automaton: its number from 0, and the machine of the states that letters lead to."""
 
     head: int
-    machine: Machine
+    machine: DrawnMachine
 
 
 @dataclass(frozen=True)
-class FilmedHead:
+class HistoryHead:
     """A head at one step of training.
 
     Args:
@@ -49,17 +49,17 @@ class FilmedHead:
     states: int
     minimal: int
     faults: float
-    machine: Machine | None
+    machine: DrawnMachine | None
 
 
 @dataclass(frozen=True)
-class Shot:
+class HistorySnapshot:
     """The heads at one step of training, `event` saying what happened there; words have `length` letters."""
 
     step: int
     length: int
     event: str
-    heads: list[FilmedHead]
+    heads: list[HistoryHead]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class LayerHead:
     states: int
     reads: list[int]
     reads_last: bool
-    machine: Machine | None
+    machine: DrawnMachine | None
 
 
 @dataclass(frozen=True)
@@ -105,13 +105,13 @@ class Learning:
     starts: int
     seconds: float
     outputs: list[str] = field(default_factory=list)
-    film: list[Shot] = field(default_factory=list)
+    film: list[HistorySnapshot] = field(default_factory=list)
     is_whole: bool = False
     layers: list[LayerHead] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
-class Inside:
+class LayerInternals:
     """A layer over letters from within.
 
     Args:
@@ -160,20 +160,20 @@ class Model:
     parameters: int | None = None
     proved: int | None = None
     proof: str | None = None
-    failure: FailingWord | None = None
+    failure: Counterexample | None = None
     scope: str | None = None
     searched: str | None = None
     wrong: str | None = None
     accuracy: list[dict[str, Any]] = field(default_factory=list)
     evidence: str | None = None
-    inside: Inside | None = None
+    inside: LayerInternals | None = None
     learning: Learning | None = None
     alignment: dict[str, Any] | None = None
     notes: dict[str, str] = field(default_factory=dict)
     provenance: dict[str, str] = field(default_factory=dict)
 
     @property
-    def within(self) -> Inside:
+    def within(self) -> LayerInternals:
         """What is known from within. Raises `UnsupportedFormat` if nothing is."""
         if self.inside is None:
             raise UnsupportedFormat(f"{self.name!r} is not known from within: give its Inside, or draw another model")
@@ -181,7 +181,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Facts:
+class ReportFacts:
     """All that a report shows.
 
     Args:
@@ -199,7 +199,7 @@ class Facts:
     title: str
     source: str
     date: str
-    machine: Machine
+    machine: DrawnMachine
     models: list[Model]
     provenance: dict[str, str] = field(default_factory=dict)
 
@@ -226,17 +226,17 @@ class Facts:
         return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Facts:
+    def from_json(cls, value: Mapping[str, Any]) -> ReportFacts:
         """Inverse of `to_json`. Raises `UnsupportedFormat` for names that are unknown or missing."""
         return _read(cls, value)
 
 
-def repairs_of(facts: Facts, learned: Model) -> list[Model]:
+def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
     """The repaired models of a learned one."""
     return [model for model in facts.models if model.of == learned.name]
 
 
-def repairs_shown(facts: Facts) -> dict[str, str]:
+def repairs_shown(facts: ReportFacts) -> dict[str, str]:
     """The kinds of repair among the models, and what each is."""
     ends = {model.name.rpartition(": ")[2] for model in facts.models if model.kind == "repaired"}
     return {name: meaning for name, meaning in REPAIRED.items() if name in ends}
@@ -268,7 +268,7 @@ def _how_long(model: Model) -> str:
 
 def _written(value: Any) -> Any:
     """As JSON: what knows how to write itself does."""
-    if isinstance(value, FailingWord):
+    if isinstance(value, Counterexample):
         return value.to_json()
     if is_dataclass(value):
         return {f.name: _written(getattr(value, f.name)) for f in fields(value)}
@@ -277,8 +277,8 @@ def _written(value: Any) -> Any:
 
 def _read(cls: Any, value: Any) -> Any:
     """A dataclass from a JSON object, and those within it; one that reads itself does."""
-    if cls is FailingWord:
-        return FailingWord.from_json(value)
+    if cls is Counterexample:
+        return Counterexample.from_json(value)
     if not isinstance(value, Mapping):
         raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
     known = {f.name for f in fields(cls)}

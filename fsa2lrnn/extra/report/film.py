@@ -9,7 +9,7 @@ from __future__ import annotations
 from fsa2lrnn.display.markup import Markup, join, tag
 from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.report.drawing.automaton import automaton, fold, hue
-from fsa2lrnn.extra.report.facts import NOWHERE, FilmedHead, Learning, Model, Shot
+from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning, Model
 
 MOST = 24  # frames, for which there are styles
 _BYTES = 3_000_000  # of drawings in a film
@@ -97,14 +97,14 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _frame(shot: Shot, learning: Learning) -> Markup:
+def _frame(shot: HistorySnapshot, learning: Learning) -> Markup:
     event = f" {shot.event[0].upper()}{shot.event[1:]}." if shot.event else ""
     said = f"Step {shot.step:,}, trained on words of {counted(shot.length, 'letter')}.{event}"
     heads = [_head(head, learning) for head in shot.heads]
     return tag("div", tag("p", said), tag("div", *heads, class_="pair"), class_="shot")
 
 
-def _head(head: FilmedHead, learning: Learning) -> Markup:
+def _head(head: HistoryHead, learning: Learning) -> Markup:
     drawn = None if head.machine is None else automaton(head.machine, kinds=learning.outputs)
     is_kept = head.head in learning.kept
     error = f"{100 * head.faults:.1f} % of outputs wrong" if head.faults else "no output wrong"
@@ -116,7 +116,7 @@ def _head(head: FilmedHead, learning: Learning) -> Markup:
     return tag("figure", drawn, figcaption, class_="head kept" if is_kept else "head")
 
 
-def _affordable(learning: Learning) -> list[Shot]:
+def _affordable(learning: Learning) -> list[HistorySnapshot]:
     """The film, every other frame left out as long as its drawings are more than a page should hold; the last stays."""
     shots = learning.film[-MOST:]
     while len(shots) > 2 and sum(map(_size, shots)) > _BYTES:
@@ -124,5 +124,5 @@ def _affordable(learning: Learning) -> list[Shot]:
     return shots
 
 
-def _size(shot: Shot) -> int:
+def _size(shot: HistorySnapshot) -> int:
     return sum(len(automaton(head.machine) or "") for head in shot.heads if head.machine is not None)

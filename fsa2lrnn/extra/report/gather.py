@@ -10,12 +10,12 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.report.align import Alignment
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.extra.report.facts import FAR, NEAR, HeadAutomaton, Inside
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import FAR, NEAR, HeadAutomaton, LayerInternals
 from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 _NEAR_WORDS, _NEAR_LENGTH = 12, 24
 _FAR_WORDS, _FAR_LENGTH, _FAR_SHOWN = 12, 500, 8
@@ -23,13 +23,13 @@ _HEAD_STATES = 12  # of automata of heads that are drawn
 _RIDGE = 1e-3  # of the variance within states: no direction counts as without any
 
 
-def machine_facts(machine: MooreMachine) -> Machine:
+def machine_facts(machine: MooreMachine) -> DrawnMachine:
     """The minimal machine as text, its states labelled by their outputs where they have no labels."""
     minimal = machine.minimise()
-    return Machine.of(minimal.delta.tolist(), minimal.outputs, minimal.start, minimal.alphabet, minimal.labels)
+    return DrawnMachine.of(minimal.delta.tolist(), minimal.outputs, minimal.start, minimal.alphabet, minimal.labels)
 
 
-def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | None = None) -> Inside:
+def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: LayerInternals | None = None) -> LayerInternals:
     """A model of one layer over letters from within; `found` is how it stands to the machine.
 
     With `like`, the plane is that in which the machine's states lie as they do there, as nearly as it can be had.
@@ -40,12 +40,12 @@ def inside(model: LRNN, machine: MooreMachine, found: Alignment, like: Inside | 
     eigenvalues = [list(letter) for letter in zip(*(head.eigenvalues for head in found.heads), strict=True)]
     blocks = np.round(tables.A.numpy(), 4).tolist()
     rounded = np.round(np.array(eigenvalues), 8).tolist()
-    points = plane(tables, goal_for(model, machine), like.points if like else None)
+    points = plane(tables, specification_of(model, machine), like.points if like else None)
     automata = [HeadAutomaton(h, head.machine) for h, head in heads_of(model, _HEAD_STATES).items()]
-    return Inside(rounded, blocks, points, found.carrying, automata)
+    return LayerInternals(rounded, blocks, points, found.carrying, automata)
 
 
-def plane(tables: SwitchedAffine, goal: Goal, like: list[list[float]] | None = None) -> list[list[float]]:
+def plane(tables: SwitchedAffine, goal: Specification, like: list[list[float]] | None = None) -> list[list[float]]:
     """States of the network along random words in a plane, [x, y, state, NEAR or FAR].
 
     The plane is Fisher's (1936): its two directions part the machine's states most, measured by the spread within them
@@ -66,7 +66,7 @@ def plane(tables: SwitchedAffine, goal: Goal, like: list[list[float]] | None = N
     return points
 
 
-def _walk(tables: SwitchedAffine, goal: Goal, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _walk(tables: SwitchedAffine, goal: Specification, tokens: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return tables.run(torch.from_numpy(tokens)).flatten(-2).numpy(), goal.path(tokens)
 
 

@@ -7,20 +7,20 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from fsa2lrnn.extra.report.drawing.machine import Machine, written
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
 from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.lrnn.model import LRNN
 
 
-class Head(NamedTuple):
+class ReachableHead(NamedTuple):
     """As far as letters lead: the numbers of the states in the block, and the machine of these, whose outputs are the
     states themselves."""
 
     states: list[int]
-    machine: Machine
+    machine: DrawnMachine
 
 
-def heads_of(model: LRNN, most: int) -> dict[int, Head]:
+def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
     """Heads by number, those with more than `most` states left out; none of a model without tables.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -44,7 +44,7 @@ def heads_of(model: LRNN, most: int) -> dict[int, Head]:
             number = {q: i for i, q in enumerate(states)}
             names = [str(q + 1) for q in states]
             rows = [[number[row[q]] for q in states] for row in delta]
-            found[h] = Head(states, Machine(names, written(model.alphabet), names, rows, number[first]))
+            found[h] = ReachableHead(states, DrawnMachine(names, written(model.alphabet), names, rows, number[first]))
     return found
 
 

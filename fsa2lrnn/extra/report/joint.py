@@ -13,12 +13,12 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.extra.report.drawing.machine import Machine, written
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
 from fsa2lrnn.extra.report.facts import LayerHead
 from fsa2lrnn.extraction.closed import ModelSystem
 from fsa2lrnn.extraction.walk import Interner
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
 _PAIRS = 20_000  # states of network and machine together, after which the walk ends
@@ -66,7 +66,7 @@ def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most
 
 def _steps(model: LRNN, machine: MooreMachine, ignore: Ignore) -> _Steps | None:
     """All steps from the states that are reached; None where a state is not one-hot."""
-    walk = JointWalk(ModelSystem(model), goal_for(model, machine, ignore))
+    walk = JointWalk(ModelSystem(model), specification_of(model, machine, ignore))
     parts, letters_before = list[_Steps](), Interner()
     while len(walk) and walk.seen <= _PAIRS:
         rows = walk.states
@@ -121,7 +121,7 @@ def _determine(given: list[np.ndarray], wanted: np.ndarray) -> bool:
     return len(np.unique(np.stack([keys, wanted], 1), axis=0)) == int(keys.max()) + 1
 
 
-def _machine(steps: _Steps, i: int, states: list[int], start: int, alphabet: list[str]) -> Machine:
+def _machine(steps: _Steps, i: int, states: list[int], start: int, alphabet: list[str]) -> DrawnMachine:
     """The head's states and where letters lead: a letter that leads from a state to several has a row for each."""
     moves = np.unique(np.stack([steps.letters, steps.before[:, i], steps.after[:, i]], 1), axis=0).tolist()
     number = {q: k for k, q in enumerate(states)}
@@ -136,4 +136,4 @@ def _machine(steps: _Steps, i: int, states: list[int], start: int, alphabet: lis
     ordered = sorted(rows)
     names = [str(q + 1) for q in states]
     letters = [alphabet[a] + (_UNSURE if k >= 0 else "") for a, k in ordered]
-    return Machine(names, letters, names, [rows[key] for key in ordered], number[start])
+    return DrawnMachine(names, letters, names, [rows[key] for key in ordered], number[start])

@@ -31,7 +31,7 @@ from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.falsify import Budget, falsify
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 PAIRS = 100_000  # of states, up to which a proof is tried
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
@@ -40,7 +40,7 @@ _LEAST = 0.01  # seconds of a search
 
 
 @dataclass(frozen=True, eq=False)
-class Judgement:
+class ModelAssessment:
     """One learned model and its repairs.
 
     Args:
@@ -100,7 +100,7 @@ def judge(
     say: Callable[[str], None] | None = None,
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
-) -> Judgement:
+) -> ModelAssessment:
     """Everything at once. `work` is that of each certificate's search; `say` hears what is being done.
 
     `seconds` is a time limit for all of it but the alignment, in the place of the budget's: what it ends is said to be
@@ -115,7 +115,7 @@ def judge(
         MissingPackage: without cvxpy, which certificates and bounded columns need.
     """
     require("cvxpy", "repair", "a judgement with its repairs")  # before anything is computed
-    goal = goal_for(model, machine, ignore)
+    goal = specification_of(model, machine, ignore)
     ignored = goal.ignored
     took: dict[str, float] = {}
     deadline = Deadline.of(seconds)
@@ -156,10 +156,14 @@ def judge(
                 mended.append(evaluate_repair(model, machine, columns, mode, work, ignored, limit))
             except OutOfTime as error:
                 mended.append(EvaluatedRepair(columns, mode, str(error)))
-    return Judgement(falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof)
+    return ModelAssessment(
+        falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof
+    )
 
 
-def _extracted(model: LRNN, machine: MooreMachine, goal: Goal, deadline: Deadline) -> tuple[Extraction | str, bool]:
+def _extracted(
+    model: LRNN, machine: MooreMachine, goal: Specification, deadline: Deadline
+) -> tuple[Extraction | str, bool]:
     try:
         counts = counted_words(machine, goal.ignored) if goal.ignored else None
         found = extract_learned(model, counts=counts, seconds=deadline)

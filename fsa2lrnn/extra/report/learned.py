@@ -11,19 +11,19 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
-from fsa2lrnn.extra.report.drawing.machine import Machine, written
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
 from fsa2lrnn.extra.report.drawing.ranks import distances
-from fsa2lrnn.extra.report.facts import NOWHERE, Facts, FilmedHead, Learning, Model, Shot
+from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts
 from fsa2lrnn.extra.report.joint import heads_by_layer
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.compare import compare
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.film import NEVER, Film, Frame
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.film import NEVER, Frame, HeadHistory
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.result import EVERY_WORD, told
-from fsa2lrnn.training.learning.saving import Finished, read_agreement
+from fsa2lrnn.training.learning.saving import FinishedRun, read_agreement
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.versions import versions
@@ -37,13 +37,13 @@ _COMPUTED = {"rpni": "states of right labels were merged (RPNI)", "merge": "stat
 
 
 def assemble_learned(
-    run: Finished,
+    run: FinishedRun,
     evaluated: dict[str, Any],
     against: str | None = None,
     ignore: Any = (),
     say: Callable[[str], None] | None = None,
     seconds: float | None = None,
-) -> Facts:
+) -> ReportFacts:
     """All facts on what a run of `learn` has learned.
 
     Against a machine, the run's own source or `against`, the model is judged anew: nothing that the folder says of it
@@ -101,8 +101,8 @@ def assemble_learned(
     return _facts(f"{source.removeprefix('task:')}: {end}", source, machine, [model, constructed])
 
 
-def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) -> Facts:
-    return Facts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
+def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) -> ReportFacts:
+    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), models, versions())
 
 
 def _machine(source: str, model: LRNN) -> MooreMachine:
@@ -117,13 +117,13 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
 
 
 def _judged(
-    run: Finished, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
+    run: FinishedRun, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
     """The verdict, the words it is about, and what the model was compared with, less the outputs that do not count."""
     if ignore is not None:
         return prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds), EVERY_WORD, machine, ignore
     examples = FreshWords(machine, run.asked.sampler, source)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     verdict, scope = target.verdict(run.model, seconds)
     return verdict, scope, *target.counting(scope)
 
@@ -142,7 +142,7 @@ def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
     return str(verdict.scope) if verdict.scope.ignored_states else None
 
 
-def _learning(run: Finished, known: str) -> Learning:
+def _learning(run: FinishedRun, known: str) -> Learning:
     recorded = run.recorded
     return Learning(
         known, list(_kept(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
@@ -150,28 +150,28 @@ def _learning(run: Finished, known: str) -> Learning:
     )  # fmt: skip
 
 
-def _kept(run: Finished) -> tuple[int, ...]:
+def _kept(run: FinishedRun) -> tuple[int, ...]:
     """The heads that were kept, by their numbers before one went on alone."""
     if run.film is None or run.network is None:
         return run.recorded.heads
     return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
 
 
-def _heads(run: Finished) -> int:
+def _heads(run: FinishedRun) -> int:
     return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
 
 
-def _film(film: Film) -> tuple[list[str], list[Shot]]:
+def _film(film: HeadHistory) -> tuple[list[str], list[HistorySnapshot]]:
     """The outputs in the order of their colours, and the frames."""
     return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
 
 
-def _shot(film: Film, frame: Frame) -> Shot:
+def _shot(film: HeadHistory, frame: Frame) -> HistorySnapshot:
     heads = [_filmed(film, frame, i, head) for i, head in enumerate(frame.heads)]
-    return Shot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads)
+    return HistorySnapshot(frame.step, frame.length, _EVENTS.get(frame.event, ""), heads)
 
 
-def _filmed(film: Film, frame: Frame, i: int, head: int) -> FilmedHead:
+def _filmed(film: HeadHistory, frame: Frame, i: int, head: int) -> HistoryHead:
     """A head as far as letters lead, its states alike where what most outputs are in them and behind them is."""
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
     steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
@@ -181,5 +181,5 @@ def _filmed(film: Film, frame: Frame, i: int, head: int) -> FilmedHead:
     if minimal.n_states <= DRAWN:
         names = written(film.outputs)
         outputs = [NOWHERE if output == NEVER else names[int(str(output))] for output in minimal.outputs]
-        machine = Machine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
-    return FilmedHead(head, n_states, minimal.n_states, frame.faults[i], machine)
+        machine = DrawnMachine.of(minimal.delta.tolist(), outputs, minimal.start, film.alphabet)
+    return HistoryHead(head, n_states, minimal.n_states, frame.faults[i], machine)

@@ -15,11 +15,11 @@ from fsa2lrnn.extra.report.charts.geometry import geometry
 from fsa2lrnn.extra.report.charts.horizon import horizon
 from fsa2lrnn.extra.report.drawing.automaton import automaton, notes
 from fsa2lrnn.extra.report.drawing.transitions import transitions
-from fsa2lrnn.extra.report.facts import KINDS, Facts, Model, repairs_of, repairs_shown, verdict
+from fsa2lrnn.extra.report.facts import KINDS, Model, ReportFacts, repairs_of, repairs_shown, verdict
 from fsa2lrnn.extra.report.film import film
 from fsa2lrnn.extra.report.layers import layers
 from fsa2lrnn.extra.report.style import STYLE
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.verdicts import Counterexample
 
 _SECTIONS = {
     "verdicts": "In one sentence each",
@@ -31,7 +31,7 @@ _SECTIONS = {
 }
 
 
-def build(facts: Facts, data: str | None = None) -> str:
+def build(facts: ReportFacts, data: str | None = None) -> str:
     """The page as HTML; `data` is the name of the JSON file beside it."""
     sections = {
         "verdicts": _verdicts(facts),
@@ -66,7 +66,7 @@ def build(facts: Facts, data: str | None = None) -> str:
     return f"<!doctype html>\n{tag('html', head, tag('body', header, tag('main', *body), footer), lang='en')}\n"
 
 
-def _summary(facts: Facts) -> str:
+def _summary(facts: ReportFacts) -> str:
     numbers = [(kind, sum(model.kind == kind for model in facts.models)) for kind in KINDS]
     models = ", ".join(f"{n} {kind}" for kind, n in numbers if n)
     machine = facts.machine
@@ -76,7 +76,7 @@ def _summary(facts: Facts) -> str:
     )
 
 
-def _verdicts(facts: Facts) -> Markup:
+def _verdicts(facts: ReportFacts) -> Markup:
     titles = (("model", None), ("verdict", None), ("parameters", "number"))
     head = tag("thead", tag("tr", *(tag("th", name, scope="col", class_=class_) for name, class_ in titles)))
     rows = [
@@ -91,7 +91,7 @@ def _verdicts(facts: Facts) -> Markup:
     return tag("div", tag("table", head, tag("tbody", *rows)), class_="scroll")
 
 
-def _meaning(facts: Facts, model: Model) -> Markup | None:
+def _meaning(facts: ReportFacts, model: Model) -> Markup | None:
     """What a kind of repair is, where it stands first."""
     kind = model.name.rpartition(": ")[2]
     first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
@@ -101,7 +101,7 @@ def _meaning(facts: Facts, model: Model) -> Markup | None:
     return tag("p", join(tag("strong", f"{kind}:"), " ", meaning), class_="hint")
 
 
-def _horizon(facts: Facts) -> Markup | None:
+def _horizon(facts: ReportFacts) -> Markup | None:
     if all(model.evidence for model in facts.models):
         return None
     meanings = {
@@ -118,7 +118,7 @@ def _horizon(facts: Facts) -> Markup | None:
     )
 
 
-def _accuracy(facts: Facts) -> Markup | None:
+def _accuracy(facts: ReportFacts) -> Markup | None:
     if not any(model.accuracy for model in facts.models):
         return None
     legend = [tag("li", _kind_of(kind), kind) for kind in KINDS if any(model.kind == kind for model in facts.models)]
@@ -131,7 +131,7 @@ def _accuracy(facts: Facts) -> Markup | None:
     )
 
 
-def _accuracy_table(facts: Facts) -> Markup:
+def _accuracy_table(facts: ReportFacts) -> Markup:
     lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
     head = [
         tag("th", "model", scope="col"),
@@ -146,7 +146,7 @@ def _accuracy_table(facts: Facts) -> Markup:
     return tag("div", table, class_="scroll")
 
 
-def _automaton(facts: Facts) -> Markup:
+def _automaton(facts: ReportFacts) -> Markup:
     drawn = automaton(facts.machine)
     said = " ".join(notes(facts.machine))
     if drawn is None:
@@ -162,13 +162,13 @@ def _automaton(facts: Facts) -> Markup:
     )
 
 
-def _models(facts: Facts) -> Markup | None:
+def _models(facts: ReportFacts) -> Markup | None:
     heads = [model for model in facts.models if model.kind == "learned"] or facts.models[:1]
     parts = [_model(facts, model, i) for i, model in enumerate(heads)]
     return join(*parts) if parts else None
 
 
-def _model(facts: Facts, model: Model, number: int) -> Markup:
+def _model(facts: ReportFacts, model: Model, number: int) -> Markup:
     constructed = [other for other in facts.models if other.kind == "constructed" and other is not model]
     trio = [model, *repairs_of(facts, model), *constructed]
     within = [other for other in trio if other.inside is not None]
@@ -232,7 +232,7 @@ def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
     return tag("div", *figures, class_="trio broad")
 
 
-def _failure(model: Model, failure: FailingWord) -> Markup:
+def _failure(model: Model, failure: Counterexample) -> Markup:
     k = failure.position
     said = (
         f"After {counted(k, 'letter')} the machine puts out {failure.wanted[k - 1]} and the model "
@@ -296,7 +296,7 @@ def _notes(model: Model) -> Markup:
     return join(tag("h3", f"More of {model.name}"), _list(model.notes))
 
 
-def _provenance(facts: Facts, data: str | None) -> Markup:
+def _provenance(facts: ReportFacts, data: str | None) -> Markup:
     parts = [_list(facts.provenance)] if facts.provenance else []
     parts += [join(tag("h3", _kind(m), m.name), _list(m.provenance, code=True)) for m in facts.models if m.provenance]
     if data is not None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from fsa2lrnn.cli import evidence
-from fsa2lrnn.extra.report.judgement import Judgement
+from fsa2lrnn.extra.report.judgement import ModelAssessment
 
 
-def judgement_rows(judgement: Judgement) -> list[tuple[str, str]]:
+def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
     """Return a judgement as names and values."""
     rows: list[tuple[str, str]] = []
     if judgement.falsified is not None:

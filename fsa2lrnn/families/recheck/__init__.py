@@ -37,10 +37,10 @@ from .blocks import recheck_block
 from .factors import recheck_factors
 from .forced import check_impossible, read_family
 from .machine import read_machine
-from .reading import HEADER, WORK, Rejected, allowing, fields, require
+from .reading import HEADER, WORK, RejectedCertificate, allowing, fields, require
 from .witnesses import check_representable
 
-__all__ = ["Rejected", "recheck"]
+__all__ = ["RejectedCertificate", "recheck"]
 
 BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
@@ -58,10 +58,12 @@ def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
     try:
         with allowing(work):
             return _recheck(certificate)
-    except Rejected:
+    except RejectedCertificate:
         raise
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as fault:
-        raise Rejected(f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})") from None
+        raise RejectedCertificate(
+            f"the certificate is malformed ({type(fault).__name__}: {str(fault)[:200]})"
+        ) from None
 
 
 def _recheck(certificate: dict[str, Any]) -> str:

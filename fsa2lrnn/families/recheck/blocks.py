@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .chains import check_chain
-from .machine import Machine
+from .machine import CheckedMachine
 from .modules import check_norton, read_element, state_functions
 from .polynomials import check_irreducible, modulo, sum_of_signs
 from .reading import HEADER, as_list, fields, rationals, require
@@ -13,7 +13,7 @@ from .reading import HEADER, as_list, fields, rationals, require
 FIELDS = {"Q": "rational", "R": "real", "C": "complex"}
 
 
-def recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> str:
+def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: int) -> str:
     field, verdict = certificate["field"], certificate["verdict"]
     require(field in FIELDS, f"{str(field)[:80]!r} is no field: rational, real and complex are Q, R and C")
     name = f"layer of {FIELDS[field]} blocks of size {size}"
@@ -25,7 +25,7 @@ def recheck_block(certificate: dict[str, Any], machine: Machine, size: int) -> s
     return f"impossible: no {name} represents this machine, {check_smaller(certificate, machine, field, size)}"
 
 
-def check_smaller(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> str:
+def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> str:
     """That blocks of a size leave two states with one vector; which, in words."""
     if "function" in certificate:
         element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
@@ -37,7 +37,7 @@ def check_smaller(certificate: dict[str, Any], machine: Machine, field: str, siz
     return f"states {p} and {q} would share one vector"
 
 
-def check_block_functions(certificate: dict[str, Any], machine: Machine, field: str) -> list[int]:
+def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> list[int]:
     """The sizes of blocks whose functions move as their matrices say, and tell all states apart together."""
     blocks = as_list(fields(certificate, *HEADER, "field", "blocks")[-1])
     codes: list[tuple[Any, ...]] = [()] * machine.n

@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from typing import Any, NamedTuple
 
-from .kinds import Kind, check_kind, rank_on
-from .machine import Machine, read_states
+from .kinds import CheckedKind, check_kind, rank_on
+from .machine import CheckedMachine, read_states
 from .modules import PRIME, Span, applied, dot, rank_of, read_element, residue, spun, state_functions, times
 from .reading import HEADER, as_list, fields, require, spend, whole
 
 
-class Copy(NamedTuple):
+class CheckedCopy(NamedTuple):
     """Functions that move as the rows of a kind do, modulo the first `base` rows of all; they begin at row `start`."""
 
     kind: int
@@ -22,11 +22,11 @@ class Copy(NamedTuple):
     start: int
 
 
-class Chain(NamedTuple):
+class CheckedChain(NamedTuple):
     """A basis of V in copies of kinds; the part of a function in row i is its product with column i, up to a factor."""
 
-    kinds: list[Kind]
-    copies: list[Copy]
+    kinds: list[CheckedKind]
+    copies: list[CheckedCopy]
     columns: list[Any]
 
     def below(self, i: int, u: int) -> int:
@@ -34,7 +34,7 @@ class Chain(NamedTuple):
         return sum(copy.kind == i and copy.start < u for copy in self.copies)
 
 
-def check_chain(certificate: dict[str, Any], machine: Machine, field: str, size: int) -> tuple[int, int]:
+def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> tuple[int, int]:
     """That no submodule of dimension `size` or less tells two states apart (T31); returns them."""
     states = certificate["states"]
     fields(certificate, *HEADER, "field", "states", "kinds", "copies", "inverse")
@@ -68,17 +68,17 @@ def check_chain(certificate: dict[str, Any], machine: Machine, field: str, size:
     return p, q
 
 
-def read_chain(certificate: dict[str, Any], machine: Machine, field: str) -> Chain:
+def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> CheckedChain:
     """Kinds that are irreducible, and copies of them that are a basis of V and move as they should."""
     d, module = machine.n - 1, state_functions(machine)
     kinds = [check_kind(kind, machine, field) for kind in as_list(certificate["kinds"])]
     columns = list(zip(*(whole(row, d) for row in as_list(certificate["inverse"])), strict=True))
-    copies, rows = list[Copy](), list[list[int]]()
+    copies, rows = list[CheckedCopy](), list[list[int]]()
     for value in as_list(certificate["copies"]):
         i, base, level, functions, late = fields(value, "kind", "base", "level", "rows", "late")
         require(type(i) is type(base) is type(level) is int and 0 <= i < len(kinds), "a copy is of no kind")
         require(len(as_list(functions)) == len(kinds[i].path) + 1, "a copy has other rows than its kind")
-        copies.append(Copy(i, base, level, [whole(row, d) for row in functions], late, len(rows)))
+        copies.append(CheckedCopy(i, base, level, [whole(row, d) for row in functions], late, len(rows)))
         is_based = any(base == copy.start for copy in copies)
         require(is_based and level >= copies[-2:][0].level >= 0, "a copy stands on no submodule, or out of order")
         rows += functions
@@ -95,10 +95,10 @@ def read_chain(certificate: dict[str, Any], machine: Machine, field: str) -> Cha
                     rest = [y - x * z for y, z in zip(rest, copy.rows[j], strict=True)]
                 is_below = not any(rest) or not any(dot(rest, column) for column in columns[copy.base :])
                 require(is_below, "a copy does not move as its kind does")
-    return Chain(kinds, copies, columns)
+    return CheckedChain(kinds, copies, columns)
 
 
-def _least_above(chain: Chain, copy: Copy, machine: Machine) -> int:
+def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine) -> int:
     """At least which dimension over the field a submodule has that has one copy as its head.
 
     An element finds a function f of each such submodule, up to parameters: other functions, in U_base. Without those
@@ -143,7 +143,7 @@ def _least_above(chain: Chain, copy: Copy, machine: Machine) -> int:
     return spun(found, module) + d
 
 
-def homs(kind: Kind, machine: Machine, columns: list[Any], wanted: int) -> int:
+def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], wanted: int) -> int:
     """At most how many dimensions of maps there are from the kind to V modulo what the columns vanish on.
 
     A map is known by a function f, the image of the first basis vector; the relations of the others, applied to f, must

@@ -8,14 +8,14 @@ from typing import Any
 
 from .blocks import check_block_functions, check_smaller
 from .chains import homs, read_chain
-from .kinds import Kind
-from .machine import Machine, read_states
+from .kinds import CheckedKind
+from .machine import CheckedMachine, read_states
 from .modules import PRIME, Letter, Span, applied, dot, rank_of, read_element, residue, state_functions
 from .polynomials import modulo, sum_of_signs
 from .reading import HEADER, as_list, fields, rationals, require, spend, steps_of
 
 
-def recheck_factors(certificate: dict[str, Any], machine: Machine, m: int | None) -> str:
+def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int | None) -> str:
     """Householder products of m factors a letter and head, or of any number (T36)."""
     name = f"layer of products of {'Householder' if m is None else f'{m} Householder'} factors a letter"
     if certificate["verdict"] == "representable":
@@ -88,7 +88,7 @@ def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
     return rank // k
 
 
-def _has_no_inner_product(kind: Kind, words: list[Any], machine: Machine) -> bool:
+def _has_no_inner_product(kind: CheckedKind, words: list[Any], machine: CheckedMachine) -> bool:
     """Whether 0 is the only symmetric G, modulo the prime, with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω and M = w P."""
     d = len(kind.path) + 1
     small = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]

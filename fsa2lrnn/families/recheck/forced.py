@@ -6,11 +6,11 @@ import re
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .machine import Machine, Word, after, power, read_states, read_word
+from .machine import CheckedMachine, Word, after, power, read_states, read_word
 from .reading import as_list, fields, integers, require
 
 
-class Form(NamedTuple):
+class MatrixHypotheses(NamedTuple):
     """What holds of the matrices of a family on differences of states.
 
     letters: how those of different letters relate; eigenvalues: where they lie if the matrices are diagonalisable;
@@ -25,15 +25,15 @@ class Form(NamedTuple):
 
 
 FAMILIES = {
-    "lti": Form("input-independent"),
-    "lti-diagonalisable": Form("input-independent", "complex"),
-    "diagonal[0,1]": Form("commuting", "[0,1]"),
-    "diagonal[-1,1]": Form("commuting", "[-1,1]"),
-    "diagonal-complex": Form("commuting", "complex"),
-    "liquid-s4": Form("commuting-differences"),
-    "liquid-s4-diagonal": Form("commuting", "complex"),  # A + diag(Bu) is diagonal
-    "householder": Form("any", beta=Fraction(2)),
-    "matrices(paracontracting, any)": Form("paracontracting", beta=Fraction(1)),
+    "lti": MatrixHypotheses("input-independent"),
+    "lti-diagonalisable": MatrixHypotheses("input-independent", "complex"),
+    "diagonal[0,1]": MatrixHypotheses("commuting", "[0,1]"),
+    "diagonal[-1,1]": MatrixHypotheses("commuting", "[-1,1]"),
+    "diagonal-complex": MatrixHypotheses("commuting", "complex"),
+    "liquid-s4": MatrixHypotheses("commuting-differences"),
+    "liquid-s4-diagonal": MatrixHypotheses("commuting", "complex"),  # A + diag(Bu) is diagonal
+    "householder": MatrixHypotheses("any", beta=Fraction(2)),
+    "matrices(paracontracting, any)": MatrixHypotheses("paracontracting", beta=Fraction(1)),
 }
 POWERS = {"[0,1]": 2, "[-1,1]": 3}  # k with A^k = A: eigenvalues on differences of states are 0 or roots of unity
 MATRICES = re.compile(
@@ -42,22 +42,26 @@ MATRICES = re.compile(
 PRODUCTS = re.compile(r"householder\((?:([1-9][0-9]{0,8}),)?\[0,([0-9]{1,9}(?:/[1-9][0-9]{0,8})?)\]\)")
 
 
-def read_family(name: str) -> Form:
+def read_family(name: str) -> MatrixHypotheses:
     if parts := MATRICES.fullmatch(name):
-        return Form(parts[1], None if parts[2] == "any" else parts[2])
+        return MatrixHypotheses(parts[1], None if parts[2] == "any" else parts[2])
     if parts := PRODUCTS.fullmatch(name):
         beta, factors = Fraction(parts[2]), int(parts[1]) if parts[1] else None
         require(1 <= beta <= 2, f"beta up to {beta} is not covered: the largest beta is from 1 to 2")
         if (
             factors == 1
         ):  # symmetric; without reflections, products of two have eigenvalues 0 and 1 only if they commute
-            return Form("any", "[-1,1]", beta, 1) if beta == 2 else Form("commuting", "[0,1]", beta, 1)
-        return Form("any" if beta == 2 else "paracontracting", None, beta, factors)
+            return (
+                MatrixHypotheses("any", "[-1,1]", beta, 1)
+                if beta == 2
+                else MatrixHypotheses("commuting", "[0,1]", beta, 1)
+            )
+        return MatrixHypotheses("any" if beta == 2 else "paracontracting", None, beta, factors)
     require(name in FAMILIES, f"family {name[:80]!r} is not known")
     return FAMILIES[name]
 
 
-def check_impossible(certificate: dict[str, Any], machine: Machine, form: Form) -> None:
+def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> None:
     p, q = read_states(certificate["states"], machine)
     separator = read_word(certificate["separator"], machine)
     told_apart = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
@@ -77,7 +81,9 @@ def check_impossible(certificate: dict[str, Any], machine: Machine, form: Form) 
     require(not any(total), f"the terms do not add up to x_{p} − x_{q}")
 
 
-def _cancelling(words: list[Word], machine: Machine, form: Form, family: str) -> list[tuple[Word, int]]:
+def _cancelling(
+    words: list[Word], machine: CheckedMachine, form: MatrixHypotheses, family: str
+) -> list[tuple[Word, int]]:
     """The words with signs with which their linear parts add up to zero in every layer of the family."""
     if form.letters == "commuting-differences" and len(words) == 6:  # A_a - A_c and A_b - A_c commute
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
@@ -90,7 +96,7 @@ def _cancelling(words: list[Word], machine: Machine, form: Form, family: str) ->
     return [(u, 1), (other, -1)]
 
 
-def _must_agree(u: Word, other: Word, machine: Machine, form: Form) -> bool:
+def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypotheses) -> bool:
     """Whether A_u = A_other in every layer of the family that represents the machine."""
     letters, others = _counts(u), _counts(other)
     if form.letters == "input-independent" and sum(letters.values()) == sum(others.values()):

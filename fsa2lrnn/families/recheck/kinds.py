@@ -5,13 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from .machine import Machine
+from .machine import CheckedMachine
 from .modules import PRIME, Letter, applied, check_norton, combination, rank_of, read_element, residue, times
 from .polynomials import check_irreducible, is_prime, sum_of_signs
 from .reading import as_list, fields, rationals, require
 
 
-class Kind(NamedTuple):
+class CheckedKind(NamedTuple):
     """An irreducible module, and where each basis vector but the first comes from: (earlier one, letter)."""
 
     letters: list[Letter]
@@ -21,7 +21,7 @@ class Kind(NamedTuple):
     weight: int  # the least dimension of a constituent over the field
 
 
-def check_kind(value: Any, machine: Machine, field: str) -> Kind:
+def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
     names = ("letters", "path", "element", "covector", "commutant")
     tables, steps, element, covector, commutant = fields(value, *names)
     d, n_letters = len(as_list(steps)) + 1, len(machine.delta)
@@ -34,7 +34,7 @@ def check_kind(value: Any, machine: Machine, field: str) -> Kind:
     for i, (parent, a) in enumerate(path, 1):
         is_step = type(parent) is type(a) is int and 0 <= parent < i and 0 <= a < n_letters
         require(is_step and letters[a][parent] == {i: 1}, f"row {i} of a kind is not the image it should be")
-    kind = Kind(letters, path, 0, True, 0)
+    kind = CheckedKind(letters, path, 0, True, 0)
     first = [int(j == 0) for j in range(d)]
     dimension, ideal = _check_commutant(commutant, kind, field)
     require(d % dimension == 0, f"{d} dimensions are no space over what commutes")
@@ -43,7 +43,7 @@ def check_kind(value: Any, machine: Machine, field: str) -> Kind:
     return kind._replace(commutant=dimension, splits=splits, weight=d // dimension * ideal)
 
 
-def _check_commutant(value: Any, kind: Kind, field: str) -> tuple[int, int]:
+def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, int]:
     """(dimension of the maps that commute, dimension over the field of a least one-sided ideal of them)."""
     d = len(kind.path) + 1
     names = ("polynomial", "irreducible", "generator", "pair", "squares", "prime")
@@ -95,7 +95,7 @@ def _hilbert_symbol(a: Fraction, b: Fraction, p: int) -> int:
     return (-1) ** (i * j * (p - 1) // 2 & 1) * legendre[0] ** (j & 1) * legendre[1] ** (i & 1)
 
 
-def _endomorphism(row: Any, kind: Kind) -> Letter:
+def _endomorphism(row: Any, kind: CheckedKind) -> Letter:
     """The map that takes the first basis vector to the row, and commutes with the letters."""
     d = len(kind.path) + 1
     images = [rationals(row, d)]
@@ -109,7 +109,7 @@ def _endomorphism(row: Any, kind: Kind) -> Letter:
     return rows
 
 
-def rank_on(kind: Kind, element: list[Any], exponent: int) -> int:
+def rank_on(kind: CheckedKind, element: list[Any], exponent: int) -> int:
     """The rank modulo the prime of a power of an element on a kind."""
     d = len(kind.path) + 1
     letters = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]

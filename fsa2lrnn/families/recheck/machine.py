@@ -10,7 +10,7 @@ from .reading import as_list, fields, require, spend
 Word = list[list[int]]
 
 
-class Machine(NamedTuple):
+class CheckedMachine(NamedTuple):
     """A minimal machine: delta[a][q], outputs[q]."""
 
     delta: list[list[int]]
@@ -21,7 +21,7 @@ class Machine(NamedTuple):
         return len(self.outputs)
 
 
-def read_machine(value: Any) -> Machine:
+def read_machine(value: Any) -> CheckedMachine:
     """A complete deterministic machine, minimal with all states reachable."""
     alphabet, delta, outputs, start = fields(value, "alphabet", "delta", "outputs", "start")
     require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
@@ -32,7 +32,7 @@ def read_machine(value: Any) -> Machine:
     require(all(type(q) is int and 0 <= q < n for row in delta for q in row), "delta is no complete table")
     require(type(start) is int and 0 <= start < n, "the start is no state")
     require(_all_reachable(delta, start), "some state can't be reached, so it need not have a vector")
-    machine = Machine(delta, [_symbol(output) for output in outputs])
+    machine = CheckedMachine(delta, [_symbol(output) for output in outputs])
     alike = next((block for block in _blocks(machine) if len(block) > 1), None)
     require(alike is None, f"the machine is not minimal: states {sorted(alike or ())[:8]} are equivalent")
     return machine
@@ -62,7 +62,7 @@ def _all_reachable(delta: list[list[int]], start: int) -> bool:
     return len(seen) == len(delta[0])
 
 
-def _blocks(machine: Machine) -> list[set[int]]:
+def _blocks(machine: CheckedMachine) -> list[set[int]]:
     """The states in sets of equivalent ones, by Hopcroft's algorithm."""
     before: list[list[list[int]]] = [[[] for _ in machine.outputs] for _ in machine.delta]
     for row, sources in zip(machine.delta, before, strict=True):
@@ -90,13 +90,13 @@ def _blocks(machine: Machine) -> list[set[int]]:
     return blocks
 
 
-def read_states(value: Any, machine: Machine) -> tuple[int, int]:
+def read_states(value: Any, machine: CheckedMachine) -> tuple[int, int]:
     p, q = as_list(value)
     require(all(type(s) is int and 0 <= s < machine.n for s in (p, q)), "a state is none of the machine's")
     return p, q
 
 
-def read_word(value: Any, machine: Machine) -> Word:
+def read_word(value: Any, machine: CheckedMachine) -> Word:
     for run in as_list(value):
         a, repetitions = as_list(run)
         require(type(a) is int and 0 <= a < len(machine.delta), "a word has a letter that is none of the machine's")
@@ -116,7 +116,7 @@ def power(step: list[int], exponent: int) -> list[int]:
     return total
 
 
-def after(q: int, word: Word, machine: Machine) -> int:
+def after(q: int, word: Word, machine: CheckedMachine) -> int:
     """The state that a word leads to from q; repetitions can be astronomical, so cycles are cut short."""
     for a, repetitions in word:
         row, path, place = machine.delta[a], list[int](), dict[int, int]()

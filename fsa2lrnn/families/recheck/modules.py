@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .machine import Machine
+from .machine import CheckedMachine
 from .reading import as_list, require, spend, steps_of
 
 PRIME = 2**61 - 1  # a rank modulo it is at most the rank over the rationals
@@ -17,7 +17,7 @@ Row = dict[int, Any]
 Letter = list[Row]
 
 
-def state_functions(machine: Machine) -> list[Letter]:
+def state_functions(machine: CheckedMachine) -> list[Letter]:
     """V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
     letters = []
     for step in machine.delta:
@@ -117,7 +117,7 @@ def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[A
     return total
 
 
-def read_element(value: Any, machine: Machine) -> list[tuple[int, list[int]]]:
+def read_element(value: Any, machine: CheckedMachine) -> list[tuple[int, list[int]]]:
     found = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
     letters = range(len(machine.delta))
     is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in found)

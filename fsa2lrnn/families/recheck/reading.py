@@ -16,7 +16,7 @@ _left: ContextVar[list[int]] = ContextVar("steps left, steps allowed")
 HEADER = ("format", "version", "family", "verdict", "machine")
 
 
-class Rejected(ValueError):
+class RejectedCertificate(ValueError):
     """The certificate does not prove what it says; the message names the first thing that is wrong."""
 
 
@@ -71,7 +71,7 @@ def as_list(value: Any) -> list[Any]:
 
 def require(condition: bool, fault: str) -> None:
     if not condition:
-        raise Rejected(fault)
+        raise RejectedCertificate(fault)
 
 
 def integers(texts: list[Any]) -> tuple[int, list[int]]:

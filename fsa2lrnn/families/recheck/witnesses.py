@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .forced import Form
-from .machine import Machine
+from .forced import MatrixHypotheses
+from .machine import CheckedMachine
 from .polynomials import MAX_ORDER, prime_factors
 from .reading import HEADER, MAX_BITS, as_list, fields, integers, rationals, require, spend, steps_of
 
@@ -13,7 +13,7 @@ LIQUID = ("liquid-s4-diagonal", "liquid-s4")
 ORDERS = {"[0,1]": 1, "[-1,1]": 2}  # the largest order of an eigenvalue
 
 
-def check_representable(certificate: dict[str, Any], machine: Machine, form: Form) -> int:
+def check_representable(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> int:
     if certificate["family"] in LIQUID or "matrix" in certificate:
         return _check_affine(certificate, machine, certificate["family"])
     if "keys" in certificate:
@@ -25,7 +25,7 @@ def check_representable(certificate: dict[str, Any], machine: Machine, form: For
     return sum(1 if lane["order"] <= 2 else 2 for lane in lanes)
 
 
-def _check_lane(lane: Any, machine: Machine, form: Form) -> list[tuple[Any, ...]]:
+def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
     """The numbers of the states, as coefficients of powers of ζ, after the check that letters move them so."""
     order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
     largest = ORDERS.get(form.eigenvalues or "")
@@ -72,7 +72,7 @@ def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[i
     return not any(total.values())
 
 
-def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) -> int:
+def _check_affine(certificate: dict[str, Any], machine: CheckedMachine, family: str) -> int:
     is_liquid = family in LIQUID  # whose letters add diag(B) to A, and B to the state
     names = ("A", "vectors", "B") if is_liquid else ("matrix", "vectors", "shifts")
     fields(certificate, *HEADER, *names)
@@ -95,7 +95,7 @@ def _check_affine(certificate: dict[str, Any], machine: Machine, family: str) ->
     return d
 
 
-def _check_householder(certificate: dict[str, Any], machine: Machine, form: Form) -> int:
+def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> int:
     largest = form.beta or 0
     require(bool(largest), "keys are no witness for this family")
     sink = certificate.get("sink")  # at zero, where there is one; other states are at unit vectors

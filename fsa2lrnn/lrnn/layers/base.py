@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
 from fsa2lrnn.lrnn.hints import Hint
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 MAX_WIDTH = 1 << 16  # numbers in the state of a layer of blocks: a file of some bytes can ask for any
 
@@ -212,7 +212,7 @@ class Layer(nn.Module):
         """A(u) and v(u): (…, d) -> (…, H, b, b), (…, H, b). `method` is that of the column rule."""
         raise UnsupportedFormat(f"{type(self).__name__} has no tables A(u), v(u) of numbers")
 
-    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
         """`tables` as any evaluation may give them: whatever the shape of inputs, order of sums, number of threads, and
         method of the column rule."""
         raise UnsupportedFormat(

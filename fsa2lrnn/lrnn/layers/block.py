@@ -15,7 +15,7 @@ from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
 from fsa2lrnn.lrnn.normalise.onehot import check_temperature
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
     GPU_TOKEN_METHODS,
@@ -249,13 +249,13 @@ class BlockLayer(AffineLayer):
             A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
         return A, v
 
-    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
         """What the gates give, and the column rule by either method."""
         n_heads, b = self.mask.shape
         mask = self.mask.cpu()
         A = self.transition.rounded(u).unflatten((n_heads, b, b))
         if self.value is None:
-            v = Rounded.exact(torch.zeros(*A.mid.shape[:-2], b), u.kind)
+            v = RoundedNumbers.exact(torch.zeros(*A.mid.shape[:-2], b), u.kind)
         else:
             v = self.value.rounded(u).unflatten((n_heads, b)).where(mask)
         if self.rule == "onehot":
@@ -273,7 +273,7 @@ class BlockLayer(AffineLayer):
         """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1; and the column rule
         keeps it, by whatever method a run takes. Under "onehot" it is enough that rounding changes no column."""
         if self.rule == "onehot":
-            A, v = self.rounded_tables(Rounded.exact(u))
+            A, v = self.rounded_tables(RoundedNumbers.exact(u))
             return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())
         if not all(gate.is_exact(u, limit) for _, gate in self.gates):
             return False

@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.gate import check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, check_temperature
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)
@@ -102,21 +102,21 @@ class HardLayer(AffineLayer):
         """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b)."""
         return self.chosen(self.transition(u).unflatten(-1, (self.n_heads, -1)))
 
-    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
         """Exact, but for blocks in which rounding can change what is chosen: there any entry may be off by two."""
         logits = self.transition.rounded(u).unflatten((self.n_heads, -1))
         A, v = self.chosen(logits.mid)
         off = 2 * self._is_open(logits).to(v.dtype).unsqueeze(-1)  # (…, H, 1)
         return (
-            Rounded(A, off.unsqueeze(-1).expand_as(A).clone(), u.kind),
-            Rounded(v, off.expand_as(v).clone(), u.kind),
+            RoundedNumbers(A, off.unsqueeze(-1).expand_as(A).clone(), u.kind),
+            RoundedNumbers(v, off.expand_as(v).clone(), u.kind),
         )
 
-    def _is_open(self, logits: Rounded) -> Tensor:
+    def _is_open(self, logits: RoundedNumbers) -> Tensor:
         """Whether another logit may be the largest in some evaluation: (…, H, n) -> bool (…, H)."""
         found = torch.zeros(logits.mid.shape[:-1], dtype=torch.bool)
         for mid, off in zip(self.options(logits.mid), self.options(logits.off), strict=True):
-            columns = Rounded(mid.unsqueeze(-1), off.unsqueeze(-1), logits.kind)
+            columns = RoundedNumbers(mid.unsqueeze(-1), off.unsqueeze(-1), logits.kind)
             hot = columns.largest(torch.ones(mid.shape[-1], 1, dtype=torch.bool))
             found |= (hot.off != 0).flatten(-3).any(-1)
         return found
@@ -131,5 +131,5 @@ class HardLayer(AffineLayer):
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
         """It is enough that rounding changes no choice."""
-        A, v = self.rounded_tables(Rounded.exact(u))
+        A, v = self.rounded_tables(RoundedNumbers.exact(u))
         return A.is_exact and v.is_exact and exchanges_closed(A.mid, v.mid)

@@ -15,7 +15,7 @@ from fsa2lrnn.lrnn.closed import maps_closed
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 @dataclass(frozen=True)
@@ -109,14 +109,14 @@ class HouseholderLayer(AffineLayer):
             A = A - rates[..., j, None, None] * key.unsqueeze(-1) * along
         return A, cast("Gate", self.value)(u).unflatten(-1, (self.n_heads, n))
 
-    def rounded_tables(self, u: Rounded) -> tuple[Rounded, Rounded]:
+    def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
         """The sums of the gates, the norms and sigmoids of unit keys, and the products, factor by factor."""
         keys = self.transition.rounded(u).unflatten((self.n_heads, self._n_factors, -1))
         rates = self.rate.rounded(u).unflatten((self.n_heads, self._n_factors))
         if self.unit_keys:
             keys, rates = keys.normalised(), rates.sigmoid().scaled(2)
         n = keys.mid.shape[-1]
-        A = Rounded.exact(torch.eye(n).expand(*keys.mid.shape[:-2], n, n), u.kind)
+        A = RoundedNumbers.exact(torch.eye(n).expand(*keys.mid.shape[:-2], n, n), u.kind)
         for j in range(self._n_factors):
             key = keys[..., j, :]
             A = A - rates[..., j, None, None] * key[..., None] * (key[..., None, :] @ A)

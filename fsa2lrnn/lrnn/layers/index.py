@@ -17,7 +17,7 @@ from fsa2lrnn import graph_kernels
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.scans import check_method
-from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, Leaps
+from fsa2lrnn.multi_step import FEW_STATES, LANES, LONG, MultiStepTable
 
 
 def sequential(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
@@ -49,7 +49,7 @@ def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 def compose(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """The same by composing the maps of several letters, on the CPU: by what leaps over each piece of a word the pieces
     know where they start, and are walked side by side, shared out among torch's threads."""
-    leaps, threads = Leaps.of(next_state.numpy()), torch.get_num_threads()
+    leaps, threads = MultiStepTable.of(next_state.numpy()), torch.get_num_threads()
     states = torch.empty(cells.shape, dtype=torch.int64)
     for start, word, row in zip(q, cells.contiguous(), states, strict=True):
         leaps.walk(int(start), word.numpy(), row.numpy(), threads)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
@@ -54,7 +54,7 @@ class _Normalise(Function):
         return y
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         y, norms = ctx.saved_tensors
         dA = empty(y.shape, y.dtype)

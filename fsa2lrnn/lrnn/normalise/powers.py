@@ -14,7 +14,7 @@ from llvmlite import ir
 from fsa2lrnn.lrnn.compiled.vectors import Rows
 
 
-class _Format(NamedTuple):
+class _SeriesFormat(NamedTuple):
     """A floating-point type, and how many terms of the two series it takes."""
 
     bits: int
@@ -27,7 +27,7 @@ class _Format(NamedTuple):
         return (1 << (self.bits - self.mantissa - 2)) - 1
 
 
-_FORMATS = {4: _Format(32, 23, 5, 9), 8: _Format(64, 52, 11, 15)}  # by bytes
+_FORMATS = {4: _SeriesFormat(32, 23, 5, 9), 8: _SeriesFormat(64, 52, 11, 15)}  # by bytes
 
 
 class Powers(Rows):

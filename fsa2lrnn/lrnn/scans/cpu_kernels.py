@@ -235,7 +235,7 @@ def _kernels(width: int) -> Kernels:
     return made
 
 
-class _Teller(event.Listener):
+class _CompileNotice(event.Listener):
     """Says on a terminal, once for each size of blocks, why the first scan takes longer; not where the disk has it."""
 
     def __init__(self) -> None:
@@ -256,5 +256,5 @@ class _Teller(event.Listener):
         """There is nothing to say."""
 
 
-_teller = _Teller()
+_teller = _CompileNotice()
 event.register("numba:compile", _teller)

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, job, share, thread_count
@@ -36,7 +36,7 @@ def fused(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     check_fused(A, v, x0)
     if A.dtype in HALVES:
         return fused(A.float(), v.float(), x0.float()).to(A.dtype)
-    return _Scan.apply(A, v, x0)  # type: ignore[no-any-return]
+    return _FusedScan.apply(A, v, x0)  # type: ignore[no-any-return]
 
 
 def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
@@ -44,7 +44,7 @@ def fused_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     check_fused(A, v, x0)
     if A.dtype in HALVES:
         return fused_tokens(tokens, A.float(), v.float(), x0.float()).to(A.dtype)
-    return _TokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
+    return _FusedTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 
 
 def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
@@ -61,7 +61,7 @@ def check_fused(A: Tensor, v: Tensor, x0: Tensor) -> None:
         )
 
 
-class _Scan(Function):
+class _FusedScan(Function):
     @staticmethod
     def forward(ctx: Any, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         A, v, x0 = A.contiguous(), v.contiguous(), x0.contiguous()
@@ -72,7 +72,7 @@ class _Scan(Function):
         return x
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = ctx.saved_tensors
         with_A, with_v, with_x0 = ctx.needs_input_grad
@@ -84,7 +84,7 @@ class _Scan(Function):
         return dA if with_A else None, dv if with_v else None, dx0 if with_x0 else None
 
 
-class _TokenScan(Function):
+class _FusedTokenScan(Function):
     @staticmethod
     def forward(ctx: Any, tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         tokens, A, v, x0 = tokens.contiguous(), A.contiguous(), v.contiguous(), x0.contiguous()
@@ -96,7 +96,7 @@ class _TokenScan(Function):
         return x
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = ctx.saved_tensors
         _, with_A, with_v, with_x0 = ctx.needs_input_grad

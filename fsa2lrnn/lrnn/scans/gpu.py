@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -47,13 +47,13 @@ def dense(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         MissingPackage: without Triton.
     """
     check(A, v, x0)
-    return _Scan.apply(A, v, x0)  # type: ignore[no-any-return]
+    return _GpuScan.apply(A, v, x0)  # type: ignore[no-any-return]
 
 
 def by_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """The same with A_k, v_k looked up by token: (B,T), tables (N,H,b,b) and (N,H,b), x0 (B,H,b) -> (B,T,H,b)."""
     check(A, v, x0)
-    return _TokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
+    return _GpuTokenScan.apply(tokens, A, v, x0)  # type: ignore[no-any-return]
 
 
 def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
@@ -122,7 +122,7 @@ class _Shape(NamedTuple):
         return self.length, self.heads, self.size, self.n_chunks
 
 
-class _Scan(Function):
+class _GpuScan(Function):
     @staticmethod
     def forward(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         return _forward(None, A.contiguous(), v.contiguous(), x0.contiguous())
@@ -134,7 +134,7 @@ class _Scan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         with_A, *_ = ctx.needs_input_grad
@@ -148,10 +148,10 @@ class _Scan(Function):
         # Models side by side are more words in a batch.
         n = info.batch_size
         A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
-        return _Scan.apply(A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1)).unflatten(0, (n, v.shape[1])), 0
+        return _GpuScan.apply(A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1)).unflatten(0, (n, v.shape[1])), 0
 
 
-class _TokenScan(Function):
+class _GpuTokenScan(Function):
     @staticmethod
     def forward(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
         if tokens.numel():  # the kernels would read past the tables; this look at the data waits for nothing
@@ -167,7 +167,7 @@ class _TokenScan(Function):
         ctx.dtypes = [t.dtype for t in (A, v, x0)]
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         tokens, A, x0, x = (t.contiguous() for t in ctx.saved_tensors)
         _, *needed = ctx.needs_input_grad
@@ -183,7 +183,7 @@ class _TokenScan(Function):
         n = info.batch_size
         tokens, A, v, x0 = (_stacked(t, dim, n) for t, dim in zip(tensors, in_dims, strict=True))
         rows = tokens + A.shape[1] * torch.arange(n, device=tokens.device)[:, None, None]
-        x = _TokenScan.apply(rows.flatten(0, 1), A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
+        x = _GpuTokenScan.apply(rows.flatten(0, 1), A.flatten(0, 1), v.flatten(0, 1), x0.flatten(0, 1))
         return x.unflatten(0, (n, x0.shape[1])), 0
 
 

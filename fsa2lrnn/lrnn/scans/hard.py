@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import DTYPES
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, thread_count
@@ -78,7 +78,7 @@ class _HardScan(Function):
         return x
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         index, rows, states, logits = ctx.saved_tensors
         batch, _, heads, b = dx.shape

@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.deep import begin, deep_network
 from fsa2lrnn.training.learning.examples import Examples
-from fsa2lrnn.training.learning.mending import Mended, mend
+from fsa2lrnn.training.learning.mending import PatchedTable, patch_table
 from fsa2lrnn.training.learning.recipe import Recipe
 
 FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
@@ -33,7 +33,7 @@ _LEARNING = 0.85  # of the error of who always says the usual: below, something 
 
 
 @dataclass
-class Standing:
+class StartState:
     """Where a start is: what changes from step to step beside the weights."""
 
     length: int
@@ -50,7 +50,7 @@ class Standing:
     rests: int = 0  # steps in which the read-out of a head alone is learned before its table is touched
 
 
-class Attempt:
+class LearningStart:
     """One start: `heads` automata of `block` states. The same seed, number and heads make the same weights."""
 
     def __init__(self, recipe: Recipe, examples: Examples, number: int, block: int, heads: int) -> None:
@@ -63,12 +63,12 @@ class Attempt:
         groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad]} for part in parts]
         self.optimiser = torch.optim.Adam(groups, recipe.rate, fused=True)
         self.full_length = examples.fit(recipe.length)
-        self.at = Standing(examples.fit(recipe.first_length))
+        self.at = StartState(examples.fit(recipe.first_length))
 
-    def focused(self, head: int) -> Attempt:
+    def focused(self, head: int) -> LearningStart:
         """The same start gone on with one head and a new read-out, at full length: what the others made up for, this
         one has to learn."""
-        alone = Attempt(self.recipe, self.examples, self.number, self.block, 1)
+        alone = LearningStart(self.recipe, self.examples, self.number, self.block, 1)
         of_here, of_there = (attempt.model.recurrences[0] for attempt in (self, alone))
         with torch.no_grad():
             table = of_here.get_parameter("transition.table").unflatten(0, (self.n_heads, -1))
@@ -77,10 +77,10 @@ class Attempt:
         alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
 
-    def mend(self, batch: Batch, deadline: Deadline = NEVER) -> Mended:
+    def mend(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
         """Mend the one head there is on these words, and let the read-out learn again what its states put out."""
         heads = self.heads
-        found = mend(
+        found = patch_table(
             heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
             len(self.examples.outputs), deadline=deadline,
         )  # fmt: skip

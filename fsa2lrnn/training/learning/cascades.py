@@ -21,7 +21,7 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.decomposition.search import Search
+from fsa2lrnn.decomposition.search import CascadeSearch
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible, UnsupportedFormat
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.lrnn.gate import Gate
@@ -30,10 +30,10 @@ from fsa2lrnn.symbols import align, word_text
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.ending import learned_of, trained
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe, recipe_for
 from fsa2lrnn.training.learning.result import Learned
-from fsa2lrnn.training.learning.run import Found, Record, Run
+from fsa2lrnn.training.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.train import use_threads
 
@@ -83,7 +83,7 @@ def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes:
         raise UnsupportedFormat(f"layer = {asked.layer!r}: a cascade is taught to layers of blocks")
     if not asked.is_clean:
         raise UnsupportedFormat(f"noise = {asked.noise}: a cascade is taught the machine's outputs, none of them wrong")
-    search = Search(teacher, asked.block, token_shift=True, deadline=Deadline.of(asked.seconds))
+    search = CascadeSearch(teacher, asked.block, token_shift=True, deadline=Deadline.of(asked.seconds))
     cascade = search.cheapest(counted=False).cascade
     sizes = [component.n_states for component in cascade.components]
     is_open = recipe is None and "layers" not in changes
@@ -115,28 +115,28 @@ def _check_layers(layers: int) -> None:
         raise UnsupportedFormat(f"layers = {layers}: a cascade is taught to two or more; `learn` is for one")
 
 
-def check_teacher(plan: CascadePlan, target: Target) -> None:
+def check_teacher(plan: CascadePlan, target: LearningTarget) -> None:
     """Raises `NotExpressible` if the machine that is taught errs where it counts, naming a shortest word."""
     if (word := target.failing_word(plan.cascade.machine)) is not None:
         told = word_text(word, target.wanted.alphabet) or "ε"
         raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {told}: give another teacher")
 
 
-class TaughtRun(WholeRun):
+class DistilledRun(WholeRun):
     """A run that begins with teaching; it can be gone on with after each layer."""
 
-    def __init__(self, plan: CascadePlan, examples: FreshWords, target: Target, n_states: int) -> None:
+    def __init__(self, plan: CascadePlan, examples: FreshWords, target: LearningTarget, n_states: int) -> None:
         super().__init__(plan.recipe, examples, target, n_states)
         self._plan, self.cascade = plan, plan.cascade
         self.note("cascade", layers=plan.in_words())
 
     def go(
-        self, report: Callable[[Record], None] | None = None, after_step: Callable[[Run], None] | None = None
-    ) -> Found | None:
+        self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
+    ) -> LearnedCandidate | None:
         """Teach what was not taught yet, and train on as a whole where that is not proved."""
         begun, before = time.monotonic(), self.seconds
         deadline = self._deadline()
-        teaching = Teaching(
+        teaching = LayerDistillation(
             self.attempt.model, self._plan, self.examples, self.generator, report, self.recipe.look, deadline
         )
         taught = [record["layer"] for record in self.trail if record.get("event") == "taught"]
@@ -190,11 +190,11 @@ def distil_cascade(
     recipe = replace(recipe or Recipe(rate=_FINE, steps=2_000), layers=layers, heads=len(blocks), block=max(blocks))
     machine = MooreMachine.from_source(source) if isinstance(source, str) else source
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
-    target = Target(examples.machine, examples.sampler, examples.outputs)
-    cascade = Search(teacher or examples.machine, max(blocks), token_shift=True).cheapest(counted=False).cascade
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    cascade = CascadeSearch(teacher or examples.machine, max(blocks), token_shift=True).cheapest(counted=False).cascade
     plan = CascadePlan(cascade, placed(cascade, layers, blocks), recipe)
     check_teacher(plan, target)
-    run = TaughtRun(plan, examples, target, examples.machine.n_states)
+    run = DistilledRun(plan, examples, target, examples.machine.n_states)
     with use_threads(recipe.threads):
         candidate = trained(run, None, None)
     assert run.verdict is not None
@@ -239,7 +239,7 @@ def _depths(cascade: Cascade) -> list[int]:
     return depth
 
 
-class Teaching:
+class LayerDistillation:
     """Teaches the layers of a network, each by itself, what a cascade's components do along words.
 
     What is taught is reported every so many batches, and where it is: a record as of a look, with "taught".

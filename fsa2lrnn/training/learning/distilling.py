@@ -15,14 +15,14 @@ from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning.ending import learned_of
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import recipe_for
 from fsa2lrnn.training.learning.result import Learned
-from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.run import LearningRun
 from fsa2lrnn.training.train import use_threads
 
 
-class AnsweredWords(FreshWords):
+class DistillationWords(FreshWords):
     """Fresh words as a task draws them, with the answers of a model wherever the task asks for one.
 
     The output on the empty word is the task's: models are seldom trained on it.
@@ -67,10 +67,10 @@ def distil(model: LRNN, machine: MooreMachine, source: str = "", sampler: str = 
     >>> found.is_proved, found.model.config.normalisation
     (True, 'onehot')
     """
-    examples = AnsweredWords(model, machine, sampler, source)
+    examples = DistillationWords(model, machine, sampler, source)
     recipe = recipe_for(examples.machine.n_states, **changes)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
-    run = Run(recipe, examples, target, examples.machine.n_states)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    run = LearningRun(recipe, examples, target, examples.machine.n_states)
     with use_threads(recipe.threads):
         found = run.go()
     if found is None:

@@ -9,15 +9,15 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.learning.film import Film
-from fsa2lrnn.training.learning.prune import Candidate
+from fsa2lrnn.training.learning.film import HeadHistory
+from fsa2lrnn.training.learning.prune import CandidateMachine
 from fsa2lrnn.training.learning.result import EVERY_WORD, Learned
-from fsa2lrnn.training.learning.run import Record, Run
+from fsa2lrnn.training.learning.run import LearningRun, Record
 from fsa2lrnn.training.learning.saving import RunFolder
 from fsa2lrnn.training.train import Stop
 
 
-def trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] | None) -> Candidate:
+def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:
     """What a run ends with, gone on with from its folder if it was cut off.
 
     Raises `BudgetExceeded` if there is no machine to show.
@@ -36,7 +36,7 @@ def trained(run: Run, saved: RunFolder | None, report: Callable[[Record], None] 
     return found.candidate
 
 
-def _keep_on(saved: RunFolder, stop: Stop, run: Run) -> None:
+def _keep_on(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
     """Save where it is time, and where an end is asked for."""
     if stop.asked:
         saved.save(run)
@@ -45,10 +45,15 @@ def _keep_on(saved: RunFolder, stop: Stop, run: Run) -> None:
 
 
 def learned_of(
-    run: Run, candidate: Candidate, machine: MooreMachine, model: LRNN, verdict: Any, scope: str = EVERY_WORD
+    run: LearningRun,
+    candidate: CandidateMachine,
+    machine: MooreMachine,
+    model: LRNN,
+    verdict: Any,
+    scope: str = EVERY_WORD,
 ) -> Learned:
     """The answer of a run that ended with a candidate, its machine as judged and the model of it."""
-    film = Film(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
+    film = HeadHistory(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,
         run.seconds, candidate.faults, candidate.labels, film, run.cascade,

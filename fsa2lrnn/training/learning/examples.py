@@ -181,7 +181,7 @@ def _joined(first: Batch, second: Batch) -> Batch:
     return Batch(torch.cat([first.tokens, second.tokens], 1), torch.cat([first.labels, second.labels], 1))
 
 
-class GivenWords:
+class UserWords:
     """A user's words: tokens (n, T) and labels (n, T+1), padded with token 0 and `UNCOUNTED`."""
 
     def __init__(

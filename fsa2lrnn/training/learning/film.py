@@ -17,7 +17,7 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.reading import parse_json, read
-from fsa2lrnn.training.learning.prune import Observed, faults, usual
+from fsa2lrnn.training.learning.prune import LabelledStates, faults, usual
 
 FRAMES = 24
 EARLY = (1, 2, 4, 8, 16)  # steps of a start before its first look
@@ -69,7 +69,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Film:
+class HeadHistory:
     """Frames in the order of their steps, over letters and outputs."""
 
     alphabet: tuple[Hashable, ...]
@@ -82,9 +82,9 @@ class Film:
         return {**names, "frames": [asdict(frame) for frame in self.frames]}
 
 
-def read_film(path: Path) -> Film:
+def read_film(path: Path) -> HeadHistory:
     """A film that `learn` wrote. Raises `UnsupportedFormat` for a file that is none."""
-    film = read(Film, parse_json(path.read_bytes(), str(path)), str(path), {Hashable: _symbol})
+    film = read(HeadHistory, parse_json(path.read_bytes(), str(path)), str(path), {Hashable: _symbol})
     if not film.frames:
         raise UnsupportedFormat(f"{path}: no frames: leave the film out, or run again")
     n_heads = 1 + max(h for frame in film.frames for h in frame.heads)
@@ -95,7 +95,9 @@ def read_film(path: Path) -> Film:
     return film
 
 
-def frame_of(seen: Observed, step: int, number: int, length: int, heads: tuple[int, ...], event: str = "") -> Frame:
+def frame_of(
+    seen: LabelledStates, step: int, number: int, length: int, heads: tuple[int, ...], event: str = ""
+) -> Frame:
     """The frame of heads that were seen on words with labels."""
     own = range(len(heads))
     return Frame(

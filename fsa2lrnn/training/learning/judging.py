@@ -21,7 +21,7 @@ from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 from fsa2lrnn.verification.equivalence import BUDGET, prove_equivalent
 
 
-class Judged(NamedTuple):
+class VerifiedMachine(NamedTuple):
     """A machine, the model of it, and what `prove_equivalent` says of the model, for which words."""
 
     machine: MooreMachine
@@ -30,7 +30,7 @@ class Judged(NamedTuple):
     scope: str
 
 
-class Target:
+class LearningTarget:
     """The machine to be learned, on the words that count."""
 
     def __init__(self, machine: MooreMachine, sampler: Sampler, outputs: tuple[Hashable, ...]) -> None:
@@ -42,7 +42,7 @@ class Target:
         """A shortest word that counts on which `machine` errs; None if there is none."""
         return equivalent(self._wanted, self._part(machine))
 
-    def judge(self, machine: MooreMachine) -> Judged:
+    def judge(self, machine: MooreMachine) -> VerifiedMachine:
         """Compile what was learned and let the judge of compiled models decide.
 
         Where illegal words don't count, the model puts out a mark on them. If that is what the target does too, the
@@ -50,7 +50,7 @@ class Target:
         """
         part = self._part(machine)
         model = compile_machine(part, normalisation="onehot")
-        return Judged(part, model, *self.verdict(model))
+        return VerifiedMachine(part, model, *self.verdict(model))
 
     def verdict(self, model: LRNN, seconds: float | None = None) -> tuple[Proved | Refuted | Undecided, str]:
         """What the judge says of a model that `judge` has made, and for which words; `seconds` limit all of it."""

@@ -26,18 +26,18 @@ from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.source_kinds import endings
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Batch
-from fsa2lrnn.training.learning.cascades import CascadePlan, TaughtRun, check_teacher, plan_cascade
+from fsa2lrnn.training.learning.cascades import CascadePlan, DistilledRun, check_teacher, plan_cascade
 from fsa2lrnn.training.learning.ending import learned_of, trained
-from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
-from fsa2lrnn.training.learning.judging import Target, agreement
+from fsa2lrnn.training.learning.examples import FreshWords, UserWords
+from fsa2lrnn.training.learning.judging import LearningTarget, agreement
 from fsa2lrnn.training.learning.merging import merge
 from fsa2lrnn.training.learning.noisy_merging import merge_noisy, wrong_labels
 from fsa2lrnn.training.learning.prune import fewest, observe
 from fsa2lrnn.training.learning.recipe import Recipe, check_noise, recipe_for
 from fsa2lrnn.training.learning.result import Agreement, Learned
-from fsa2lrnn.training.learning.run import Record, Run
-from fsa2lrnn.training.learning.saving import Asked, RunFolder, write_learned
-from fsa2lrnn.training.learning.theory import Foreseen, foresee
+from fsa2lrnn.training.learning.run import LearningRun, Record
+from fsa2lrnn.training.learning.saving import RunFolder, RunRequest, write_learned
+from fsa2lrnn.training.learning.theory import LearnabilityPrediction, foresee
 from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.learning.word_files import Data, from_pairs, read_words
 from fsa2lrnn.training.train import use_threads
@@ -146,7 +146,7 @@ def learn(
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(Path(folder), "run"))
-            asked = Asked(_name(source), _digest(machine, data, teacher), method, sampler, float(held_out), recipe)
+            asked = RunRequest(_name(source), _digest(machine, data, teacher), method, sampler, float(held_out), recipe)
             saved = RunFolder(Path(folder), asked, resume)
         if asked_of is not None:
             assert n_states is not None
@@ -173,20 +173,20 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
     machine = MooreMachine.from_source(source) if isinstance(source, str) else source
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "")
     if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
-        return _whole(model, Target(examples.machine, examples.sampler, examples.outputs), begun)
+        return _whole(model, LearningTarget(examples.machine, examples.sampler, examples.outputs), begun)
     heads = heads_of(model)
     batch = examples.look(examples.fit(40), torch.Generator().manual_seed(seed))
     candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
     if candidate is None:
         raise BudgetExceeded("the heads that determine the outputs reach too many states: train fewer or smaller ones")
-    judged = Target(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
+    judged = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
     return Learned(
         judged.model, judged.machine, judged.verdict, judged.scope, candidate.heads, model, (), 0, 1,
         time.monotonic() - begun, candidate.faults, candidate.labels,
     )  # fmt: skip
 
 
-def _whole(model: LRNN, target: Target, begun: float) -> Learned:
+def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
     if other := [
         name_of(config)
         for config, layer in zip(model.config.layers, model.recurrences, strict=True)
@@ -203,13 +203,15 @@ def _whole(model: LRNN, target: Target, begun: float) -> Learned:
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _foreseen(machine: MooreMachine, recipe: Recipe, sampler: str, name: str) -> tuple[Recipe, Foreseen | None]:
+def _foreseen(
+    machine: MooreMachine, recipe: Recipe, sampler: str, name: str
+) -> tuple[Recipe, LearnabilityPrediction | None]:
     """The recipe with what theory says of sizes, and all that it says, of the words that are drawn. Raises
     `NotExpressible` where it says no."""
     if recipe.layer == "block":
         return recipe, None
     examples = FreshWords(machine, sampler, name)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     wanted, ignore = target.counting(target.scope)
     wanted = minimise(wanted)
     found = foresee(wanted, recipe.layer, ignore, Deadline.of(recipe.seconds))
@@ -258,32 +260,32 @@ def _name(source: Any) -> str:
 
 def _asked_of(
     machine: MooreMachine, source: Any, sampler: str, recipe: Recipe, plan: CascadePlan | None
-) -> tuple[FreshWords, Target]:
+) -> tuple[FreshWords, LearningTarget]:
     """The words of a machine, and what is to be right on them; the cascade to be taught has to be."""
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     if plan is not None:
         check_teacher(plan, target)
     return examples, target
 
 
 def _from_machine(
-    examples: FreshWords, target: Target, recipe: Recipe, n_states: int, saved: RunFolder | None,
-    report: Callable[[Record], None] | None, foreseen: Foreseen | None, plan: CascadePlan | None,
+    examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
+    report: Callable[[Record], None] | None, foreseen: LearnabilityPrediction | None, plan: CascadePlan | None,
     analysis: float,
 ) -> Learned:  # fmt: skip
     if recipe.is_whole:
         whole = (
             WholeRun(recipe, examples, target, n_states)
             if plan is None
-            else TaughtRun(plan, examples, target, n_states)
+            else DistilledRun(plan, examples, target, n_states)
         )
         if foreseen is not None:
             whole.trail.insert(0, {"step": 0, "event": "theory", "answer": foreseen.answer, "says": foreseen.says})
         whole.seconds = analysis
         candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
-    run = Run(recipe, examples, target, n_states)
+    run = LearningRun(recipe, examples, target, n_states)
     run.seconds = analysis
     candidate = trained(run, saved, report)
     judged = target.judge(candidate.machine)
@@ -304,8 +306,8 @@ def _from_data(
             model, machine, _evidence(machine, out, data, recipe.noise), _GIVEN, (), None, (), 0, 0,
             time.monotonic() - begun, wrong_labels(machine, kept), kept.n_labels,
         )  # fmt: skip
-    examples = GivenWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
-    run = Run(recipe, examples, None, None)
+    examples = UserWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
+    run = LearningRun(recipe, examples, None, None)
     candidate = trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data, recipe.noise)

@@ -27,7 +27,7 @@ WORTH = 2.0  # nats that a change has to bring, by default
 _SMOOTH = 0.5  # labels that each state has of each kind before any was counted
 
 
-class Mended(NamedTuple):
+class PatchedTable(NamedTuple):
     """Columns (|Σ|, b), how many were changed and states merged, and the labels, before and after, that are others than
     those of most in their state."""
 
@@ -38,7 +38,7 @@ class Mended(NamedTuple):
     after: int
 
 
-def mend(
+def patch_table(
     next_state: np.ndarray,
     start: int,
     tokens: np.ndarray,
@@ -46,7 +46,7 @@ def mend(
     n_outputs: int,
     worth: float = WORTH,
     deadline: Deadline = NEVER,
-) -> Mended:
+) -> PatchedTable:
     """Change columns (|Σ|, b) of an automaton for words (B, T) with labels (B, T+1), the empty word's first.
 
     A change is kept if labels then follow more surely from states. It leads a column to another state; or to a copy of
@@ -76,7 +76,7 @@ def mend(
             f, counts = found
             merged += 1
         if not _faults(counts) or merged == fewer or changes >= _CHANGES:
-            return Mended(f, changes, merged, before, _faults(counts))
+            return PatchedTable(f, changes, merged, before, _faults(counts))
 
 
 def _merged(

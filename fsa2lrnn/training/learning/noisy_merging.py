@@ -30,7 +30,7 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime, counted
 from fsa2lrnn.lower.harden import Heads
 from fsa2lrnn.training.learning.folding import merge_states, prefix_tree
-from fsa2lrnn.training.learning.mending import mend
+from fsa2lrnn.training.learning.mending import patch_table
 from fsa2lrnn.training.learning.word_files import Data
 
 STRICT = (2.0, 2.5, 3.0, 3.5, 4.0)  # deviations below what is expected of one state
@@ -113,7 +113,7 @@ def mended(machine: MooreMachine, data: Data, deadline: Deadline = NEVER) -> Moo
     room = np.broadcast_to(np.arange(n + _SPARE), (len(machine.alphabet), n + _SPARE)).copy()
     room[:, :n] = machine.delta
     words = data.tokens.numpy(), data.labels.numpy()
-    f = mend(room, machine.start, *words, len(data.outputs), _WORTH, deadline).next_state
+    f = patch_table(room, machine.start, *words, len(data.outputs), _WORTH, deadline).next_state
     counts = _labels_by_state(f, machine.start, data)
     return minimise(MooreMachine(f, _usual(counts, data), machine.start, machine.alphabet))
 

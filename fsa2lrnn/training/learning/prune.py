@@ -19,7 +19,7 @@ MOST = 3  # heads together
 MAX_STATES = 12  # joint states that are worth exploring, for each state of a head
 
 
-class Candidate(NamedTuple):
+class CandidateMachine(NamedTuple):
     """The machine of some heads: the output of a joint state is the one that most labels there have.
 
     `faults` are the labels that are others, of `labels` in all.
@@ -31,7 +31,7 @@ class Candidate(NamedTuple):
     labels: int
 
 
-class Observed(NamedTuple):
+class LabelledStates(NamedTuple):
     """Head states (M, H) and labels (M,) at the positions of words that count."""
 
     heads: Heads
@@ -40,7 +40,7 @@ class Observed(NamedTuple):
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
-    def joined(self, other: Observed) -> Observed:
+    def joined(self, other: LabelledStates) -> LabelledStates:
         """What was seen of the same heads on two occasions."""
         states, labels = (
             np.concatenate([getattr(each, name) for each in (self, other)]) for name in ("states", "labels")
@@ -48,26 +48,28 @@ class Observed(NamedTuple):
         return self._replace(states=states, labels=labels)
 
 
-def observe(heads: Heads, batch: Batch, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> Observed:
+def observe(
+    heads: Heads, batch: Batch, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
+) -> LabelledStates:
     """What the heads do on a batch whose labels begin with the empty word's."""
     labels = batch.labels.numpy()
     counts = labels != UNCOUNTED
-    return Observed(heads, heads.states(batch.tokens.numpy())[counts], labels[counts], alphabet, outputs)
+    return LabelledStates(heads, heads.states(batch.tokens.numpy())[counts], labels[counts], alphabet, outputs)
 
 
-def faults(seen: Observed, kept: tuple[int, ...]) -> int:
+def faults(seen: LabelledStates, kept: tuple[int, ...]) -> int:
     """How many labels are not those of most in their joint state."""
     return _count(seen, kept)[2]
 
 
-def best_head(seen: Observed) -> tuple[int, int]:
+def best_head(seen: LabelledStates) -> tuple[int, int]:
     """The head with the fewest faults, and how many."""
     found = [faults(seen, (h,)) for h in range(seen.states.shape[1])]
     best = int(np.argmin(found))
     return best, found[best]
 
 
-def usual(seen: Observed, head: int) -> np.ndarray:
+def usual(seen: LabelledStates, head: int) -> np.ndarray:
     """The number of the output that most labels are in each state of a head, −1 where no word led."""
     keys, common, _ = _count(seen, (head,))
     found = np.full(seen.heads.next_state.shape[2], -1)
@@ -75,7 +77,7 @@ def usual(seen: Observed, head: int) -> np.ndarray:
     return found
 
 
-def candidates(seen: Observed, allowed: int, most: int = MOST) -> Iterator[Candidate]:
+def candidates(seen: LabelledStates, allowed: int, most: int = MOST) -> Iterator[CandidateMachine]:
     """Sets of heads with at most `allowed` faults, the smallest first, and among those of one size the best."""
     for size in range(1, min(most, seen.states.shape[1]) + 1):
         subsets = [(faults(seen, kept), kept) for kept in combinations(range(seen.states.shape[1]), size)]
@@ -84,7 +86,7 @@ def candidates(seen: Observed, allowed: int, most: int = MOST) -> Iterator[Candi
                 yield candidate
 
 
-def fewest(seen: Observed, most: int = MOST) -> Candidate | None:
+def fewest(seen: LabelledStates, most: int = MOST) -> CandidateMachine | None:
     """The fewest heads whose faults are within chance (two deviations) of the least there are."""
     counted = {
         size: min((faults(seen, kept), kept) for kept in combinations(range(seen.states.shape[1]), size))
@@ -97,7 +99,7 @@ def fewest(seen: Observed, most: int = MOST) -> Candidate | None:
     return None
 
 
-def machine_of(seen: Observed, kept: tuple[int, ...]) -> Candidate | None:
+def machine_of(seen: LabelledStates, kept: tuple[int, ...]) -> CandidateMachine | None:
     """The machine of these heads, minimised; a joint state that no word reached puts out what most labels are.
 
     None if more than `MAX_STATES` times the states of a head are reached: several heads then go their own ways.
@@ -111,10 +113,10 @@ def machine_of(seen: Observed, kept: tuple[int, ...]) -> Candidate | None:
         return None
     outputs = [seen.outputs[table.get(state, usual)] for state in joint.outputs]  # type: ignore[call-overload]
     machine = minimise(MooreMachine(joint.delta, outputs, joint.start, joint.alphabet))
-    return Candidate(kept, machine, wrong, len(seen.labels))
+    return CandidateMachine(kept, machine, wrong, len(seen.labels))
 
 
-def _count(seen: Observed, kept: tuple[int, ...]) -> tuple[list[Joint], list[int], int]:
+def _count(seen: LabelledStates, kept: tuple[int, ...]) -> tuple[list[Joint], list[int], int]:
     """The joint states that occur, the label of most in each, and the labels that are others."""
     b, C = seen.heads.next_state.shape[2], len(seen.outputs)
     key = np.zeros(len(seen.labels), np.int64)

@@ -11,7 +11,7 @@ from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.symbols import Alphabet, word_text
 from fsa2lrnn.training.evaluate import wilson
-from fsa2lrnn.training.learning.film import Film
+from fsa2lrnn.training.learning.film import HeadHistory
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that count"
@@ -115,7 +115,7 @@ class Learned:
     seconds: float
     faults: int
     labels: int
-    film: Film | None = None
+    film: HeadHistory | None = None
     cascade: Cascade | None = None
 
     @property

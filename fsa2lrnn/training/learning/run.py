@@ -22,11 +22,19 @@ from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.lrnn.tensor_file import Shapes
 from fsa2lrnn.training.data import Batch
 from fsa2lrnn.training.learning import attempt as attempts
-from fsa2lrnn.training.learning.attempt import Attempt
+from fsa2lrnn.training.learning.attempt import LearningStart
 from fsa2lrnn.training.learning.examples import Examples, FreshWords
 from fsa2lrnn.training.learning.film import EARLY, Frame, frame_of, with_frame
-from fsa2lrnn.training.learning.judging import Target
-from fsa2lrnn.training.learning.prune import Candidate, Observed, best_head, candidates, fewest, machine_of, observe
+from fsa2lrnn.training.learning.judging import LearningTarget
+from fsa2lrnn.training.learning.prune import (
+    CandidateMachine,
+    LabelledStates,
+    best_head,
+    candidates,
+    fewest,
+    machine_of,
+    observe,
+)
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
@@ -38,7 +46,7 @@ Record = dict[str, int | float | str | tuple[str, ...]]
 
 
 @dataclass(frozen=True)
-class Standing:
+class LearningState:
     """Where a run stands, beside its tensors.
 
     Args:
@@ -53,35 +61,35 @@ class Standing:
     failures: tuple[tuple[int, ...], ...]
     number: int
     heads: int
-    at: attempts.Standing
+    at: attempts.StartState
     film: tuple[Frame, ...] = ()
 
 
-class Found(NamedTuple):
+class LearnedCandidate(NamedTuple):
     """A machine that the run ends with; `holds` unless the target or the labels speak against it."""
 
-    candidate: Candidate
+    candidate: CandidateMachine
     holds: bool
 
 
-class Run:
+class LearningRun:
     """A run of `learn` by training. `target` is what candidates are compared with, None where there is none; `cascade`
     what is taught first, if anything is."""
 
     cascade: Cascade | None = None
 
-    def __init__(self, recipe: Recipe, examples: Examples, target: Target | None, n_states: int | None) -> None:
+    def __init__(self, recipe: Recipe, examples: Examples, target: LearningTarget | None, n_states: int | None) -> None:
         self.recipe, self.examples, self.target, self.n_states = recipe, examples, target, n_states
         self.generator = torch.Generator().manual_seed(recipe.seed)
         self.steps, self.seconds, self.trail = 0, 0.0, list[Record]()
         self.deadline = self._deadline()
         self.film: tuple[Frame, ...] = ()
         self.attempt = self._start(0)
-        self._last: Candidate | None = None
+        self._last: CandidateMachine | None = None
 
     def go(
-        self, report: Callable[[Record], None] | None = None, after_step: Callable[[Run], None] | None = None
-    ) -> Found | None:
+        self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
+    ) -> LearnedCandidate | None:
         """Train until a machine stands or the budget is out; None if not even one head has a machine to show."""
         begun, before = time.monotonic(), self.seconds
         self.deadline = self._deadline()
@@ -97,11 +105,11 @@ class Run:
             if after_step is not None:
                 after_step(self)
 
-    def standing(self) -> Standing:
+    def standing(self) -> LearningState:
         """What going on needs beside the tensors."""
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
         one = self.attempt
-        return Standing(
+        return LearningState(
             self.steps, self.seconds, tuple(self.trail), tuple(map(tuple, failures)), one.number, one.n_heads, one.at,
             self.film,
         )  # fmt: skip
@@ -110,7 +118,7 @@ class Run:
         """The weights, what the optimiser knows of them, the random generator."""
         return tensors_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
 
-    def begin_again(self, standing: Standing) -> Shapes:
+    def begin_again(self, standing: LearningState) -> Shapes:
         """Stand where another call left off, but for the tensors, whose shapes are returned.
 
         Raises `UnsupportedFormat` for a standing that this run can't have.
@@ -121,7 +129,7 @@ class Run:
         if isinstance(self.examples, FreshWords):
             self.examples.failures = [list(word) for word in standing.failures]
         block = self.recipe.block_for(self.n_states, standing.number)
-        self.attempt = Attempt(self.recipe, self.examples, standing.number, block, standing.heads)
+        self.attempt = LearningStart(self.recipe, self.examples, standing.number, block, standing.heads)
         self.attempt.at = standing.at
         return shapes_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
 
@@ -129,7 +137,7 @@ class Run:
         """The rest of standing there. Raises `CheckpointError` for random numbers that are none."""
         put_back(tensors, self.attempt.model, self.attempt.optimiser, words=self.generator)
 
-    def _check(self, standing: Standing) -> None:
+    def _check(self, standing: LearningState) -> None:
         at, n_letters = standing.at, len(self.examples.alphabet)
         faults = [
             fault
@@ -152,14 +160,14 @@ class Run:
         """How many starts there were."""
         return self.attempt.number + 1
 
-    def _start(self, number: int) -> Attempt:
+    def _start(self, number: int) -> LearningStart:
         block = self.recipe.block_for(self.n_states, number)
         self.note("start", block=block)
-        attempt = Attempt(self.recipe, self.examples, number, block, self.recipe.heads)
+        attempt = LearningStart(self.recipe, self.examples, number, block, self.recipe.heads)
         self._take(attempt)
         return attempt
 
-    def _step(self, report: Callable[[Record], None] | None) -> Found | None:
+    def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
@@ -191,7 +199,7 @@ class Run:
             self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
         return None
 
-    def _focused(self, most: float, seen: Observed) -> Attempt | None:
+    def _focused(self, most: float, seen: LabelledStates) -> LearningStart | None:
         """The start gone on with its best head, if that has few faults; None if it has more than a share of `most`, or
         is alone already."""
         head, wrong = best_head(seen)
@@ -206,7 +214,7 @@ class Run:
         every, at = self.recipe.mend, self.attempt.at
         return bool(every) and self.recipe.is_clean and not self.attempt.is_alone and at.step % every < self.recipe.look
 
-    def _mended(self, head: int) -> Attempt | None:
+    def _mended(self, head: int) -> LearningStart | None:
         """The start gone on with one head, mended until neither fresh words nor the target speak against it; None if
         that can't be had."""
         alone, examples = self.attempt.focused(head), self.examples
@@ -234,7 +242,7 @@ class Run:
         return None
 
     def _take(
-        self, attempt: Attempt, seen: Observed | None = None, event: str = "", heads: tuple[int, ...] = ()
+        self, attempt: LearningStart, seen: LabelledStates | None = None, event: str = "", heads: tuple[int, ...] = ()
     ) -> None:
         """A frame of the film. Words that are looked at for it alone are none of the run's: they are drawn apart."""
         if seen is None:
@@ -245,13 +253,13 @@ class Run:
         frame = frame_of(seen, self.steps, attempt.number, attempt.at.length, heads, event)
         self.film = with_frame(self.film, frame)
 
-    def _observe(self) -> Observed:
+    def _observe(self) -> LabelledStates:
         return self._observed(self.examples.look(self.attempt.full_length, self.generator))
 
-    def _observed(self, batch: Batch) -> Observed:
+    def _observed(self, batch: Batch) -> LabelledStates:
         return observe(self.attempt.heads, batch, self.examples.alphabet, self.examples.outputs)
 
-    def _look(self, seen: Observed, is_settled: bool) -> Found | None:
+    def _look(self, seen: LabelledStates, is_settled: bool) -> LearnedCandidate | None:
         """The first set of heads that holds, of those that the labels allow.
 
         A word on which a set fails is added to what was seen of the heads: it rules the set out, or says what a joint
@@ -265,7 +273,7 @@ class Run:
             self._last = candidate
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
-                return Found(candidate, holds=True)
+                return LearnedCandidate(candidate, holds=True)
             self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(self.examples, FreshWords):
                 self.examples.add(word)
@@ -273,7 +281,7 @@ class Run:
                 seen = seen.joined(self._observed(self.examples.labelled(word)))
         return None
 
-    def _allowed(self, seen: Observed, is_settled: bool) -> Iterator[Candidate]:
+    def _allowed(self, seen: LabelledStates, is_settled: bool) -> Iterator[CandidateMachine]:
         """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""
         if self.recipe.is_clean:
             yield from candidates(seen, 0, most=3 if is_settled else 1)
@@ -289,12 +297,12 @@ class Run:
         limit = self.recipe.seconds
         return self.steps >= self.recipe.steps or (limit is not None and self.seconds >= limit)
 
-    def _end(self) -> Found | None:
+    def _end(self) -> LearnedCandidate | None:
         self.note("end of the budget")
         seen = self._observe()
         self._take(self.attempt, seen)
         candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
-        return None if candidate is None else Found(candidate, holds=False)
+        return None if candidate is None else LearnedCandidate(candidate, holds=False)
 
     def note(self, event: str, **what: float | str | tuple[str, ...]) -> None:
         """Put an event into the trail."""

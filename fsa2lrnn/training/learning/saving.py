@@ -21,17 +21,17 @@ from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.lrnn.tensor_file import FileFormat, check_shapes, open_tensors, write_tensors
 from fsa2lrnn.reading import parse_json, read
-from fsa2lrnn.training.learning.film import Film, read_film
+from fsa2lrnn.training.learning.film import HeadHistory, read_film
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.result import Agreement, Learned
-from fsa2lrnn.training.learning.run import Run, Standing
+from fsa2lrnn.training.learning.run import LearningRun, LearningState
 from fsa2lrnn.training.run_folder import with_state
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _T = TypeVar("_T")
-FORM = Form("fsa2lrnn-learning", 1)
+FORM = FileFormat("fsa2lrnn-learning", 1)
 VERSION = 2  # of the folder
 ASKED, CHECKPOINT = "learn.json", "checkpoint.bin"
 MODEL, NETWORK, FILM, RESULT = "model.safetensors", "network.safetensors", "film.json", "learned.json"
@@ -45,7 +45,7 @@ _MAY_CHANGE = ("steps", "seconds")
 
 
 @dataclass(frozen=True)
-class Asked:
+class RunRequest:
     """What a run was asked.
 
     Args:
@@ -67,11 +67,11 @@ class Asked:
 class RunFolder:
     """Where a run is saved every half minute. Raises `UnsupportedFormat` if the folder holds another run."""
 
-    def __init__(self, folder: Path, asked: Asked, resume: bool) -> None:
+    def __init__(self, folder: Path, asked: RunRequest, resume: bool) -> None:
         self.folder, self.saved_at = folder, time.monotonic()
         path = folder / ASKED
         if resume and path.exists():
-            before = read(Asked, parse_json(path.read_bytes(), str(path)), str(path))
+            before = read(RunRequest, parse_json(path.read_bytes(), str(path)), str(path))
             if before.version == 1 and before.recipe.noise:
                 raise UnsupportedFormat(
                     f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
@@ -83,7 +83,7 @@ class RunFolder:
                 (folder / name).unlink(missing_ok=True)
         _write_json(path, asdict(replace(asked, version=VERSION)))
 
-    def restore(self, run: Run) -> None:
+    def restore(self, run: LearningRun) -> None:
         """Let a run stand where the last one in this folder was saved, if there was one.
 
         Raises `CheckpointError` if it can't.
@@ -93,19 +93,21 @@ class RunFolder:
             return
         try:
             with open_tensors(path, FORM) as file:
-                standing = read(Standing, parse_json(file.metadata.get("standing", "null"), "standing"), "standing")
+                standing = read(
+                    LearningState, parse_json(file.metadata.get("standing", "null"), "standing"), "standing"
+                )
                 wanted = run.begin_again(standing)
                 check_shapes("it", with_state(wanted, file.shapes), file.shapes)
                 run.restore(file.tensors())
         except Fsa2LrnnError as error:
             raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
 
-    def keep(self, run: Run) -> None:
+    def keep(self, run: LearningRun) -> None:
         """Save, if it is time."""
         if time.monotonic() - self.saved_at > _SAVE_SECONDS:
             self.save(run)
 
-    def save(self, run: Run) -> None:
+    def save(self, run: LearningRun) -> None:
         """Save now."""
         write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
         self.saved_at = time.monotonic()
@@ -148,7 +150,7 @@ def _write_results(folder: Path, found: Learned) -> None:
 
 
 @dataclass(frozen=True)
-class Recorded:
+class LearnedRecord:
     """What `learned.json` says of a run that has ended, as `Learned` has it; `verdict` is as verdicts are written, and
     `blocks` are those of each layer of the model, which older files lack."""
 
@@ -166,7 +168,7 @@ class Recorded:
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class FinishedRun:
     """The folder of a run that has ended: what it was asked, what it wrote. Models and film are None where there are
     none: another method trains no network, and tables may be too large to keep.
 
@@ -175,21 +177,21 @@ class Finished:
     """
 
     folder: Path
-    asked: Asked
-    recorded: Recorded
+    asked: RunRequest
+    recorded: LearnedRecord
     model: LRNN
     network: LRNN | None
-    film: Film | None
+    film: HeadHistory | None
 
 
-def read_finished(folder: Path) -> Finished:
+def read_finished(folder: Path) -> FinishedRun:
     """The run in a folder. Raises `UnsupportedFormat` naming what a folder lacks that no run has ended in."""
     if missing := [name for name in (ASKED, RESULT, MODEL) if not (folder / name).is_file()]:
         raise UnsupportedFormat(
             f"{folder} lacks {', '.join(missing)}, so no run of `fsa2lrnn learn` has ended there: call it again, it "
             "goes on"
         )
-    asked, recorded = _read(Asked, folder / ASKED), _read(Recorded, folder / RESULT)
+    asked, recorded = _read(RunRequest, folder / ASKED), _read(LearnedRecord, folder / RESULT)
     if recorded.verdict is not None and not isinstance(recorded.verdict.get("verdict"), str):
         raise UnsupportedFormat(f"{folder / RESULT}: verdict.verdict is missing: learn again")
     network = load(folder / NETWORK) if (folder / NETWORK).exists() else None
@@ -198,14 +200,14 @@ def read_finished(folder: Path) -> Finished:
         n_heads = len(film.frames[-1].heads)
         if odd := [h for h in recorded.heads if not 0 <= h < n_heads]:
             raise UnsupportedFormat(f"{folder / RESULT}: heads {odd[:5]} of the film's {n_heads}: learn again")
-    return Finished(folder, asked, recorded, load(folder / MODEL), network, film)
+    return FinishedRun(folder, asked, recorded, load(folder / MODEL), network, film)
 
 
 def _read(kind: type[_T], path: Path) -> _T:
     return read(kind, parse_json(path.read_bytes(), str(path)), str(path), _VERDICTS)
 
 
-def read_agreement(run: Finished) -> Agreement | None:
+def read_agreement(run: FinishedRun) -> Agreement | None:
     """Return how a machine that was learned from words did on those held out; None where none were.
 
     Raises `UnsupportedFormat` for counts that contradict each other.
@@ -251,8 +253,8 @@ def _write_json(path: Path, value: Any) -> None:
     write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _check_same(folder: Path, before: Asked, after: Asked) -> None:
-    names = [field.name for field in fields(Asked) if field.name not in ("recipe", "version")]
+def _check_same(folder: Path, before: RunRequest, after: RunRequest) -> None:
+    names = [field.name for field in fields(RunRequest) if field.name not in ("recipe", "version")]
     pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
     for field in fields(Recipe):
         if field.name not in _MAY_CHANGE:

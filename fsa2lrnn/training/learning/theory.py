@@ -8,10 +8,10 @@ from typing import NamedTuple
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.families.householder import BUDGET, HouseholderWitness, householder
-from fsa2lrnn.families.lane_covers import Alike, alike_to_lanes
+from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
 
 
-class Foreseen(NamedTuple):
+class LearnabilityPrediction(NamedTuple):
     """An answer, "yes", "no" or "unknown", what it says, and for a "yes" how large a block and how many factors do."""
 
     answer: str
@@ -22,7 +22,7 @@ class Foreseen(NamedTuple):
 
 def foresee(
     machine: MooreMachine, layer: str, ignore: Collection[Hashable] = (), deadline: Deadline = NEVER
-) -> Foreseen | None:
+) -> LearnabilityPrediction | None:
     """What is known of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any machine.
 
     Of lanes the answer is about all that they can compute (T51). Of reflections it is about one vector a state (T7,
@@ -35,16 +35,18 @@ def foresee(
     """
     if layer == "hard_lanes":
         found = alike_to_lanes(machine, ignore=ignore)
-        if isinstance(found, Alike):
-            return Foreseen("no", found.explain())
+        if isinstance(found, IndistinguishableWords):
+            return LearnabilityPrediction("no", found.explain())
         if found is None:
-            return Foreseen("unknown", "too many letters to say what lanes can know of a word")
-        return Foreseen("yes", "the machine puts out alike on all words that are alike to lanes")
+            return LearnabilityPrediction("unknown", "too many letters to say what lanes can know of a word")
+        return LearnabilityPrediction("yes", "the machine puts out alike on all words that are alike to lanes")
     if layer == "hard_reflections":
         found = householder(machine, budget=min(Deadline(BUDGET), deadline, key=Deadline.left))
         if isinstance(found, HouseholderWitness):
-            return Foreseen("yes", found.explain(), found.dimension, max(1, found.n_factors))
+            return LearnabilityPrediction("yes", found.explain(), found.dimension, max(1, found.n_factors))
         if found.answer == "no" and set(ignore) & set(machine.outputs):
-            return Foreseen("unknown", f"{found.explain()} Where some outputs do not count, that settles nothing")
-        return Foreseen(found.answer, found.explain())
+            return LearnabilityPrediction(
+                "unknown", f"{found.explain()} Where some outputs do not count, that settles nothing"
+            )
+        return LearnabilityPrediction(found.answer, found.explain())
     return None

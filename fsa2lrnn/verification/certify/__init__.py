@@ -17,11 +17,11 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.lrnn.tensor_file import digest
 from fsa2lrnn.verification.certificate import Certificate
-from fsa2lrnn.verification.certify.search import Search
-from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, Work
+from fsa2lrnn.verification.certify.search import TubeSearch
+from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
 from fsa2lrnn.verification.enumeration import explore
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked
 from fsa2lrnn.verification.slack import slack_of
@@ -73,16 +73,16 @@ def certify(
     True
     """
     layers = check_modelled(model)
-    tables, effort = _tables(model), Work(work, seconds)
+    tables, effort = _tables(model), WorkBudget(work, seconds)
     if isinstance(tables, LRNN):
-        certificate = _enumerated(tables, machine, goal_for(tables, machine, ignore), effort)
+        certificate = _enumerated(tables, machine, specification_of(tables, machine, ignore), effort)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
-    goal = goal_for(tables, machine, ignore)
+    goal = specification_of(tables, machine, ignore)
     numbers = checked(tables)  # before anything is computed with numbers that may be none
     bound = slack_of(model, slack)
     with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
-        search = Search(numbers, goal.target, bound, effort)
+        search = TubeSearch(numbers, goal.target, bound, effort)
         walk = search.settled(search.best(memory))
     effort.warn_if_cut_short(walk.horizon)
     return Certificate(
@@ -107,7 +107,7 @@ def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
     return switched(model) if model.is_switched else model
 
 
-def _enumerated(model: LRNN, machine: MooreMachine, goal: Goal, effort: Work) -> Certificate:
+def _enumerated(model: LRNN, machine: MooreMachine, goal: Specification, effort: WorkBudget) -> Certificate:
     numbers = sum(tensor.numel() for tensor in model.state_dict().values())
 
     def allows(steps: int) -> bool:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.checker.margins import Readout
-from fsa2lrnn.checker.nodes import Nodes, Target
+from fsa2lrnn.checker.margins import ScaledReadout
+from fsa2lrnn.checker.nodes import CountedAutomaton, Nodes
 from fsa2lrnn.checker.rounding import NORM_EPS
 from fsa2lrnn.checker.sets import Tube
 from fsa2lrnn.checker.tables import Tables
@@ -14,11 +14,11 @@ _SAMPLES = 4_000
 _FAN = 8  # directions in half a turn: of twice as many, sets are hardly smaller
 
 
-def gradients(tables: Tables, target: Target, nodes: Nodes, tube: Tube) -> np.ndarray:
+def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube) -> np.ndarray:
     """For each part, what margins at its states grow along, in slow coordinates: (parts, D, H, b), zeros to fill up."""
     _, H, b = tube.slow.shape
     weights = tables.weights
-    readout = Readout.of(weights, tables.format())
+    readout = ScaledReadout.of(weights, tables.format())
     B, beta, W2, b2 = readout.B.mid, readout.beta.mid, readout.W2, readout.b2
     x = _typical(weights, target, nodes, tube.start)  # (F, n)
     n = x.shape[1]
@@ -57,7 +57,7 @@ def fans(tube: Tube) -> np.ndarray:
     return rows.astype(np.float32).astype(np.float64)
 
 
-def _typical(weights: dict[str, np.ndarray], target: Target, nodes: Nodes, length: int) -> np.ndarray:
+def _typical(weights: dict[str, np.ndarray], target: CountedAutomaton, nodes: Nodes, length: int) -> np.ndarray:
     """The mean state of random words in each node, (F, n); zero where none led."""
     A, v = weights["A"], weights["v"]
     rng, kept = np.random.default_rng(0), nodes.n_letters**nodes.memory

@@ -19,7 +19,7 @@ from typing import Any, cast
 import networkx as nx
 import numpy as np
 
-from fsa2lrnn.checker.nodes import Nodes, Target, nodes
+from fsa2lrnn.checker.nodes import CountedAutomaton, Nodes, nodes
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.optional import require
 
@@ -33,7 +33,7 @@ _BISECTIONS = 9
 _COMPILED = 1.0  # seconds that a program may take before the solver checks the time
 
 
-def components(target: Target) -> np.ndarray:
+def components(target: CountedAutomaton) -> np.ndarray:
     """The strongly connected component of each machine state, numbered, −1 for states on no cycle: int64 (|Q|,)."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((q, int(to)) for q in range(target.delta.shape[1]) for to in target.delta[:, q])
@@ -52,7 +52,7 @@ class Frames:
         deadline: of the semidefinite programs, without which norms are somewhat worse.
     """
 
-    def __init__(self, A: np.ndarray, target: Target, deadline: Deadline = NEVER) -> None:
+    def __init__(self, A: np.ndarray, target: CountedAutomaton, deadline: Deadline = NEVER) -> None:
         self._A, self._target, self._label, self._deadline = A, target, components(target), deadline
         self._short = nodes(target, 1, 1)
         self._known: dict[tuple[int, bool, bytes], _Head] = {}
@@ -105,7 +105,9 @@ class _Head:
     norm: dict[int, np.ndarray]
 
 
-def _kept(A: np.ndarray, target: Target, label: np.ndarray, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+def _kept(
+    A: np.ndarray, target: CountedAutomaton, label: np.ndarray, threshold: float | None
+) -> tuple[np.ndarray, np.ndarray]:
     """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
@@ -195,7 +197,7 @@ def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
 
 
 def _norms(
-    A: np.ndarray, target: Target, found: Nodes, head: _Head, R: np.ndarray, deadline: Deadline
+    A: np.ndarray, target: CountedAutomaton, found: Nodes, head: _Head, R: np.ndarray, deadline: Deadline
 ) -> dict[int, np.ndarray]:
     """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
     G, kernel = head.G, head.kernel

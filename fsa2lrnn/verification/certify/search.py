@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fsa2lrnn.checker.limits import MOST_NUMBERS, NUMBERS_PER_WORD
-from fsa2lrnn.checker.nodes import Target, nodes
-from fsa2lrnn.checker.replay import LONGEST_START, Replay
+from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
+from fsa2lrnn.checker.replay import LONGEST_START, TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.checker.sets import Sets, Tube
 from fsa2lrnn.checker.tables import Tables
@@ -17,7 +17,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verification.certify.directions import fans, gradients
 from fsa2lrnn.verification.certify.frames import Frames, components
 from fsa2lrnn.verification.certify.tails import find_tail, rounded
-from fsa2lrnn.verification.certify.work import Work
+from fsa2lrnn.verification.certify.work import WorkBudget
 
 _WORDS = 20_000  # looked at one by one
 _FRAMES_SHARE = 0.3  # of the time, for the programs that shape sets
@@ -33,7 +33,7 @@ _MOST_STORED = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class TubeWalk:
     """How far a tube carries.
 
     Args:
@@ -54,10 +54,10 @@ class Walk:
         return np.inf if self.horizon is None else self.horizon
 
 
-class Search:
+class TubeSearch:
     """Tubes for one model and target, walked as long as the work lasts."""
 
-    def __init__(self, tables: Tables, target: Target, slack: Slack, work: Work) -> None:
+    def __init__(self, tables: Tables, target: CountedAutomaton, slack: Slack, work: WorkBudget) -> None:
         self._tables, self._target, self._slack, self._work = tables, target, slack, work
         self._weights = tables.weights
         self._part, self._frames = (
@@ -66,7 +66,7 @@ class Search:
         )
         self._longest = 0.0  # seconds of a walk, which storing its sets takes once more
 
-    def best(self, memory: int | str) -> Walk:
+    def best(self, memory: int | str) -> TubeWalk:
         """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
         if memory == "auto":
             return self._growing()
@@ -77,7 +77,7 @@ class Search:
             )
         return max(self._walks(memory), key=lambda walk: walk.reach)
 
-    def _growing(self) -> Walk:
+    def _growing(self) -> TubeWalk:
         walks = list(self._walks(1))
         best = max(walks, key=lambda walk: walk.reach)
         threshold = self._thresholds[walks.index(best)]
@@ -97,7 +97,7 @@ class Search:
     def _thresholds(self) -> tuple[float | None, ...]:
         return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
 
-    def _walks(self, memory: int) -> Iterator[Walk]:
+    def _walks(self, memory: int) -> Iterator[TubeWalk]:
         """The walk for each threshold, as long as there is time for another."""
         for i, threshold in enumerate(self._thresholds):
             if i and not self._work.allows(0.0, self._longest):
@@ -130,25 +130,25 @@ class Search:
                 directions = np.concatenate([joint, directions], 1)
         return replace(plain, directions=directions)
 
-    def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> Walk:
+    def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> TubeWalk:
         """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
         made before, and is not counted."""
         step, spent = self._cost(tube), 0.0
-        replay = Replay(self._tables, self._target, tube, self._slack)
+        replay = TubeReplay(self._tables, self._target, tube, self._slack)
         margins: list[float] = []
         stored: list[Sets] = []
         sets, look, tail, deadline = None, tube.start + _LOOK, (), self._work.deadline
         begun = at = deadline.passed()
         for margin, sets in replay.lengths():
             if not margin > 0:
-                return Walk(tube, len(margins), margins, spent)
+                return TubeWalk(tube, len(margins), margins, spent)
             margins.append(margin)
             if sets is not None:
                 break
             # There are more words of the next length by a factor |Σ|, and sets about them may take as long again.
             at, took = deadline.passed(), deadline.passed() - at
             if not store and not self._work.allows(0.0, self._longest + 2 * len(self._target.delta) * took):
-                return Walk(tube, len(margins), margins, spent)
+                return TubeWalk(tube, len(margins), margins, spent)
         while sets is not None and (store or self._work.allows(step, self._longest)):
             spent += step
             self._longest = max(self._longest, deadline.passed() - begun)
@@ -173,7 +173,7 @@ class Search:
         if sets is not None and tail:
             least, horizon = replay.tail(tail, sets)
             margins.append(least)
-        return Walk(tube, horizon, margins, spent)
+        return TubeWalk(tube, horizon, margins, spent)
 
     def _cost(self, tube: Tube) -> float:
         """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
@@ -183,7 +183,7 @@ class Search:
         per_step = len(self._target.delta) * b * (4 * b * H + 2 * int(extent))
         return float(n_sets * (per_step + self._weights["W1"].size))
 
-    def settled(self, walk: Walk) -> Walk:
+    def settled(self, walk: TubeWalk) -> TubeWalk:
         """The same walk with sets stored at some lengths, the last among them; a tail has its own."""
         length = len(walk.margins)
         if length <= walk.tube.start or walk.tube.tail:

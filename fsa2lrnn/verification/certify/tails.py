@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from fsa2lrnn.checker.errors import CertificateRefused
+from fsa2lrnn.checker.errors import InvalidCertificate
 from fsa2lrnn.checker.intervals import EPS
-from fsa2lrnn.checker.replay import Replay, grown
+from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import LARGEST
 from fsa2lrnn.checker.sets import Sets, Tail
 from fsa2lrnn.checker.steps import Steps
@@ -23,7 +23,7 @@ _MOST_RAMPS = 40
 _LONGEST = 10**7
 
 
-def find_tail(replay: Replay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
+def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
     """A tail that begins with sets holding these, and keeps the output right; empty if none is found in time."""
     steps = replay.wide_steps
     room = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
@@ -62,17 +62,17 @@ def _joined(a: Sets, b: Sets) -> Sets:
     return replace(a, alive=a.alive | b.alive, radius=np.maximum(a.radius, b.radius), ball=np.maximum(a.ball, b.ball))
 
 
-def _invariant(replay: Replay, room: Sets) -> Tail | None:
+def _invariant(replay: TubeReplay, room: Sets) -> Tail | None:
     """Somewhat larger sets that no letter leads out of, if these are such and right."""
     wider = rounded(replace(room, radius=_wider(room.radius), ball=_wider(room.ball)))
     steady = Tail(wider, np.zeros_like(wider.radius), np.zeros_like(wider.ball), None)
     return steady if _is_accepted(replay, steady) and replay.wide_margin(wider) > 0 else None
 
 
-def _is_accepted(replay: Replay, ramp: Tail) -> bool:
+def _is_accepted(replay: TubeReplay, ramp: Tail) -> bool:
     try:
         replay.check_ramp(ramp)
-    except CertificateRefused:
+    except InvalidCertificate:
         return False
     return True
 
@@ -102,7 +102,7 @@ def _float32_above(x: np.ndarray) -> np.ndarray:
     return np.nextafter(x.astype(np.float32), np.float32(np.inf)).astype(np.float64) * (x != 0)
 
 
-def _ramps(replay: Replay, steps: Steps, room: Sets, deadline: Deadline) -> tuple[Tail, ...]:
+def _ramps(replay: TubeReplay, steps: Steps, room: Sets, deadline: Deadline) -> tuple[Tail, ...]:
     """Ramps one after the other, as long as they can be made."""
     found: list[Tail] = []
     room, count = rounded(room), _FIRST
@@ -117,7 +117,7 @@ def _ramps(replay: Replay, steps: Steps, room: Sets, deadline: Deadline) -> tupl
     return tuple(found)
 
 
-def _ramp(replay: Replay, steps: Steps, room: Sets, count: int) -> Tail | None:
+def _ramp(replay: TubeReplay, steps: Steps, room: Sets, count: int) -> Tail | None:
     """A growth a letter for which the sets hold themselves over `count` letters, if it is soon found.
 
     Intervals grow alike at all nodes: where one grew more than the next, that would have to grow `count` times faster.

@@ -16,7 +16,7 @@ class SearchCutShort(UserWarning):
     """A cap on seconds ended a search before its work was done: what it found depends on the machine's load."""
 
 
-class Work:
+class WorkBudget:
     """A budget of multiplications, with a time limit on top where one is given.
 
     Raises:

@@ -16,18 +16,18 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.symbols import encode
-from fsa2lrnn.verdicts import Refuted, Searched, Undecided
+from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
 from fsa2lrnn.verification.falsify.beam import beam
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.long_words import periodic, random
 from fsa2lrnn.verification.falsify.shorten import shorten
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 __all__ = ["Budget", "falsify"]
 
-_Search = Callable[[Judge, Budget, int, Deadline], Outcome]
+_Search = Callable[[ModelComparison, Budget, int, Deadline], SearchOutcome]
 
 # With the share of the time still left that each may take. The first three are cheap, and what they find tells the
 # beams how far to go.
@@ -75,7 +75,7 @@ def falsify(
     True
     """
     budget = budget or Budget()
-    judge, clock = Judge(model, machine, ignore), Deadline(budget.seconds)
+    judge, clock = ModelComparison(model, machine, ignore), Deadline(budget.seconds)
     record = _Record()
     if known:
         turn = clock.share(1)
@@ -93,10 +93,10 @@ def falsify(
     return record.verdict(judge)
 
 
-def _rerun(judge: Judge, known: Sequence[Hashable]) -> Outcome:
+def _rerun(judge: ModelComparison, known: Sequence[Hashable]) -> SearchOutcome:
     """What becomes of a word that is thought to fail."""
     tokens = encode(known, judge.goal.alphabet)
-    return Outcome(judge.confirm(tokens), "a word that was known", len(tokens), 1, len(tokens))
+    return SearchOutcome(judge.confirm(tokens), "a word that was known", len(tokens), 1, len(tokens))
 
 
 class _Record:
@@ -105,7 +105,7 @@ class _Record:
     def __init__(self) -> None:
         self.best: Failure | None = None
         self._found_by = ""
-        self._searches: list[Searched] = []
+        self._searches: list[SearchRecord] = []
         self._checked_length: int | None = 0
 
     @property
@@ -118,7 +118,7 @@ class _Record:
         """Searches look at words shorter than this."""
         return budget.length + 1 if self.best is None else len(self.best.tokens)
 
-    def add(self, name: str, turn: Deadline, outcome: Outcome) -> None:
+    def add(self, name: str, turn: Deadline, outcome: SearchOutcome) -> None:
         """One search more."""
         found = None if outcome.failure is None else len(outcome.failure.tokens)
         if outcome.failure is not None and (self.best is None or len(outcome.failure.tokens) < len(self.best.tokens)):
@@ -126,14 +126,14 @@ class _Record:
         if name == "exhaustive":
             self._checked_length = None if outcome.closed else outcome.length
         _, what, length, words, letters, finished, _ = outcome
-        self._searches.append(Searched(name, what, length, words, letters, turn.passed(), found, finished))
+        self._searches.append(SearchRecord(name, what, length, words, letters, turn.passed(), found, finished))
 
-    def shorten(self, judge: Judge, turn: Deadline) -> None:
+    def shorten(self, judge: ModelComparison, turn: Deadline) -> None:
         """The best that was found, with letters cut out or replaced."""
         if self.best is not None and not self.is_settled:
             self.add("shorten", turn, shorten(judge, self.best, turn))
 
-    def verdict(self, judge: Judge) -> Refuted | Undecided:
+    def verdict(self, judge: ModelComparison) -> Refuted | Undecided:
         """The answer."""
         scope, searches = judge.goal.scope, tuple(self._searches)
         if self.best is None:

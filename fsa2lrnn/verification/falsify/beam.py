@@ -9,8 +9,8 @@ import numpy as np
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import States
 from fsa2lrnn.verification.falsify.frontier import Frontier
-from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
+from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _MOST = 20_000  # states that a beam keeps in all, whatever the number of machine states
 _LARGEST = 1e100  # in place of infinity, so that means and products of states stay numbers
@@ -18,7 +18,7 @@ _DIRECTIONS = 4
 _ROUNDS = 2  # of the power iteration, warm from the last letter's directions
 
 
-def beam(judge: Judge, budget: Budget, below: int, clock: Deadline, wider: int = 1) -> Outcome:
+def beam(judge: ModelComparison, budget: Budget, below: int, clock: Deadline, wider: int = 1) -> SearchOutcome:
     """Words of less than `below` letters, grown letter by letter; of those in one machine state only a few are kept.
 
     Half of them have the least margins. The others are the extremes along the few directions in which the states that
@@ -29,15 +29,15 @@ def beam(judge: Judge, budget: Budget, below: int, clock: Deadline, wider: int =
     width = width_for(judge, budget.width * wider)
     found = grow(judge, Chooser(width), min(budget.length, below - 1), clock)
     what = f"beam of {width} states for each of {n_states} machine states"
-    return Outcome(found.failure, what, found.length, found.words, found.letters, found.finished)
+    return SearchOutcome(found.failure, what, found.length, found.words, found.letters, found.finished)
 
 
-def width_for(judge: Judge, width: int) -> int:
+def width_for(judge: ModelComparison, width: int) -> int:
     """How many states a beam keeps for each machine state, of as many as are asked for."""
     return max(2, min(width, _MOST // int(judge.goal.hopeful.sum())))
 
 
-class Grown(NamedTuple):
+class GrowthResult(NamedTuple):
     """How far words were grown: to a failure, or to how many words of which length, having read how many letters."""
 
     failure: Failure | None
@@ -47,21 +47,21 @@ class Grown(NamedTuple):
     finished: bool = True
 
 
-def grow(judge: Judge, chooser: Chooser, longest: int, clock: Deadline) -> Grown:
+def grow(judge: ModelComparison, chooser: Chooser, longest: int, clock: Deadline) -> GrowthResult:
     """Words letter by letter, of which the chooser says which go on, up to the first failure."""
     words, debt = Frontier(judge), np.array([np.inf])
     while words.length < longest and len(words):
         if clock.left() <= 0:
-            return Grown(None, words.length, len(words), words.letters, finished=False)
+            return GrowthResult(None, words.length, len(words), words.letters, finished=False)
         found = words.judged()
         if found.failure is not None:
-            return Grown(found.failure, words.length, len(words), words.letters)
+            return GrowthResult(found.failure, words.length, len(words), words.letters)
         # Where nothing counts, a word is as close to failing as it was before.
         margin = np.where(found.margin == np.inf, debt[found.ahead.parents], found.margin)
         kept = chooser.choose(words.length + 1, found.ahead.states, found.q, margin)
         words.keep(found.ahead, found.q, kept)
         debt = margin[kept]
-    return Grown(None, words.length, len(words), words.letters)
+    return GrowthResult(None, words.length, len(words), words.letters)
 
 
 class Chooser:

@@ -8,16 +8,16 @@ import numpy as np
 from torch import Tensor
 
 from fsa2lrnn.extraction.runner import States
-from fsa2lrnn.extraction.walk import Ahead
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.extraction.walk import FrontierSuccessors
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Failure
 from fsa2lrnn.verification.walk import JointWalk
 
 
-class Judged(NamedTuple):
+class ScoredFrontier(NamedTuple):
     """What live letters make of a frontier: M words, those of one parent side by side."""
 
-    ahead: Ahead[States, Tensor]
+    ahead: FrontierSuccessors[States, Tensor]
     q: np.ndarray  # of the machine, int64 (M,)
     margin: np.ndarray  # (M,), +∞ where nothing counts
     failure: Failure | None  # one of these words, if some of them fail
@@ -26,13 +26,13 @@ class Judged(NamedTuple):
 class Frontier(JointWalk[States, Tensor]):
     """A joint walk of the searches, which looks once more at words that seem to fail."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: ModelComparison) -> None:
         super().__init__(judge.runner, judge.goal)
         self._judge = judge
 
-    def judged(self) -> Judged:
+    def judged(self) -> ScoredFrontier:
         """One letter further, leaving out letters after which no word can fail."""
         ahead, q = self.look()
         marks = self._judge.marks(ahead.read, q)
         words = [self.word(ahead, int(place)) for place in marks.worst(8)]
-        return Judged(ahead, q, marks.margin, self._judge.confirm_first(words))
+        return ScoredFrontier(ahead, q, marks.margin, self._judge.confirm_first(words))

@@ -14,9 +14,9 @@ import torch
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.falsify.beam import Chooser, grow, width_for
-from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.pulled import Points, Pull, Pulled, Target
-from fsa2lrnn.verification.falsify.verdict import Budget, Failure, Outcome
+from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Points, Pulled
+from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _NUMBERS = 1 << 24  # that points and functionals of all lengths may hold
 _PATIENCE = 8  # rounds like the last one in which a target must come within reach
@@ -66,7 +66,9 @@ def _leaders(value: np.ndarray, most: int) -> np.ndarray:
     return leaders[np.argsort(-value[leaders].max(1), kind="stable")[:most]]
 
 
-def guided(judge: Judge, budget: Budget, below: int, clock: Deadline, known: Failure | None = None) -> Outcome:
+def guided(
+    judge: ModelComparison, budget: Budget, below: int, clock: Deadline, known: Failure | None = None
+) -> SearchOutcome:
     """Words of less than `below` letters that come out as far astray as `budget.rounds` rounds can bring them.
 
     A round aims at one wrong output in one state of the machine, at one length: that of the shortest failure known,
@@ -77,7 +79,7 @@ def guided(judge: Judge, budget: Budget, below: int, clock: Deadline, known: Fai
     """
     longest, tables = min(budget.length, below - 1), judge.runner.tables
     if tables is None or longest < 1:
-        return Outcome(None, "no switched affine model", 0, 0, 0)
+        return SearchOutcome(None, "no switched affine model", 0, 0, 0)
     with np.errstate(all="ignore"):  # of states that overflow
         return _Rounds(judge, tables, budget, longest, clock).all(known)
 
@@ -85,9 +87,11 @@ def guided(judge: Judge, budget: Budget, below: int, clock: Deadline, known: Fai
 class _Rounds:
     """A search at work."""
 
-    def __init__(self, judge: Judge, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline) -> None:
+    def __init__(
+        self, judge: ModelComparison, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline
+    ) -> None:
         self._judge, self._tables, self._clock = judge, tables, clock
-        self._pull = Pull(tables, judge.goal)
+        self._pull = FunctionalPullback(tables, judge.goal)
         self._width = width_for(judge, budget.width)
         n_states = int(judge.goal.hopeful.sum())
         self._most = max(1, min(self._width // 2, _NUMBERS // (2 * n_states * tables.x0.numel() * longest)))
@@ -96,7 +100,7 @@ class _Rounds:
         self._words = self._letters = self._done = 0
         self._best: Failure | None = None
 
-    def all(self, known: Failure | None) -> Outcome:
+    def all(self, known: Failure | None) -> SearchOutcome:
         """The outcome of as many rounds as there are."""
         points = self._forward(None)
         best = self._best or known
@@ -110,9 +114,9 @@ class _Rounds:
             if self._done == self._rounds or self._clock.left() <= 0 or self._length < 1:
                 break
         finished = self._clock.left() > 0
-        return Outcome(self._best, self._what, self._length, self._words, self._letters, finished)
+        return SearchOutcome(self._best, self._what, self._length, self._words, self._letters, finished)
 
-    def _aim(self, target: Target, points: list[Points], best: Failure | None) -> None:
+    def _aim(self, target: FailureTarget, points: list[Points], best: Failure | None) -> None:
         """Rounds at one target, until it comes no nearer."""
         ahead = self._pull.ahead(target, points[min(self._length, len(points) - 1)])
         while self._done < self._rounds and self._length >= 1:
@@ -140,7 +144,7 @@ class _Rounds:
             self._best, self._length = found.failure, len(found.failure.tokens) - 1
         return chooser.points
 
-    def _backward(self, target: Target, points: list[Points], best: Failure | None) -> list[Pulled] | None:
+    def _backward(self, target: FailureTarget, points: list[Points], best: Failure | None) -> list[Pulled] | None:
         """For each length up to that of the round the functionals there; None where the time is over."""
         along = self._along(best)
         pulled: list[Pulled] = []
@@ -172,6 +176,6 @@ class _Rounds:
                     found.setdefault(length, []).append((path[k], states[k : k + 1]))
         return found
 
-    def _target_of(self, failure: Failure) -> Target:
+    def _target_of(self, failure: Failure) -> FailureTarget:
         q = int(self._judge.goal.path(failure.tokens[None])[0, -1])
-        return Target(q, int(failure.outputs[-1]))
+        return FailureTarget(q, int(failure.outputs[-1]))

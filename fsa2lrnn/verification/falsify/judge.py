@@ -14,12 +14,12 @@ from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.extraction.runner import Runner
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.verification.falsify.verdict import Failure
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 CONFIRMED_BY = ("sequential", "auto")
 
 
-class Marks(NamedTuple):
+class OutputMarks(NamedTuple):
     """The verdict on logits (…,): where they are wrong, and by what margin they are right (+∞ where none counts)."""
 
     wrong: np.ndarray
@@ -31,20 +31,20 @@ class Marks(NamedTuple):
         return where[np.argsort(self.margin[where], kind="stable")][:n]
 
 
-class Judge:
+class ModelComparison:
     """A model beside its goal, both stepped by numbers of letters."""
 
     def __init__(self, model: Network, machine: MooreMachine, ignore: Ignore = ()) -> None:
         self.model = model
         self.runner = Runner(model)
-        self.goal = goal_for(model, machine, ignore)
+        self.goal = specification_of(model, machine, ignore)
 
     @property
     def n_letters(self) -> int:
         """|Σ|."""
         return len(self.goal.delta)
 
-    def marks(self, logits: Tensor, states: np.ndarray) -> Marks:
+    def marks(self, logits: Tensor, states: np.ndarray) -> OutputMarks:
         """Logits (…, |Γ|) against machine states (…,). Ties go to the first output, as in `transduce`."""
         counts, answerable = self.goal.counts[states], self.goal.answerable[states]
         logits = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
@@ -55,7 +55,7 @@ class Judge:
         wrong = (logits.argmax(-1) != asked[..., 0]) | is_nan
         margin = (own - other).masked_fill(is_nan | (own == -torch.inf), -torch.inf)
         margins = np.where(answerable, margin.double().cpu().numpy(), np.where(counts, -np.inf, np.inf))
-        return Marks((wrong.cpu().numpy() | ~answerable) & counts, margins)
+        return OutputMarks((wrong.cpu().numpy() | ~answerable) & counts, margins)
 
     def confirm(self, tokens: np.ndarray) -> Failure | None:
         """The shortest prefix of a word on which the model itself fails, sequentially and by default, if there is one.

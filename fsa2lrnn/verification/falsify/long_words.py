@@ -8,15 +8,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.verdict import Budget, Outcome
+from fsa2lrnn.verification.falsify.verdict import Budget, SearchOutcome
 
 _CANDIDATES = 1 << 13
 _Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def periodic(judge: Judge, budget: Budget, below: int, clock: Deadline) -> Outcome:
+def periodic(judge: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
     """u w w w … for all short u and w, side by side, up to the first failure; without words that lead to a state from
     which nothing counts."""
     every = periodic_words(judge.n_letters, budget.prefix, budget.period)
@@ -34,7 +34,7 @@ def _places(u: tuple[int, ...], w: tuple[int, ...], k: np.ndarray) -> np.ndarray
     return np.where(k < len(u), k, len(u) + (k - len(u)) % len(w))
 
 
-def _for_ever(judge: Judge, pairs: list[_Pair]) -> list[_Pair]:
+def _for_ever(judge: ModelComparison, pairs: list[_Pair]) -> list[_Pair]:
     """The pairs (u, w) whose word u w w w … passes hopeful states only."""
     kept: list[_Pair] = []
     for u, w in pairs:
@@ -65,7 +65,7 @@ def periodic_words(n_letters: int, prefix: int, period: int) -> Iterator[_Pair]:
                     yield u, w
 
 
-def random(judge: Judge, budget: Budget, below: int, clock: Deadline) -> Outcome:
+def random(judge: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
     """Words drawn letter by letter, uniformly among the letters that still lead somewhere."""
     rng = np.random.default_rng(budget.seed)
     tokens = judge.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 
 from fsa2lrnn.lrnn.switched import SwitchedAffine
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 
 _TANGENTS = 4
 Points = dict[int, np.ndarray]
 """For each machine state that words of one length lead to, some of the model's states there: (N, d)."""
 
 
-class Target(NamedTuple):
+class FailureTarget(NamedTuple):
     """A failure to aim at: an output, by number, where the machine is in a state that wants another."""
 
     q: int
@@ -43,25 +43,25 @@ Pulled = dict[int, Functionals]
 """For each machine state the functionals that are worth keeping, one for each of a few words to come."""
 
 
-class Pull:
+class FunctionalPullback:
     """Functionals of one model beside its goal, in float64 whatever the model's dtype."""
 
-    def __init__(self, tables: SwitchedAffine, goal: Goal) -> None:
+    def __init__(self, tables: SwitchedAffine, goal: Specification) -> None:
         self._tables, self._goal = tables.to(torch.float64), goal
         self._A, self._v = self._tables.A.cpu().numpy(), self._tables.v.cpu().numpy()
 
-    def targets(self, points: Points) -> list[Target]:
+    def targets(self, points: Points) -> list[FailureTarget]:
         """All failures that there may be at these points, the nearest first."""
         answerable = self._goal.answerable
         found = [
-            Target(q, output)
+            FailureTarget(q, output)
             for q in points
             for output in range(self._goal.known)
             if answerable[q] and output != self._goal.wanted[q]
         ]
         return sorted(found, key=lambda target: (-self.ahead(target, points), target))
 
-    def ahead(self, target: Target, points: Points) -> float:
+    def ahead(self, target: FailureTarget, points: Points) -> float:
         """How far the wrong output gets ahead of the right one at any of these points; −∞ where none is there."""
         if target.q not in points:
             return -np.inf
@@ -69,7 +69,7 @@ class Pull:
             lead = self._lead(target, torch.from_numpy(points[target.q].astype(np.float64)))
         return float(lead.nan_to_num(-torch.inf).max())
 
-    def tangents(self, target: Target, points: Points) -> Pulled:
+    def tangents(self, target: FailureTarget, points: Points) -> Pulled:
         """The wrong output's lead as a functional, at those of these points where it is largest."""
         if target.q not in points:
             return {}
@@ -106,7 +106,7 @@ class Pull:
         before = (w[None] @ self._A).transpose(0, 2, 1, 3).reshape(n, -1, heads * b)
         return Functionals(before, functionals.c + self._v.reshape(n, -1) @ functionals.w.T)
 
-    def _lead(self, target: Target, x: torch.Tensor) -> torch.Tensor:
+    def _lead(self, target: FailureTarget, x: torch.Tensor) -> torch.Tensor:
         logits = self._tables.readout(x.to(self._tables.x0.device))
         return (logits[:, target.output] - logits[:, int(self._goal.wanted[target.q])]).cpu()
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
-from fsa2lrnn.verification.falsify.verdict import Failure, Outcome
+from fsa2lrnn.verification.falsify.verdict import Failure, SearchOutcome
 
 _LONGEST_CUT = 16
 _LETTERS = 1 << 20  # letters of all variants of one word; of long words fewer are tried
 
 
-def shorten(judge: Judge, failure: Failure, clock: Deadline) -> Outcome:
+def shorten(judge: ModelComparison, failure: Failure, clock: Deadline) -> SearchOutcome:
     """Of all words that arise by cutting out a few letters in a row or replacing one, the shortest that fails; and so
     on from there, until none is shorter."""
     best, letters, tried = failure, 0, 0
@@ -23,7 +23,7 @@ def shorten(judge: Judge, failure: Failure, clock: Deadline) -> Outcome:
         letters, tried = letters + outcome.letters, tried + outcome.words
         if outcome.failure is None:
             found = best if best is not failure else None
-            return Outcome(found, what, len(best.tokens) - 1, tried, letters, outcome.finished)
+            return SearchOutcome(found, what, len(best.tokens) - 1, tried, letters, outcome.finished)
         best = outcome.failure
 
 

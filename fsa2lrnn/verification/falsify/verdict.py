@@ -57,7 +57,7 @@ class Failure(NamedTuple):
     scans: tuple[str, ...]
 
 
-class Outcome(NamedTuple):
+class SearchOutcome(NamedTuple):
     """What one search comes back with."""
 
     failure: Failure | None

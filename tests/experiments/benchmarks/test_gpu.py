@@ -76,7 +76,7 @@ def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):
     def refuse(*_args, **_kwargs):
         raise RuntimeError("no compiler\nand a long trace")
 
-    monkeypatch.setattr(bench_gpu.Run, "update", refuse)
+    monkeypatch.setattr(bench_gpu.TrainingRun, "update", refuse)
     monkeypatch.setattr(torch, "compile", lambda model: model)
     compiled, plain = (Settings(**{**vars(TINY), "compile": flag}) for flag in (True, False))
     assert measure_step(compiled, 1) == {
@@ -90,9 +90,9 @@ def test_a_step_that_cannot_be_compiled_says_why(monkeypatch):
 def test_seeds_in_turn_and_stacked_take_as_many_steps(monkeypatch):
     monkeypatch.setattr(bench_gpu, "_WARM_UP", 0)
     taken = []
-    real = bench_gpu.Run.descend
+    real = bench_gpu.TrainingRun.descend
     monkeypatch.setattr(
-        bench_gpu.Run, "descend", lambda run, *rest: (taken.append(run.settings.seed), real(run, *rest))
+        bench_gpu.TrainingRun, "descend", lambda run, *rest: (taken.append(run.settings.seed), real(run, *rest))
     )
     found = measure_seeds(TINY, (0, 4), turns=2)
     assert taken == [0, 4] * 4

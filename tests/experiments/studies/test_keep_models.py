@@ -10,14 +10,14 @@ from experiments.studies.keep_models import keep, main
 from fsa2lrnn.errors import CheckpointError
 from fsa2lrnn.lrnn import LRNN, load
 from fsa2lrnn.lrnn.switched import as_tables, switched
-from fsa2lrnn.training.seeds import Plan, run_seed
+from fsa2lrnn.training.seeds import RunPlan, run_seed
 from fsa2lrnn.training.settings import Settings
 
 TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=2,
     evaluate_every=2, stop_at=None,
 )  # fmt: skip
-PLAN = Plan(lengths=(3, 5), n_words=20)
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certificate import Tube
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 from ..judge.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 
@@ -34,7 +34,7 @@ def walks(draw):
     """A machine, tables, a goal and a tube."""
     machine, tables = draw(perturbed_machines())
     memory = draw(st.integers(1, 3))
-    goal = goal_for(tables, machine)
+    goal = specification_of(tables, machine)
     tube = any_tube(tables, goal, memory, draw(st.integers(1, memory)), draw(st.integers(0, 99)))
     return machine, tables, goal, tube
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fsa2lrnn.checker.directions import Along, Group, groups
+from fsa2lrnn.checker.directions import DirectionGroup, LetterBounds, groups
 from fsa2lrnn.checker.intervals import Ball
 
 
@@ -24,7 +24,7 @@ def along(M, rows):
     directions = rows[None, :, None]  # (parts or E, D, H, b)
     (group,) = groups(directions)
     t, slow = Ball.exact(np.zeros((1, 1, 2))), np.ones((1, 1, 2), bool)
-    return Along.of_letter(group, Ball.exact(M[None, None]), t, directions, directions, slow, np.ones(1, bool))
+    return LetterBounds.of_letter(group, Ball.exact(M[None, None]), t, directions, directions, slow, np.ones(1, bool))
 
 
 def carried(M, rows, letters):
@@ -90,8 +90,8 @@ def test_directions_that_vanish_take_no_share():
     rows = fan(4)
     there, before = rows[None, :, None], np.zeros((1, 4, 1, 2))
     M, t = Ball.exact(turned(0.3)[None, None]), Ball.exact(np.zeros((1, 1, 2)))
-    group = Group(np.arange(4), np.array([0]), True)
-    step = Along.of_letter(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
+    group = DirectionGroup(np.arange(4), np.array([0]), True)
+    step = LetterBounds.of_letter(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
     assert not step.share.any()
     assert np.allclose(step.rest, np.abs(step.image))
 
@@ -142,7 +142,7 @@ def test_no_direction_leaves_an_image_out(kind):
         error = np.zeros((E, H, b, 1))
         extent = there if kind == "fan" else np.abs(np.concatenate([there, before])).max(0, keepdims=True)
         for group in groups(extent):
-            step = Along.of_letter(group, Ball.exact(M), Ball.exact(t), there, before, slow, np.ones(E, bool))
+            step = LetterBounds.of_letter(group, Ball.exact(M), Ball.exact(t), there, before, slow, np.ones(E, bool))
             low, high = step.bounds(
                 centre[..., None], radius[..., None], ball[..., None], lower[..., None], upper[..., None], spread, error
             )

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.checker.nodes import nodes
-from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import Fsa2LrnnError
 from fsa2lrnn.lower import compile_machine
@@ -23,7 +23,7 @@ from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 from ..judge.certify.conftest import assert_uncontradicted, model_of, perturbed
@@ -39,7 +39,7 @@ def one_number(A, v, x0, W, b, alphabet, outputs):
 
 def by_hand(tables, machine, lengths, scale=1.0, tail=None):
     """A certificate in one slow coordinate x / scale; `tail` gives the radius, in x, of sets for all longer words."""
-    goal = goal_for(tables, machine, "lacked")
+    goal = specification_of(tables, machine, "lacked")
     F = len(nodes(goal.target, 1, 1).state)
     sets = Sets(
         lengths, np.ones((F, 1), bool), np.zeros((F, 1, 1, 1)), np.full((F, 1, 1, 1), (tail or 0) / scale),
@@ -74,8 +74,8 @@ def test_states_that_overflow_where_nothing_counts_come_back_as_nan():
 def test_sets_that_overflow_where_nothing_counts_are_refused_too():
     tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
     machine = MooreMachine([[1, 1], [0, 0]], ["yes", "?"], 0, "ab")
-    goal = goal_for(tables, machine, "lacked")
-    replay = Replay(plain(tables), goal.target, by_hand(tables, machine, 1).tube, Slack())
+    goal = specification_of(tables, machine, "lacked")
+    replay = TubeReplay(plain(tables), goal.target, by_hand(tables, machine, 1).tube, Slack())
     ((_, sets),) = islice(replay.lengths(), 1)
     idle = ~goal.counts[replay.nodes.state]
     for radius, shown in ((2.0**39, True), (2.0**41, False), (1e300, False), (np.nan, False)):

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.checker.limits import MOST_WORK, WORK, allowed_work, demands
-from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Certificate, Tube
@@ -89,7 +89,7 @@ def test_no_more_is_allocated_than_is_estimated(walk):
     tracemalloc.start()
     try:
         with np.errstate(all="ignore"):
-            for _ in islice(Replay(plain(tables), goal.target, tube, Slack()).lengths(), tube.start + 3):
+            for _ in islice(TubeReplay(plain(tables), goal.target, tube, Slack()).lengths(), tube.start + 3):
                 pass
         most = tracemalloc.get_traced_memory()[1]
     finally:

@@ -7,12 +7,12 @@ import torch
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.checker.margins import Margins, Readout
-from fsa2lrnn.checker.replay import Replay
-from fsa2lrnn.checker.rounding import Format, Slack
+from fsa2lrnn.checker.margins import Margins, ScaledReadout
+from fsa2lrnn.checker.replay import TubeReplay
+from fsa2lrnn.checker.rounding import FloatFormat, Slack
 from fsa2lrnn.verification.certificate import Sets
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 from .conftest import counts, sampled, walks
@@ -23,7 +23,7 @@ from .conftest import counts, sampled, walks
 def test_no_state_of_a_set_has_a_smaller_margin(walk, seed, wider):
     _, tables, goal, tube = walk
     rng = np.random.default_rng(seed)
-    replay = Replay(plain(tables), goal.target, tube, Slack())
+    replay = TubeReplay(plain(tables), goal.target, tube, Slack())
     sets = next(found for _, found in replay.lengths() if found is not None)
     sets = replace(sets, radius=wider * sets.radius, ball=wider * sets.ball)
     for f, j in np.argwhere(sets.alive):
@@ -46,8 +46,8 @@ def test_no_state_of_a_set_has_a_smaller_margin(walk, seed, wider):
 def test_on_points_the_bound_is_the_margin_but_for_rounding(drifting):
     machine, tables = drifting
     tube = certify(tables, machine, 1).tube
-    goal = goal_for(tables, machine)
-    replay = Replay(plain(tables), goal.target, replace(tube, stored=(), tail=()), Slack())
+    goal = specification_of(tables, machine)
+    replay = TubeReplay(plain(tables), goal.target, replace(tube, stored=(), tail=()), Slack())
     sets = next(found for _, found in replay.lengths() if found is not None)
     f, j = np.argwhere(sets.alive)[0]
     alone = np.zeros_like(sets.alive)
@@ -64,7 +64,9 @@ def test_a_single_output_has_no_rival_but_the_variance_may_be_lost():
     """LayerNorm in one pass over large numbers may find a negative variance, and no number is its root."""
     weights = {"W1": np.ones((1, 2)), "b1": np.zeros(1), "W2": np.ones((1, 1)), "b2": np.zeros(1)}
     weights |= {"norm_weight": np.ones(2), "norm_bias": np.zeros(2)}
-    readout = Readout.of(weights, Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)))
+    readout = ScaledReadout.of(
+        weights, FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
+    )
     box = Margins(readout, np.eye(2)[None, None], np.ones((1, 1, 2), bool), np.zeros((1, 0, 1, 2)), np.array([0]))
     centre = np.array([[[[0.01, 1e6], [0.01, 1e6]]]])  # (1, 1, 2, 2): two sets, points both
     nothing = np.zeros((1, 0, 2))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import Goal
+from fsa2lrnn.verification.goal import Specification
 
 
 @st.composite
@@ -16,7 +16,7 @@ def goals(draw):
     """A machine of up to 5 states and 3 letters, some of whose outputs may not count."""
     machine = draw(machines(max_states=5, outputs=(0, 1, 2)))
     wanted = np.array(machine.outputs)
-    return Goal(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
+    return Specification(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
 
 
 @given(goals(), st.integers(1, 3), st.data())

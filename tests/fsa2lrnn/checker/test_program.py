@@ -17,7 +17,7 @@ import fsa2lrnn.checker
 from fsa2lrnn import compile_machine, save, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.formats import json_file
-from fsa2lrnn.checker.errors import CertificateRefused, UnsupportedInput
+from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.files import read_automaton, read_certificate
 from fsa2lrnn.checker.model_file import read_tables
 from fsa2lrnn.checker.program import difference, main, proved
@@ -91,14 +91,14 @@ def test_the_tables_are_those_that_the_library_makes(files, tmp_path):
 def test_forged_certificates_are_not_valid(files, tmp_path, capsys, change, message):
     forged = changed(files[0], tmp_path, change)
     assert main(arguments([forged, *files[1:]])) == 1
-    with pytest.raises(CertificateRefused, match=message):
+    with pytest.raises(InvalidCertificate, match=message):
         proved(forged, *files[1:])
     assert capsys.readouterr().out.startswith("not valid: ")
 
 
 def test_another_model_and_another_machine_are_refused(files, tmp_path):
     save(compile_machine(zoo.flip_flop()), tmp_path / "other.safetensors")
-    with pytest.raises(CertificateRefused, match="of a model with sha256"):
+    with pytest.raises(InvalidCertificate, match="of a model with sha256"):
         proved(files[0], tmp_path / "other.safetensors", files[2])
     other = MooreMachine([[0, 1], [1, 0]], [False, True])
     longer = MooreMachine([[0, 1, 2, 3], [1, 2, 3, 0]], [False, True, False, False], alphabet=zoo.parity().alphabet)
@@ -107,7 +107,7 @@ def test_another_model_and_another_machine_are_refused(files, tmp_path):
         (longer, r"they differ after the word \['1', '1', '1'\]"),
     ):
         (tmp_path / "machine.json").write_text(json_file.to_json(machine))
-        with pytest.raises(CertificateRefused, match=message):
+        with pytest.raises(InvalidCertificate, match=message):
             proved(*files[:2], tmp_path / "machine.json")
 
 
@@ -169,7 +169,7 @@ def test_whatever_field_is_changed_no_other_exception_is_raised(files, tmp_path)
             else:
                 holder[last] = other
             (tmp_path / "c.json").write_text(json.dumps(value))
-            with suppress(CertificateRefused, UnsupportedInput):
+            with suppress(InvalidCertificate, UnsupportedInput):
                 proved(tmp_path / "c.json", *files[1:])
                 continue
             refused += 1

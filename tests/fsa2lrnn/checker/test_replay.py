@@ -6,23 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fsa2lrnn.checker.errors import CertificateRefused
-from fsa2lrnn.checker.replay import Replay, grown
+from fsa2lrnn.checker.errors import InvalidCertificate
+from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 
 def test_stored_sets_take_the_place_of_those_found(drifting):
     machine, tables = drifting
     tube = certify(tables, machine, 1).tube
-    goal = goal_for(tables, machine)
+    goal = specification_of(tables, machine)
     kept = tube.stored[0]
     wide = replace(kept, radius=2 * kept.radius, ball=2 * kept.ball)
     wide = replace(wide, lower=kept.lower - 1, upper=kept.upper + 1)
     narrow, wider = (
-        Replay(plain(tables), goal.target, replace(tube, stored=stored), Slack()) for stored in ((), (wide,))
+        TubeReplay(plain(tables), goal.target, replace(tube, stored=stored), Slack()) for stored in ((), (wide,))
     )
     for (before, a), (after, b) in itertools.islice(zip(narrow.lengths(), wider.lengths(), strict=True), kept.length):
         if a is not None and a.length == kept.length:
@@ -46,7 +46,7 @@ def test_a_tail_that_grows_holds_less_down_and_more_up(forgetful):
 def test_nodes_that_sets_lack_are_missed(forgetful):
     machine, tables = forgetful
     tube = certify(tables, machine, 1).tube
-    replay = Replay(plain(tables), goal_for(tables, machine).target, tube, Slack())
+    replay = TubeReplay(plain(tables), specification_of(tables, machine).target, tube, Slack())
     sets = tube.tail[0].sets
-    with pytest.raises(CertificateRefused, match="these lack a node"):
+    with pytest.raises(InvalidCertificate, match="these lack a node"):
         replay.check_holds(replace(sets, alive=np.zeros_like(sets.alive)), sets, "these")

@@ -5,11 +5,11 @@ import pytest
 import torch
 
 from fsa2lrnn.checker.errors import UnsupportedInput
-from fsa2lrnn.checker.rounding import Format, ReadoutError, Slack, StepError
+from fsa2lrnn.checker.rounding import FloatFormat, ReadoutError, Slack, StepError
 from fsa2lrnn.lrnn.switched import EPS, Readout, SwitchedAffine
 from fsa2lrnn.verification.plain import plain
 
-KIND = Format(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
+KIND = FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from hypothesis import given, settings
 
-from fsa2lrnn.checker.margins import Readout
+from fsa2lrnn.checker.margins import ScaledReadout
 from fsa2lrnn.checker.rounding import Slack, StepError
 from fsa2lrnn.checker.short_words import all_words, least_margin
 from fsa2lrnn.lrnn.scans import scan_tokens
@@ -25,7 +25,7 @@ def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
     error = StepError.of(named["A"], named["v"], Slack(), kind)
     words = np.array(list(itertools.product(range(k), repeat=length)))
     states = goal.path(words)
-    readout = Readout.of(named, kind)
+    readout = ScaledReadout.of(named, kind)
     balls = all_words(named["A"], named["v"], named["x0"], goal.target, error, tube.memory)
     for method in ("sequential", "fused", "letters"):
         x = scan_tokens(torch.from_numpy(words), tables.A, tables.v, tables.x0, method)

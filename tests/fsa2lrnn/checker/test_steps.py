@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.checker.replay import Replay
+from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.verification.plain import plain
 
@@ -22,7 +22,7 @@ def test_computed_steps_stay_in_the_sets(walk, seed, slack):
     """Tables within the slack of those given are stepped, in their dtype, from states that float64 samples."""
     _, tables, goal, tube = walk
     rng = np.random.default_rng(seed)
-    replay = Replay(plain(tables), goal.target, tube, Slack(slack, slack))
+    replay = TubeReplay(plain(tables), goal.target, tube, Slack(slack, slack))
     nodes, k = replay.nodes, len(tables.alphabet)
     sets = next(found for _, found in replay.lengths() if found is not None)
     off = lambda t: torch.tensor(rng.choice([-1, 0, 1], t.shape) * slack * 0.999, dtype=t.dtype)  # noqa: E731
@@ -46,7 +46,7 @@ def test_computed_steps_stay_in_the_sets(walk, seed, slack):
 def test_states_of_all_words_lie_in_their_sets(walk):
     """Words in the model's dtype, by the reference scan: no sample, no tolerance but for the inverse of the basis."""
     _, tables, goal, tube = walk
-    replay = Replay(plain(tables), goal.target, tube, Slack())
+    replay = TubeReplay(plain(tables), goal.target, tube, Slack())
     k, length = len(tables.alphabet), tube.start + 3
     words = np.array(list(itertools.product(range(k), repeat=length)))
     x = tables.run(torch.from_numpy(words)).double().numpy()

@@ -6,12 +6,12 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.cli import cascades
-from fsa2lrnn.cli.cascades import Wanted
+from fsa2lrnn.cli.cascades import CascadeRequest
 from fsa2lrnn.compile.choice import best_cascade
 from fsa2lrnn.decomposition import search
 from fsa2lrnn.errors import NotExpressible
 
-UNLIMITED = Wanted()
+UNLIMITED = CascadeRequest()
 
 
 def answered(machine, wanted=UNLIMITED):
@@ -85,7 +85,7 @@ def test_no_cascade_but_a_reason_and_a_bound():
 
 @pytest.mark.slow
 def test_a_limit_that_nothing_meets():
-    rows, facts = answered(zoo.sum_mod(7), Wanted(3))
+    rows, facts = answered(zoo.sum_mod(7), CascadeRequest(3))
     assert "group of order 7" in rows["none"]
     assert "auto takes" not in rows
     assert facts["auto"] is None
@@ -97,19 +97,19 @@ def test_large_machines_are_searched_if_that_is_asked_for():
     why = "not looked for in a machine of 210 states, more than 200: --max-block 8 asks for it"
     assert rows == {"none": why}
     assert facts["bound"] is None
-    rows, facts = answered(zoo.length_mod(210), Wanted(8))
+    rows, facts = answered(zoo.length_mod(210), CascadeRequest(8))
     assert facts["block_sizes"] is not None
     assert facts["meets_bound"]
 
 
 def test_without_token_shift():
-    rows, facts = answered(zoo.mod_arith(5, "register"), Wanted(8, token_shift=False))
+    rows, facts = answered(zoo.mod_arith(5, "register"), CascadeRequest(8, token_shift=False))
     assert rows["layers"].endswith("; without token shift")
     assert facts["reads"] == "after the letter"
 
 
 def test_nothing_is_drawn_where_there_is_no_cascade(tmp_path):
-    answer = cascades.look(zoo.sum_mod(7), Wanted(3))
+    answer = cascades.look(zoo.sum_mod(7), CascadeRequest(3))
     with pytest.raises(NotExpressible, match=r"there is no cascade to draw into .*no\.dot: no cascade with blocks"):
         cascades.draw(answer, tmp_path / "no.dot")
     assert not (tmp_path / "no.dot").exists()

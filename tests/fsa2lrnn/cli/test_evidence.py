@@ -1,14 +1,14 @@
 """What judges found, in words."""
 
 from fsa2lrnn.cli import evidence
-from fsa2lrnn.verdicts import Coverage, FailingWord, Proved, Refuted, Scope, Searched, Undecided
+from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope, SearchRecord, Undecided
 
-SEARCHED = Searched("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
+SEARCHED = SearchRecord("exhaustive", "all words of 3 letters", 3, 8, 24, 0.1, None, False)
 EVERYWHERE = Scope(3)
 
 
 def failing(word, checked=3, scope=EVERYWHERE):
-    failure = FailingWord(word, (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
+    failure = Counterexample(word, (0,) * (len(word) - 1) + (1,), (0,) * len(word), None, -0.5, ("sequential",))
     return Refuted(failure, checked, scope, "beam", (SEARCHED,))
 
 
@@ -18,15 +18,15 @@ def test_verdicts_in_words():
     )
     assert "covered: in bfloat16" in text
     assert text.endswith("outputs of 1 of 3 states do not count: ?; nor does that of the empty word")
-    text = evidence.verdict_text(Refuted(FailingWord(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
+    text = evidence.verdict_text(Refuted(Counterexample(("a", "b"), (True, True), (True, False)), 1, Scope(3)))
     assert text.endswith("every output counts but that of the empty word")
     assert "differ on [bold]ab[/] (2 letters), and on no shorter word\n" in text
     assert "model   accept reject" in text
     assert "the empty word" in evidence.verdict_text(
-        Refuted(FailingWord((), (2,), (1,)), -1, Scope(3, empty_word=True))
+        Refuted(Counterexample((), (2,), (1,)), -1, Scope(3, empty_word=True))
     )
     assert "every word of at most 7 letters. Raise --budget" in evidence.verdict_text(Undecided(7, Scope(3), 10))
-    refuted = Refuted(FailingWord(("a", "b"), (1, 1), (1, 2)), 1, Scope(3))
+    refuted = Refuted(Counterexample(("a", "b"), (1, 1), (1, 2)), 1, Scope(3))
     assert "differ on [bold]a b[/]" in evidence.verdict_text(refuted, ("a", "b", "up"))
 
 

@@ -9,7 +9,7 @@ from fsa2lrnn.cli import cascades, explanation
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import FAMILIES, recheck
 
-ANY = cascades.Wanted()
+ANY = cascades.CascadeRequest()
 
 
 def explained(capsys, machine, families=(), folder=None, wanted=ANY):
@@ -90,7 +90,7 @@ def test_an_unknown_family_is_named():
 
 def test_the_cascade_is_part_of_the_facts(capsys, tmp_path):
     drawing = tmp_path / "rooms.dot"
-    facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], wanted=cascades.Wanted(8, False, drawing))
+    facts = explained(capsys, zoo.mod_arith(5, "eager"), ["lti"], wanted=cascades.CascadeRequest(8, False, drawing))
     assert facts["cascade"]["block_sizes"] == [[1, 1], [1, 4], [5]]
     assert facts["cascade"]["reads"] == "after the letter"
     assert facts["costs"]["block_sizes"] == [75]

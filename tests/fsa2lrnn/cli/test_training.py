@@ -3,13 +3,13 @@
 import json
 
 from fsa2lrnn.cli.training import main, share
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 
 TINY = {
     "embedding_dim": 4, "block": 2, "heads": 2, "batch": 4, "length": 6, "test_length": 9, "test_words": 5, "steps": 4,
     "evaluate_every": 2, "stop_at": None,
 }  # fmt: skip
-PLAN = Plan(lengths=(3, 5), n_words=20)
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
 
 
 def test_a_run_in_json(tmp_path, capsys):

@@ -4,7 +4,7 @@ from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition import search
-from fsa2lrnn.decomposition.search import NoCascade, Search, decompose
+from fsa2lrnn.decomposition.search import CascadeSearch, NoCascade, decompose
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.testing.strategies import machines
 
@@ -141,7 +141,7 @@ def test_a_search_builds_and_counts_once_and_answers_as_decompose(monkeypatch):
         return search.one_a_key(cascade)
 
     machine = zoo.even_pair(5)
-    kept = Search(machine, units=units)
+    kept = CascadeSearch(machine, units=units)
     first, again, free = kept.cheapest(), kept.cheapest(), kept.cheapest(counted=False)
     assert len(builds) == 1
     assert 0 < len(counts) == len(set(counts))
@@ -157,7 +157,7 @@ def test_gates_beyond_what_a_dtype_holds_are_a_reason_each_time():
     def refused(_):
         raise NotExact("sums beyond 256")
 
-    kept = Search(zoo.even_pair(5), units=refused)
+    kept = CascadeSearch(zoo.even_pair(5), units=refused)
     for _ in range(2):
         with pytest.raises(NoCascade, match="sums beyond 256"):
             kept.cheapest()

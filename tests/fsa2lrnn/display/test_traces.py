@@ -3,7 +3,7 @@ from html.parser import HTMLParser
 import pytest
 
 from fsa2lrnn.display.traces import trace
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.verdicts import Counterexample
 
 
 class Rows(HTMLParser):
@@ -28,7 +28,7 @@ class Rows(HTMLParser):
 def test_a_word_is_shown_up_to_where_it_fails_and_long_ones_have_a_gap(length):
     word = [f"a{k}" for k in range(length)]
     given = ["0"] * (length - 1) + ["1"]
-    rows = Rows(trace(FailingWord(word, ["0"] * length, given), "m")).rows
+    rows = Rows(trace(Counterexample(word, ["0"] * length, given), "m")).rows
     assert [row[0] for row in rows] == ["position", "letter", "machine", "model"]
     assert len({len(row) for row in rows}) == 1
     assert len(rows[0]) <= 33
@@ -40,6 +40,6 @@ def test_a_word_is_shown_up_to_where_it_fails_and_long_ones_have_a_gap(length):
 
 def test_the_first_wrong_output_is_marked_and_little_is_shown_behind_it():
     given = ["0"] * 10 + ["1"] * 40
-    found = Rows(trace(FailingWord(["a"] * 50, ["0"] * 50, given), "m"))
+    found = Rows(trace(Counterexample(["a"] * 50, ["0"] * 50, given), "m"))
     assert found.wrong == [(3, 11)]
     assert len(found.rows[0]) == 1 + 14

@@ -5,13 +5,13 @@ import pytest
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import positions_of
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import Asked
+from fsa2lrnn.extraction.asking import MaskedModel
 from fsa2lrnn.extraction.lstar import _Teacher, learn
 from fsa2lrnn.lower import compile_machine
 
 
 def asked(machine):
-    return Asked(compile_machine(machine), positions_of(machine.alphabet, None, True))
+    return MaskedModel(compile_machine(machine), positions_of(machine.alphabet, None, True))
 
 
 def test_a_teacher_answers_once_and_steps_as_it_answers():

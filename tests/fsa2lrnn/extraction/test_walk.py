@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fsa2lrnn.extraction.walk import Interner, Tree, Walk, tagged
+from fsa2lrnn.extraction.walk import Interner, Tree, WordFrontier, tagged
 
 
 def test_every_path_is_its_word():
@@ -45,7 +45,7 @@ class Counter:
 
 
 def test_a_walk_meets_every_state_once_by_a_shortest_word():
-    walk, met = Walk(Counter(), 0), {1: ()}
+    walk, met = WordFrontier(Counter(), 0), {1: ()}
     while len(walk):
         ahead = walk.fan(np.ones((len(walk), 2), bool))
         words = [tuple(walk.word(ahead, i).tolist()) for i in range(len(ahead.letters))]
@@ -62,7 +62,7 @@ def test_a_walk_meets_every_state_once_by_a_shortest_word():
 
 def test_tags_tell_states_apart():
     """The parity of the length makes two of each number."""
-    walk = Walk(Counter(), 0)
+    walk = WordFrontier(Counter(), 0)
     while len(walk):
         ahead = walk.fan(np.ones((len(walk), 2), bool))
         walk.keep_new(ahead, 1 - walk.tags[ahead.parents])
@@ -70,7 +70,7 @@ def test_tags_tell_states_apart():
 
 
 def test_only_live_letters_are_read():
-    walk = Walk(Counter(), 0)
+    walk = WordFrontier(Counter(), 0)
     ahead = walk.fan(np.array([[False, True]]))
     assert (ahead.letters.tolist(), ahead.read.tolist(), walk.letters) == ([1], [3], 1)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.families import Rejected, recheck, represent
+from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.families.identities import FORCED
 
 CASES = {
@@ -53,13 +53,13 @@ def changed(certificate, path, change):
 def accepted(certificate):
     try:
         recheck(certificate)
-    except Rejected:
+    except RejectedCertificate:
         return False
     return True
 
 
 def rejected(certificate, fault):
-    with pytest.raises(Rejected, match=fault):
+    with pytest.raises(RejectedCertificate, match=fault):
         recheck(certificate)
 
 

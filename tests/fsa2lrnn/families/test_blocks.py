@@ -4,7 +4,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.families import BlockWitness, Rejected, Unknown, represent
+from fsa2lrnn.families import BlockWitness, RejectedCertificate, Unknown, represent
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.verification import Proved, prove_equivalent
 
@@ -54,7 +54,7 @@ def test_between_the_bounds_it_is_unknown():
 def test_a_witness_for_another_machine_is_refused():
     small, other = represent(zoo.elevator(3), "block(3)"), represent(zoo.cerny(3), "block(3)")
     wrong = BlockWitness(small.machine, "block(3)", other.recurrence)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         wrong.check()
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.families import HouseholderWitness, Rejected, Unknown, recheck, represent
+from fsa2lrnn.families import HouseholderWitness, RejectedCertificate, Unknown, recheck, represent
 from fsa2lrnn.families.householder import transpositions
 from fsa2lrnn.lower import lower_witness
 from fsa2lrnn.lrnn.scans import METHODS
@@ -91,7 +91,7 @@ def test_a_wrong_witness_is_refused(change):
         certificate["keys"][0][0][0] += 1
     else:
         certificate["shifts"][1][0] += 1
-    with pytest.raises(Rejected, match=r"the factors of letter|a beta outside \[0, 2\]"):
+    with pytest.raises(RejectedCertificate, match=r"the factors of letter|a beta outside \[0, 2\]"):
         recheck(certificate)
 
 
@@ -115,7 +115,7 @@ def test_vectors_that_letters_do_not_move_so_are_refused(change):
         vectors.pop()
     else:
         certificate["sink"] = 0
-    with pytest.raises(Rejected, match=expected[change]):
+    with pytest.raises(RejectedCertificate, match=expected[change]):
         recheck(certificate)
 
 

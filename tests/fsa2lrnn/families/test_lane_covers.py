@@ -9,7 +9,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.families import represent
-from fsa2lrnn.families.lane_covers import Alike, alike_to_lanes
+from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
 
 MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
 
@@ -35,7 +35,7 @@ def random_machines(n, count):
 
 def test_alike_words_are_alike_to_every_lane_and_the_machine_tells_them_apart():
     found = [(machine, alike_to_lanes(machine)) for machine in random_machines(4, 60)]
-    refuted = [(machine, alike) for machine, alike in found if isinstance(alike, Alike)]
+    refuted = [(machine, alike) for machine, alike in found if isinstance(alike, IndistinguishableWords)]
     assert len(refuted) > 20
     for machine, alike in refuted:
         u, v = ([machine.alphabet.index(letter) for letter in word] for word in alike.words)

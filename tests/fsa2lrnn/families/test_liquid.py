@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.families import Impossibility, LiquidWitness, Rejected, Unknown, recheck, represent
+from fsa2lrnn.families import Impossibility, LiquidWitness, RejectedCertificate, Unknown, recheck, represent
 from fsa2lrnn.families.closure import obstruction
 from fsa2lrnn.families.identities import Family, commutator
 from fsa2lrnn.families.liquid import dense_liquid
@@ -119,7 +119,7 @@ def test_other_words_than_a_commutator_are_refused():
     certificate = represent(zoo.subtraction(3), "liquid-s4").to_json()
     words = certificate["terms"][0]["words"]
     words[3], words[4] = words[4], words[3]
-    with pytest.raises(Rejected, match="is no commutator"):
+    with pytest.raises(RejectedCertificate, match="is no commutator"):
         recheck(certificate)
 
 
@@ -128,13 +128,13 @@ def test_a_changed_weight_is_refused(part):
     certificate = represent(zoo.group("S3"), "liquid-s4").to_json()
     row = certificate[part][1]
     row[0] = str(Fraction(row[0]) + 1)
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         recheck(certificate)
 
 
 def test_a_dense_matrix_is_no_diagonal_witness():
     certificate = represent(zoo.group("S3"), "liquid-s4").to_json()
-    with pytest.raises(Rejected, match="A is not diagonal"):
+    with pytest.raises(RejectedCertificate, match="A is not diagonal"):
         recheck({**certificate, "family": "liquid-s4-diagonal"})
 
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.families import Impossibility, Rejected, Term, Unknown, Witness, represent
+from fsa2lrnn.families import Impossibility, RejectedCertificate, Term, Unknown, Witness, represent
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import FORCED
 from fsa2lrnn.lower import lower_witness
@@ -77,7 +77,7 @@ def test_an_impossibility_with_a_wrong_coefficient_fails_its_check(machine, fami
         return
     i = data.draw(st.integers(0, len(verdict.terms) - 1))
     term = replace(verdict.terms[i], coefficient=verdict.terms[i].coefficient + Fraction(1, 2))
-    with pytest.raises(Rejected, match="the terms do not add up"):
+    with pytest.raises(RejectedCertificate, match="the terms do not add up"):
         replace(verdict, terms=(*verdict.terms[:i], term, *verdict.terms[i + 1 :])).check()
 
 
@@ -88,7 +88,7 @@ def test_a_witness_with_two_states_at_one_place_fails_its_check(machine, family,
         return
     p = data.draw(st.integers(1, verdict.machine.n_states - 1))
     lanes = tuple(replace(lane, values=(lane.values[p], *lane.values[1:])) for lane in verdict.form)
-    with pytest.raises(Rejected, match=r"does not follow|the same vector"):
+    with pytest.raises(RejectedCertificate, match=r"does not follow|the same vector"):
         replace(verdict, form=lanes).check()
 
 
@@ -104,17 +104,17 @@ def test_a_witness_with_two_states_at_one_place_fails_its_check(machine, family,
 def test_four_words_that_show_nothing_fail_the_check(words):
     verdict = represent(zoo.subtraction(2), "diagonal[0,1]")
     assert verdict.check()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         replace(verdict, words=words).check()
 
 
 def test_a_separator_and_a_family_are_part_of_what_is_checked():
     verdict = represent(zoo.subtraction(5), "diagonal[0,1]")
-    with pytest.raises(Rejected, match="does not tell"):
+    with pytest.raises(RejectedCertificate, match="does not tell"):
         replace(verdict, states=(1, 1)).check()
-    with pytest.raises(Rejected, match="may differ in the family lti"):
+    with pytest.raises(RejectedCertificate, match="may differ in the family lti"):
         replace(represent(zoo.parity(), "diagonal[0,1]"), family="lti").check()
-    with pytest.raises(Rejected, match="outside the family"):
+    with pytest.raises(RejectedCertificate, match="outside the family"):
         replace(represent(zoo.parity(), "diagonal[-1,1]"), family="diagonal[0,1]").check()
 
 

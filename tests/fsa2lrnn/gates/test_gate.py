@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3), st.integers(0, 2**32 - 1))
 def test_a_gate_is_its_formula(width, units, out, seed):
     rng = np.random.default_rng(seed)
     W1, b1, W2, b2 = (rng.integers(-9, 9, shape) for shape in [(units, width), units, (out, units), out])
-    gate = Gate(W1, b1, W2, b2)
+    gate = ReluGate(W1, b1, W2, b2)
     assert (gate.width_in, gate.n_units, gate.width_out) == (width, units, out)
     u = rng.integers(-9, 9, (2, 3, width))
     wanted = [[W2 @ np.maximum(W1 @ x + b1, 0) + b2 for x in row] for row in u]
@@ -22,7 +22,7 @@ def test_a_gate_is_its_formula(width, units, out, seed):
 
 
 def test_without_units_a_gate_is_constant():
-    gate = Gate(np.zeros((0, 3), int), np.zeros(0, int), np.zeros((2, 0), int), np.array([4, 5]))
+    gate = ReluGate(np.zeros((0, 3), int), np.zeros(0, int), np.zeros((2, 0), int), np.array([4, 5]))
     assert gate(np.ones((1, 3), int)).tolist() == [[4, 5]]
 
 
@@ -30,27 +30,27 @@ def test_without_units_a_gate_is_constant():
 def test_shapes_must_fit(change):
     parts = {"W1": np.ones((1, 2), int), "b1": np.zeros(1, int), "W2": np.ones((1, 1), int), "b2": np.zeros(1, int)}
     with pytest.raises(InvalidMachine, match="the shapes of a gate do not fit: W1"):
-        Gate(**{**parts, **change})
+        ReluGate(**{**parts, **change})
 
 
 def test_weights_are_integers_and_read_only():
     one = np.ones((1, 1), int)
     with pytest.raises(InvalidMachine, match="W2 of a gate has dtype float64: give integers"):
-        Gate(one, np.zeros(1, int), one * 0.5, np.zeros(1, int))
-    gate = Gate(one, np.zeros(1, int), one, np.zeros(1, int))
+        ReluGate(one, np.zeros(1, int), one * 0.5, np.zeros(1, int))
+    gate = ReluGate(one, np.zeros(1, int), one, np.zeros(1, int))
     with pytest.raises(ValueError, match="read-only"):
         gate.W1[0, 0] = 2
 
 
 def test_sums_that_float64_would_round_are_refused():
     one = np.ones((1, 1), int)
-    gate = Gate(one * 2**30, np.zeros(1, int), one, np.zeros(1, int))
+    gate = ReluGate(one * 2**30, np.zeros(1, int), one, np.zeros(1, int))
     assert gate(one * 2**22).tolist() == [[2**52]]
     with pytest.raises(NotExact, match="float64 is exact to 2"):
         gate(one * 2**23)
 
 
 def test_the_largest_sum_counts_both_signs():
-    gate = Gate(np.array([[3, -2]]), np.array([-1]), np.array([[2]]), np.array([-4]))
+    gate = ReluGate(np.array([[3, -2]]), np.array([-1]), np.array([[2]]), np.array([-4]))
     assert gate.largest_sum(np.array([[1, 1]])) == 6
     assert gate.largest_sum(np.array([[2, 0]])) == 14

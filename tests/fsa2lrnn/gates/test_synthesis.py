@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.gates import Coordinate, Gate, features, synthesis, synthesise
+from fsa2lrnn.gates import Coordinate, ReluGate, features, synthesis, synthesise
 
 
 @given(st.data())
@@ -45,7 +45,7 @@ def test_a_gate_with_sums_that_bfloat16_rounds_is_refused():
 
 def test_a_wrong_gate_is_noticed(monkeypatch):
     def crooked(W1, b1, W2, b2):
-        return Gate(W1, b1 + 1, W2, b2)
+        return ReluGate(W1, b1 + 1, W2, b2)
 
     monkeypatch.setattr(synthesis, "Gate", crooked)
     with pytest.raises(NotExact, match=r"gives a wrong value for key \[\d\]"):

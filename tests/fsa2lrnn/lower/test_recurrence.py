@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lower.recurrence import _check_exact
 from fsa2lrnn.lrnn.normalise import released_scale
@@ -91,7 +91,7 @@ def feeding(columns, W1, W2, b1=None, b2=None):
     W1, W2 = np.array(W1), np.array(W2)
     b1, b2 = (np.zeros(len(W), np.int64) if b is None else np.array(b) for W, b in ((W1, b1), (W2, b2)))
     none = np.zeros((0, columns), np.int64), np.zeros(0, np.int64), np.zeros((1, 0), np.int64)
-    layer = GatedLayer(Gate(*none, np.array([0])), Gate(W1, b1, W2, b2), np.array([[0]]), (1,))
+    layer = GatedLayer(ReluGate(*none, np.array([0])), ReluGate(W1, b1, W2, b2), np.array([[0]]), (1,))
     read = DenseReadout(np.array([[1]]), np.array([0]), np.array([[0], [1]]), np.array([0, 0]))
     stack = GatedStack(np.arange(columns), (layer,), token_shift=False)
     return Recurrence(tuple(range(columns)), (False, True), stack, read)
@@ -172,14 +172,14 @@ def test_what_a_gate_sees_of_the_letter_before_counts_too(stacks):
     recurrence, _ = stacks["registers"]
     first, second = recurrence.tables.layers
     gate = second.transition
-    second = replace(second, transition=Gate(200 * gate.W1, gate.b1, gate.W2, gate.b2))
+    second = replace(second, transition=ReluGate(200 * gate.W1, gate.b1, gate.W2, gate.b2))
     recurrence = replace(recurrence, tables=replace(recurrence.tables, layers=(first, second)))
     with pytest.raises(NotExact, match=r"hidden unit 0 of layers\.1\.transition adds up weights of 401 in all"):
         lower(recurrence, torch.bfloat16)
 
 
 def test_units_that_fire_while_a_lane_is_0_are_added_up():
-    gate = Gate(np.array([[-1], [-1]]), np.array([1, 1]), np.array([[150, 150]]), np.array([0]))
+    gate = ReluGate(np.array([[-1], [-1]]), np.array([1, 1]), np.array([[150, 150]]), np.array([0]))
     with pytest.raises(NotExact, match="entry 0 of gate adds up weights of 300"):
         _check_exact("gate", gate, [np.array([0])], torch.bfloat16)
 
@@ -204,7 +204,7 @@ def test_what_is_not_refused_adds_up_within_the_dtype(data):
     """Brute force over all inputs of two one-hot parts and a lane, on gates whose sums lie around bfloat16's 256."""
     weights = arrays(np.int64, st.tuples(st.just(3), st.just(6)), elements=st.integers(-90, 90))
     rows = arrays(np.int64, (2, 3), elements=st.integers(-2, 2))
-    gate = Gate(data.draw(weights), data.draw(weights)[:, 0], data.draw(rows), data.draw(rows)[:, 0].copy())
+    gate = ReluGate(data.draw(weights), data.draw(weights)[:, 0], data.draw(rows), data.draw(rows)[:, 0].copy())
     parts = [np.arange(2), np.arange(2, 5), np.array([5])]
     one, two, lane = np.eye(2, dtype=int), np.eye(3, dtype=int), np.array([[0], [1]])
     inputs = np.array([np.concatenate(u) for u in itertools.product(one, two, lane)])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 
 
 class Product(Function):
@@ -14,7 +14,7 @@ class Product(Function):
         return x * y
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx, dz):
         x, y = ctx.saved_tensors
         return y * dz, x * dz if ctx.needs_input_grad[1] else None

@@ -13,7 +13,7 @@ from fsa2lrnn.lrnn.layer_checks import TOLERANCES, check_layer, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, BlockLayer, BlockLayerConfig, IndexLayerConfig, Shape, register
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.training.settings import preset
-from fsa2lrnn.training.train import Run
+from fsa2lrnn.training.train import TrainingRun
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.check import CertificateRefused
 
@@ -389,7 +389,7 @@ def test_whoever_relies_on_a_layer_or_first_uses_it_refuses_it(kind, tmp_path):
         lambda: prove_equivalent(model, TRUE),
         lambda: falsify(model, TRUE),
         lambda: load(tmp_path / "m.safetensors"),
-        lambda: Run(settings, tmp_path, resume=False),
+        lambda: TrainingRun(settings, tmp_path, resume=False),
     ):
         with pytest.raises(FalseDeclaration, match=f"layer toys:{kind.__name__} .* breaks a rule of docs/own-layer.md"):
             use()

@@ -9,7 +9,7 @@ import torch
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn import LRNN
 from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.lrnn.meta_device import unfilled
+from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.training.settings import Settings
 
 
@@ -19,7 +19,7 @@ def test_shapes_types_and_settings_are_the_same(layer):
     filled = LRNN(config)
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    with unfilled():
+    with on_meta_device():
         empty = LRNN(config)
     assert torch.equal(torch.get_rng_state(), before)
     wanted, found = ([*model.named_parameters(), *model.named_buffers()] for model in (filled, empty))
@@ -31,7 +31,7 @@ def test_shapes_types_and_settings_are_the_same(layer):
 @pytest.mark.parametrize("end", [(5,), (2, 9), (9, 0, -2), (0,)])
 def test_ranges_and_comparisons(end):
     wanted = torch.arange(*end)
-    with unfilled():
+    with on_meta_device():
         found = torch.arange(*end)
         less = found < torch.empty(4, 1)
     assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)

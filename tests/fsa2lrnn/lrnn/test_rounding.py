@@ -6,10 +6,10 @@ import flint
 import pytest
 import torch
 
-from fsa2lrnn.checker.rounding import Format
+from fsa2lrnn.checker.rounding import FloatFormat
 from fsa2lrnn.lrnn.gate import Gate, look_up
 from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.rounding import Rounded, integers
+from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 DTYPES = [torch.float32, torch.float64]
 
@@ -47,7 +47,7 @@ def test_gates_in_any_order_of_summation_stay_within(dtype, weight):
         gate.weights.b2.fill_(1)
     z = torch.randn(5, 7, generator=drawn(2), dtype=dtype)
     W1, b1, W2, b2 = gate.weights
-    bound = gate.rounded(Rounded.exact(z))
+    bound = gate.rounded(RoundedNumbers.exact(z))
     with torch.no_grad():
         for seed in range(20):
             inner, outer = torch.randperm(8, generator=drawn(seed)), torch.randperm(41, generator=drawn(seed))
@@ -64,8 +64,8 @@ def test_terms_that_are_zero_in_every_evaluation_cost_nothing():
     W = torch.randn(4, 100, generator=drawn(0))
     z = torch.zeros(1, 100)
     z[0, :3] = 1.0
-    few = Rounded.exact(z).linear(W, torch.zeros(4))
-    many = Rounded.exact(torch.ones(1, 100)).linear(W, torch.zeros(4))
+    few = RoundedNumbers.exact(z).linear(W, torch.zeros(4))
+    many = RoundedNumbers.exact(torch.ones(1, 100)).linear(W, torch.zeros(4))
     assert (few.off < many.off / 20).all()
 
 
@@ -73,30 +73,30 @@ def test_look_ups_and_integers_are_exact_and_nothing_else_is():
     table = torch.randn(3, 4, generator=drawn(0))
     gate = Gate(3, 3, 4)
     gate.set(look_up(table))
-    assert gate.rounded(Rounded.exact(torch.eye(3))).is_exact
-    assert torch.equal(gate.rounded(Rounded.exact(torch.eye(3))).mid, table.double())
+    assert gate.rounded(RoundedNumbers.exact(torch.eye(3))).is_exact
+    assert torch.equal(gate.rounded(RoundedNumbers.exact(torch.eye(3))).mid, table.double())
     with torch.no_grad():
         gate.weights.b2[0] = 0.5
-    assert not gate.rounded(Rounded.exact(torch.eye(3))).is_exact
+    assert not gate.rounded(RoundedNumbers.exact(torch.eye(3))).is_exact
     integers = Gate(2, 3, 2)
     integers.set({name: torch.full_like(part, 3) for name, part in integers.weights._asdict().items()})
-    assert integers.rounded(Rounded.exact(torch.ones(1, 2))).is_exact
-    assert not integers.rounded(Rounded.exact(torch.full((1, 2), 0.1))).is_exact
+    assert integers.rounded(RoundedNumbers.exact(torch.ones(1, 2))).is_exact
+    assert not integers.rounded(RoundedNumbers.exact(torch.full((1, 2), 0.1))).is_exact
 
 
 def test_a_one_is_off_by_one_wherever_rounding_may_move_it():
-    kind, everywhere = Format.of(torch.float32), torch.ones(3, 1, dtype=torch.bool)
+    kind, everywhere = FloatFormat.of(torch.float32), torch.ones(3, 1, dtype=torch.bool)
     logits = torch.tensor([[5.0, 1.0, 2.0], [4.0, 1.0, 2.5], [0.0, 0.0, 2.5]], dtype=torch.float64)
-    sure = Rounded(logits, torch.zeros(3, 3), kind).largest(everywhere)
+    sure = RoundedNumbers(logits, torch.zeros(3, 3), kind).largest(everywhere)
     assert sure.mid.tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 0]]
     assert sure.is_exact  # ties too, where every evaluation has the same numbers
-    unsure = Rounded(logits, torch.full((3, 3), 0.25), kind).largest(everywhere)
+    unsure = RoundedNumbers(logits, torch.full((3, 3), 0.25), kind).largest(everywhere)
     assert torch.equal(unsure.mid, sure.mid)
     assert unsure.off.tolist() == [[0, 1, 1], [0, 1, 1], [0, 0, 1]]  # 2.5 and 2 may be equal, 1 and 0 not
-    padded = Rounded(logits, torch.full((3, 3), 0.25), kind).largest(torch.tensor([True, False, False])[:, None])
+    padded = RoundedNumbers(logits, torch.full((3, 3), 0.25), kind).largest(torch.tensor([True, False, False])[:, None])
     assert padded.is_exact
     assert padded.mid.tolist() == [[1, 1, 1], [0, 0, 0], [0, 0, 0]]
-    unknown = Rounded(torch.zeros(3, 3), torch.full((3, 3), torch.inf), kind).largest(everywhere)
+    unknown = RoundedNumbers(torch.zeros(3, 3), torch.full((3, 3), torch.inf), kind).largest(everywhere)
     assert unknown.off.eq(1).all()
 
 
@@ -130,7 +130,7 @@ def blocks(b, dtype, n=300):
 def test_either_method_of_the_column_rules_stays_within_and_so_does_the_truth(dtype, rule, p):
     for b in (2, 8):
         A = blocks(b, dtype)
-        bound = Rounded.exact(A).columns(rule, p)
+        bound = RoundedNumbers.exact(A).columns(rule, p)
         assert bound.off.isfinite().double().mean() > 0.6
         for method in ("reference", "fused"):
             assert_within(normalise(A, rule, p, method).nan_to_num(0), bound)
@@ -140,26 +140,26 @@ def test_either_method_of_the_column_rules_stays_within_and_so_does_the_truth(dt
 
 def test_the_bounds_of_the_column_rules_are_not_far_from_what_happens():
     A = blocks(8, torch.float32)[::4]
-    bound = Rounded.exact(A).columns("clip", 1.2)
+    bound = RoundedNumbers.exact(A).columns("clip", 1.2)
     assert_within(normalise(A, "clip", 1.2, "fused"), bound, 0.01)
     assert (bound.off <= 200 * 2.0**-24).all()
 
 
 @pytest.mark.parametrize("p", [65.0, 1e39])
 def test_of_steep_norms_nothing_is_said_but_of_columns_that_stay(p):
-    assert Rounded.exact(torch.full((2, 2), 0.5)).columns("clip", p).off.isinf().all()
+    assert RoundedNumbers.exact(torch.full((2, 2), 0.5)).columns("clip", p).off.isinf().all()
 
 
 @pytest.mark.parametrize(("dtype", "values"), [(torch.float32, (1e36, 1e-36)), (torch.float64, (1e200, 1e-160))])
 def test_powers_that_may_overflow_or_vanish_leave_nothing_known(dtype, values):
     for value in values:
         A = value * torch.randn(3, 3, generator=drawn(0), dtype=dtype)
-        assert Rounded.exact(A).columns("released", 2.0).off.isinf().all()
+        assert RoundedNumbers.exact(A).columns("released", 2.0).off.isinf().all()
         assert not torch.allclose(normalise(A, "released", 2.0, "reference").double(), exact_columns(A, "released", 2))
 
 
 def test_small_columns_stay_under_clip():
-    assert torch.equal(Rounded.exact(1e-36 * torch.eye(3)).columns("clip", 2.0).off, torch.zeros(3, 3).double())
+    assert torch.equal(RoundedNumbers.exact(1e-36 * torch.eye(3)).columns("clip", 2.0).off, torch.zeros(3, 3).double())
 
 
 @pytest.mark.parametrize("default", [torch.float16, torch.bfloat16, torch.float64])
@@ -168,8 +168,8 @@ def test_bounds_do_not_depend_on_the_default_dtype(default):
     gate = Gate(300, 300, 3)
 
     def bounds():
-        columns = [Rounded.exact(A).columns(rule, 1.2) for rule in ("clip", "released")]
-        return [*columns, gate.rounded(Rounded.exact(z)), Rounded.exact(z) @ Rounded.exact(z.T)]
+        columns = [RoundedNumbers.exact(A).columns(rule, 1.2) for rule in ("clip", "released")]
+        return [*columns, gate.rounded(RoundedNumbers.exact(z)), RoundedNumbers.exact(z) @ RoundedNumbers.exact(z.T)]
 
     usual = bounds()
     torch.set_default_dtype(default)
@@ -181,7 +181,7 @@ def test_bounds_do_not_depend_on_the_default_dtype(default):
 
 @pytest.mark.parametrize("value", [math.inf, math.nan, 1e38])
 def test_numbers_that_are_none_or_overflow_have_no_bound(value):
-    bound = Rounded.exact(torch.ones(1, 2)).linear(torch.tensor([[value, value], [1.0, 1.0]]), torch.zeros(2))
+    bound = RoundedNumbers.exact(torch.ones(1, 2)).linear(torch.tensor([[value, value], [1.0, 1.0]]), torch.zeros(2))
     assert bound.off.isinf().tolist() == [[True, False]]
     assert bound.relu().linear(torch.ones(1, 2), torch.zeros(1)).off.isinf().all()
 
@@ -190,20 +190,20 @@ def test_numbers_that_are_none_or_overflow_have_no_bound(value):
 def test_keys_of_norm_one_and_sigmoids_stay_within(dtype):
     keys = torch.randn(200, 6, generator=drawn(0), dtype=torch.float64) * torch.logspace(-20, 15, 200).double()[:, None]
     keys = keys.to(dtype)
-    bound = Rounded.exact(keys).normalised()
+    bound = RoundedNumbers.exact(keys).normalised()
     for found in (torch.nn.functional.normalize(keys, dim=-1), torch.nn.functional.normalize(keys[17:18], dim=-1)):
         rows = slice(17, 18) if len(found) == 1 else slice(None)
-        assert_within(found, Rounded(bound.mid[rows], bound.off[rows], bound.kind))
+        assert_within(found, RoundedNumbers(bound.mid[rows], bound.off[rows], bound.kind))
     assert (bound.off <= 2.2).all()
     assert bound.off[100].max() < 200 * torch.finfo(dtype).eps
     rates = torch.linspace(-80, 80, 1001, dtype=dtype)
-    assert_within(rates.sigmoid(), Rounded.exact(rates).sigmoid())
+    assert_within(rates.sigmoid(), RoundedNumbers.exact(rates).sigmoid())
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_products_and_differences_stay_within(dtype):
     x, y = (torch.randn(4, 5, 5, generator=drawn(seed), dtype=dtype) * 1e3**seed for seed in range(2))
-    a, b = Rounded.exact(x), Rounded.exact(y)
+    a, b = RoundedNumbers.exact(x), RoundedNumbers.exact(y)
     assert_within(x * y, a * b)
     assert_within(x - y, a - b)
     assert_within(x @ y, a @ b)
@@ -212,7 +212,7 @@ def test_products_and_differences_stay_within(dtype):
 
 
 def test_a_format_knows_its_integers():
-    kinds = [Format.of(dtype) for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64)]
+    kinds = [FloatFormat.of(dtype) for dtype in (torch.bfloat16, torch.float16, torch.float32, torch.float64)]
     assert [integers(kind) for kind in kinds] == [2.0**8, 2.0**11, 2.0**24, 2.0**52]
     assert kinds[0].gamma(200) == math.inf
     assert kinds[2].gamma(10) == pytest.approx(10 * 2.0**-24, rel=1e-5)

@@ -8,9 +8,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.lrnn.tensor_file import Form, check_shapes, open_tensors, state_shapes, write_tensors
+from fsa2lrnn.lrnn.tensor_file import FileFormat, check_shapes, open_tensors, state_shapes, write_tensors
 
-FORM = Form("a-format", 3)
+FORM = FileFormat("a-format", 3)
 TENSORS = {"b": torch.arange(6.0).reshape(2, 3), "a": torch.tensor(7), "c": torch.zeros(0, 4, dtype=torch.uint8)}
 
 
@@ -50,9 +50,9 @@ def test_strided_and_shared_tensors_are_written_as_they_look(tmp_path):
 @pytest.mark.parametrize(
     ("form", "reason"),
     [
-        (Form("other", 3), r"a safetensors file of another program \(format 'a-format', not 'other'\)"),
-        (Form("a-format", 2), "is of format version '3', and this fsa2lrnn reads up to 2: update fsa2lrnn"),
-        (Form("a-format", 30), "is of format version '3', and this fsa2lrnn reads up to 30"),
+        (FileFormat("other", 3), r"a safetensors file of another program \(format 'a-format', not 'other'\)"),
+        (FileFormat("a-format", 2), "is of format version '3', and this fsa2lrnn reads up to 2: update fsa2lrnn"),
+        (FileFormat("a-format", 30), "is of format version '3', and this fsa2lrnn reads up to 30"),
     ],
 )
 def test_other_formats_and_versions_are_named(path, form, reason):

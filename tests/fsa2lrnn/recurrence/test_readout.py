@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.recurrence import DenseReadout, IndexReadout
+from fsa2lrnn.recurrence import DenseReadout, StateReadout
 
 
 def test_the_largest_logit_wins_and_the_first_among_equals():
@@ -26,9 +26,9 @@ def test_shapes_must_fit():
 
 
 def test_an_index_readout_looks_up():
-    assert IndexReadout(np.array([4, 7]))(np.array([[1], [0]])).tolist() == [7, 4]
+    assert StateReadout(np.array([4, 7]))(np.array([[1], [0]])).tolist() == [7, 4]
 
 
 def test_an_index_readout_has_no_negative_outputs():
     with pytest.raises(InvalidMachine, match="output holds -1: outputs are numbered from 0"):
-        IndexReadout(np.array([0, -1]))
+        StateReadout(np.array([0, -1]))

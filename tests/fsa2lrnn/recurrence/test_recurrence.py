@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.compile import compile_recurrence
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexReadout, Recurrence
+from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence, StateReadout
 from fsa2lrnn.testing.strategies import machines, words
 
 
@@ -25,6 +25,6 @@ def test_parts_that_do_not_fit_together():
     with pytest.raises(InvalidMachine, match="the tables know 1 letters, the alphabet 2"):
         Recurrence(("a", "b"), (0, 1), tables, readout)
     with pytest.raises(InvalidMachine, match="of different layouts"):
-        Recurrence(("a",), (0, 1), tables, IndexReadout(np.array([0, 1])))
+        Recurrence(("a",), (0, 1), tables, StateReadout(np.array([0, 1])))
     with pytest.raises(InvalidMachine, match="gives 2, but states have 2 entries and there are 1 outputs"):
         Recurrence(("a",), (0,), tables, readout)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence import GatedLayer, GatedStack
 from fsa2lrnn.recurrence import stack as stack_module
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
@@ -16,7 +16,7 @@ def random_gate(rng, width_in, width_out, unseen=()):
     units = int(rng.integers(0, 3))
     W1, W2 = rng.integers(-2, 3, (units, width_in)), rng.integers(-2, 3, (width_out, units))
     W1[:, list(unseen)] = 0
-    return Gate(W1, rng.integers(-2, 3, units), W2, rng.integers(-2, 3, width_out))
+    return ReluGate(W1, rng.integers(-2, 3, units), W2, rng.integers(-2, 3, width_out))
 
 
 def random_stack(rng, token_shift):
@@ -82,7 +82,7 @@ def test_a_stack_with_another_start_is_refuted(stacks):
 
 
 def constant(width_in, values):
-    return Gate(np.zeros((0, width_in), int), np.zeros(0, int), np.zeros((len(values), 0), int), np.array(values))
+    return ReluGate(np.zeros((0, width_in), int), np.zeros(0, int), np.zeros((len(values), 0), int), np.array(values))
 
 
 def lane(width_in, a=1, v=0):
@@ -132,7 +132,7 @@ def test_a_stack_checks_itself():
 
 
 def test_no_gate_looks_at_the_letter_before():
-    looking = Gate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
+    looking = ReluGate(np.array([[0, 0, 1, 0]]), np.array([0]), np.array([[1]]), np.array([0]))
     with pytest.raises(InvalidMachine, match="layer 0 looks at the letter before"):
         GatedStack(np.array([0, 1]), (GatedLayer(looking, constant(4, [0]), np.array([[1]]), (1,)),), True)
 

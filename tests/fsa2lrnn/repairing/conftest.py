@@ -10,8 +10,8 @@ from fsa2lrnn.lrnn.switched import Readout, switched
 from fsa2lrnn.repairing.observed import observe
 from fsa2lrnn.repairing.probe import Block
 from fsa2lrnn.repairing.representation import learned_representation
-from fsa2lrnn.repairing.states import States
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.verification.goal import specification_of
 
 
 def one_hot(machine):
@@ -58,7 +58,7 @@ def work():
 
     def look(model, machine):
         tables = switched(model).to(torch.float64)
-        states = States.of(goal_for(model, machine))
+        states = RepairStates.of(specification_of(model, machine))
         observed = observe(tables, states)
         A, v, x0 = (table.numpy() for table in (tables.A, tables.v, tables.x0))
         found = []

@@ -6,8 +6,8 @@ import pytest
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExpressible, OutOfTime
 from fsa2lrnn.repairing.columns import clip_columns, column_norm, project
-from fsa2lrnn.repairing.observed import Seen
-from fsa2lrnn.repairing.probe import Block, Probe
+from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.representation import Representation
 
 SWAP = np.array([[0, 1, 0], [1, 0, 1]])  # letters: stay, swap; the last column is the initial state
@@ -24,8 +24,8 @@ def sign(b, size, seed=0):
     A *= size / column_norm(A, 1.2)
     state = np.arange(500) % 2
     x = image.phi[state] @ U + 0.1 * rng.standard_normal((500, b))
-    seen = Seen(x, state, np.full(500, 1 / 500))
-    return Block(A, np.zeros((2, b)), U[0]), image, Probe(U, np.zeros(1)), seen
+    seen = BlockObservations(x, state, np.full(500, 1 / 500))
+    return Block(A, np.zeros((2, b)), U[0]), image, ReadoutProbe(U, np.zeros(1)), seen
 
 
 def test_the_projection_is_exact_and_bounded_and_keeps_sums_of_zero():
@@ -47,9 +47,9 @@ def test_sums_that_are_not_zero_are_left_free():
 
 def test_a_block_of_one_has_no_room():
     block, image, probe, seen = sign(2, 1.0)
-    tight = Seen(seen.x[:, :1], seen.state, seen.weights)
+    tight = BlockObservations(seen.x[:, :1], seen.state, seen.weights)
     with pytest.raises(NotExpressible, match=r"the least norm is 1\.0000"):
-        project(Block(0.9 * image.B, block.v[:, :1], block.x0[:1]), image, Probe(np.eye(1), probe.c), tight, 1.2)
+        project(Block(0.9 * image.B, block.v[:, :1], block.x0[:1]), image, ReadoutProbe(np.eye(1), probe.c), tight, 1.2)
 
 
 def test_clipping_scales_long_columns_alone():

@@ -5,9 +5,9 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.repairing.deadbeat import DeadBeat, dead_beat
+from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat
 from fsa2lrnn.repairing.dyadic import PLACES, Places, round_block
-from fsa2lrnn.repairing.probe import Block, Probe, fit, least_change
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change
 from fsa2lrnn.repairing.representation import Representation
 
 FEW = Places(3, 6, 4)
@@ -71,6 +71,6 @@ def test_a_rotation_of_five_does_not_fit_into_three_dimensions():
     delta = np.append((np.arange(5) + 1) % 5, 1)[None]
     image = Representation(phi, turn[None], np.zeros((1, 2)), delta)
     lift = np.eye(3)[:, :2]
-    dead = DeadBeat((lift @ turn)[None], np.zeros((1, 3)), lift[:, 0], Probe(lift.T, np.zeros(2)))
+    dead = DeadbeatBlock((lift @ turn)[None], np.zeros((1, 3)), lift[:, 0], ReadoutProbe(lift.T, np.zeros(2)))
     with pytest.raises(NotExpressible, match=r"4 in all \(L7\)"):
         round_block(dead, image, FEW, 0.3)

@@ -9,12 +9,12 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.observed import is_right, observe
-from fsa2lrnn.repairing.states import States
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.verification.goal import specification_of
 
 
 def tables_and_states(model, machine):
-    return switched(model).to(torch.float64), States.of(goal_for(model, machine))
+    return switched(model).to(torch.float64), RepairStates.of(specification_of(model, machine))
 
 
 def test_states_of_a_constructed_model_are_the_machines():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.repairing.probe import Block, Probe, fit, least_change, told_share
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change, told_share
 from fsa2lrnn.repairing.representation import Representation
 
 
@@ -19,7 +19,7 @@ def test_the_probe_tells_the_image(cycle):
     block, image, seen, probe = cycle
     assert image.rank == 4
     assert told_share(probe, image, seen) > 0.99
-    assert told_share(Probe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
+    assert told_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
     assert probe.residual(block, image) < 0.05
 
 
@@ -55,7 +55,7 @@ def test_each_fault_is_seen(cycle):
         parts = {part: getattr(exact, part).copy() for part in ("A", "v", "x0")}
         parts[name].flat[0] += 1e-3
         assert probe.residual(Block(**parts), image) > 1e-6
-    assert Probe(probe.U, probe.c + 1e-3).residual(exact, image) > 1e-6
+    assert ReadoutProbe(probe.U, probe.c + 1e-3).residual(exact, image) > 1e-6
 
 
 def test_a_mark_of_the_start_does_not_vary_after_letters(cycle):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.repairing.observed import Seen
+from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.representation import (
     Representation,
     canonical_functions,
@@ -21,9 +21,9 @@ from fsa2lrnn.repairing.representation import (
     orthonormal,
     with_constant,
 )
-from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 
 def fourier(n, k):
@@ -41,11 +41,11 @@ def look(functions, states, noise, seed=0):
     state = np.arange(6_000) % states.initial
     mix = rng.standard_normal((functions.shape[1], 6))
     x = functions[state] @ mix + noise * rng.standard_normal((len(state), 6))
-    return Seen(x, state, np.full(len(state), 1 / len(state))), functions[-1] @ mix
+    return BlockObservations(x, state, np.full(len(state), 1 / len(state))), functions[-1] @ mix
 
 
 def states_of(machine):
-    return States.of(goal_for(compile_machine(machine), machine))
+    return RepairStates.of(specification_of(compile_machine(machine), machine))
 
 
 @pytest.mark.parametrize("k", [1, 2])

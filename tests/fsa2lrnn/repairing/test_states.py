@@ -6,13 +6,13 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.repairing.states import States
+from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 
 def states_of(machine):
-    return States.of(goal_for(compile_machine(machine), machine))
+    return RepairStates.of(specification_of(compile_machine(machine), machine))
 
 
 @given(machines(max_states=6), st.integers(0, 2**32 - 1))

@@ -3,9 +3,9 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from fsa2lrnn.training.bars import Bars
+from fsa2lrnn.training.bars import ProgressBars
 from fsa2lrnn.training.evaluate import Accuracy
-from fsa2lrnn.training.seeds import Judged
+from fsa2lrnn.training.seeds import FinalAccuracy
 from fsa2lrnn.training.train import Progress
 
 
@@ -33,7 +33,7 @@ def notebook(monkeypatch):
 
 def test_a_notebook_has_one_output_that_is_replaced(notebook, capsys):
     shown, replaced = notebook
-    bars = Bars()
+    bars = ProgressBars()
     for step in range(10):
         bars(at(step))
     bars(at(50, seed=1, record={"accuracy": 0.75}))
@@ -48,10 +48,10 @@ def test_a_notebook_has_one_output_that_is_replaced(notebook, capsys):
 
 def test_elsewhere_a_line_for_every_test(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", None)
-    bars = Bars()
+    bars = ProgressBars()
     bars(at(1))
     bars(at(50, record={"accuracy": 0.75}))
-    bars(Judged(0, Accuracy(40, 10, 9, 8)))
+    bars(FinalAccuracy(0, Accuracy(40, 10, 9, 8)))
     assert capsys.readouterr().err.splitlines() == [
         "seed 0: 50 of 100 steps, loss 0.5000, 0.750 right, 12.5 steps/s",
         f"seed 0: {bars.lines()[0].partition(': ')[2]}",
@@ -60,7 +60,7 @@ def test_elsewhere_a_line_for_every_test(capsys, monkeypatch):
 
 def test_a_terminal_has_one_line_until_there_is_news(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    bars = Bars()
+    bars = ProgressBars()
     bars(at(1))
     bars(at(100))
     err = capsys.readouterr().err
@@ -72,5 +72,5 @@ def test_a_shell_without_a_kernel_is_no_notebook(monkeypatch, capsys):
     ipython = ModuleType("IPython")
     ipython.get_ipython = lambda: SimpleNamespace()
     monkeypatch.setitem(sys.modules, "IPython", ipython)
-    Bars()(at(100))
+    ProgressBars()(at(100))
     assert "100 of 100 steps" in capsys.readouterr().err

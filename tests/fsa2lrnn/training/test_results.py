@@ -6,7 +6,7 @@ import pytest
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.training.results import Kept, Line, Result, parse_result, read_result
+from fsa2lrnn.training.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
 
 SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
 LENGTH = {"length": 40, "words": 4, "whole": 2, "last": 2, "whole_word": SHARE, "last_position": SHARE}
@@ -18,10 +18,10 @@ LINE = RESULT | {"folder": "x", "judged": {"lengths": [40], "words": 4, "letters
 @pytest.mark.parametrize(
     ("kind", "value"),
     [
-        (Result, RESULT),
-        (Line, LINE),
-        (Result, {"seed": 0, "end": "diverged", "error": "why"}),
-        (Result, RESULT | {"x": 1}),
+        (RunResult, RESULT),
+        (SweepLine, LINE),
+        (RunResult, {"seed": 0, "end": "diverged", "error": "why"}),
+        (RunResult, RESULT | {"x": 1}),
     ],
 )
 def test_what_is_read_is_the_object_as_it_stands(kind, value):
@@ -32,25 +32,29 @@ def test_what_is_read_is_the_object_as_it_stands(kind, value):
     "path", sorted(MODELS.rglob("*.json"))[::5], ids=lambda path: f"{path.parent.name}/{path.name}"
 )
 def test_kept_models_say_where_they_come_from(path):
-    assert read_result(path, Kept)["task"].startswith("task:")
+    assert read_result(path, KeptModelOrigin)["task"].startswith("task:")
 
 
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        (Result, [], r"r is no result of a run .the result = \[\], expected is an object.: remove it"),
-        (Result, RESULT | {"seed": True}, "the result.seed = True, expected is a whole number"),
-        (Result, RESULT | {"end": None}, "the result.end = None, expected is text"),
-        (Result, RESULT | {"step": 2.0}, "the result.step = 2.0"),
-        (Result, RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
+        (RunResult, [], r"r is no result of a run .the result = \[\], expected is an object.: remove it"),
+        (RunResult, RESULT | {"seed": True}, "the result.seed = True, expected is a whole number"),
+        (RunResult, RESULT | {"end": None}, "the result.end = None, expected is text"),
+        (RunResult, RESULT | {"step": 2.0}, "the result.step = 2.0"),
+        (RunResult, RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
         (
-            Result,
+            RunResult,
             RESULT | {"last_checkpoint": [LENGTH | {"whole_word": {"accuracy": "1", "interval": []}}]},
             "accuracy = '1'",
         ),
-        (Result, RESULT | {"paper_protocol": {"accuracy": 1e999, "looks": 1}}, "accuracy = inf, expected is a finite"),
-        (Line, RESULT, "the result.folder is missing; the result.judged is missing"),
-        (Kept, RESULT, "the result.task is missing"),
+        (
+            RunResult,
+            RESULT | {"paper_protocol": {"accuracy": 1e999, "looks": 1}},
+            "accuracy = inf, expected is a finite",
+        ),
+        (SweepLine, RESULT, "the result.folder is missing; the result.judged is missing"),
+        (KeptModelOrigin, RESULT, "the result.task is missing"),
     ],
 )
 def test_what_is_no_result_is_named(kind, value, reason):

@@ -13,9 +13,9 @@ from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.run_folder import (
     FORM,
     Checkpoint,
-    Look,
-    Since,
-    Standing,
+    Evaluation,
+    IntervalStatistics,
+    RunState,
     prepare,
     read_records,
     write_checkpoint,
@@ -24,7 +24,7 @@ from fsa2lrnn.training.run_folder import (
 from fsa2lrnn.training.settings import Settings
 
 SETTINGS = Settings("task:parity", embedding_dim=2, block=1, heads=2, normalisation="clip", connection="chain")
-LOOK = Look(1, 0.5, 0.25, 0.125, 40, 8, 1.5, float("inf"), 1e-4, 100.0)
+LOOK = Evaluation(1, 0.5, 0.25, 0.125, 40, 8, 1.5, float("inf"), 1e-4, 100.0)
 TENSORS = {"model.x": torch.arange(3.0), "optimiser.0.step": torch.tensor(1.0), "training": torch.zeros(5).byte()}
 WANTED = {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in TENSORS.items()}
 WANTED |= {"optimiser.1.step": ((), torch.float32)}  # of a weight that nothing has moved yet
@@ -40,7 +40,7 @@ def folder(tmp_path):
     folder = tmp_path / "a" / "run"
     assert prepared(folder) is None
     model = LRNN(SETTINGS.network(("0", "1"), (False, True)))
-    write_checkpoint(folder, model, Checkpoint(Standing(7, (LOOK,), Since(0.1, 0.2, 3)), TENSORS))
+    write_checkpoint(folder, model, Checkpoint(RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS))
     write_records(folder, [asdict(LOOK), asdict(replace(LOOK, step=2))])
     return folder
 
@@ -49,7 +49,7 @@ def test_metrics_go_back_to_the_checkpoint(folder):
     assert [record["step"] for record in read_records(folder)] == [1, 2]
     checkpoint = prepared(folder)
     assert checkpoint is not None
-    assert checkpoint.standing == Standing(7, (LOOK,), Since(0.1, 0.2, 3))
+    assert checkpoint.standing == RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3))
     assert all(torch.equal(checkpoint.tensors[name], tensor) for name, tensor in TENSORS.items())
     assert read_records(folder) == [asdict(LOOK)]
     assert load(folder / run_folder.MODEL).alphabet == ("0", "1")
@@ -87,7 +87,7 @@ def test_a_checkpoint_of_another_version_is_named(folder, monkeypatch):
         prepared(folder)
 
 
-STANDING = asdict(Standing(7, (LOOK,), Since()))
+STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
 
 
 @pytest.mark.parametrize(

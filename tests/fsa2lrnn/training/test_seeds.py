@@ -11,7 +11,7 @@ import torch
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import run_folder, seeds
-from fsa2lrnn.training.seeds import Judged, Plan, SeedFailed, run_seed, run_seeds
+from fsa2lrnn.training.seeds import FinalAccuracy, RunPlan, SeedFailed, run_seed, run_seeds
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Progress, Stop
 
@@ -19,7 +19,7 @@ TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
     evaluate_every=2, stop_at=None,
 )  # fmt: skip
-PLAN = Plan(lengths=(3, 5), n_words=20)
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
 
 
 @pytest.mark.slow
@@ -37,7 +37,7 @@ def test_seeds_side_by_side(tmp_path):
         assert all(torch.equal(a[name], b[name]) for name in a)
         assert json.loads((tmp_path / "both" / f"seed-{seed}" / "result.json").read_text())["seed"] == seed
     assert {event.seed for event in events} == {0, 3}
-    assert sum(isinstance(event, Judged) for event in events) == 4
+    assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
     assert all(event.record for event in events if isinstance(event, Progress) and event.step in (2, 4))
 
 
@@ -52,7 +52,7 @@ def test_seeds_stacked_into_one_model_leave_what_separate_runs_leave(tmp_path):
         assert (result["end"], result["step"], result["seed"]) == (other["end"], other["step"], other["seed"])
         assert json.loads((folder / "result.json").read_text())["seed"] == result["seed"]
         assert {path.name for path in folder.iterdir()} == {path.name for path in (tmp_path / "alone-0").iterdir()}
-    assert sum(isinstance(event, Judged) for event in events) == 4
+    assert sum(isinstance(event, FinalAccuracy) for event in events) == 4
 
 
 @pytest.mark.extra("distributed")
@@ -135,12 +135,12 @@ def test_ctrl_c_ends_seeds_that_run_in_turn(tmp_path, monkeypatch):
 @pytest.mark.parametrize("wrong", [{"lengths": (40, 0)}, {"n_words": 0}, {"letters": -1}])
 def test_a_plan_that_judges_nothing(wrong):
     with pytest.raises(UnsupportedFormat, match="all must be at least 1"):
-        Plan(**wrong)
+        RunPlan(**wrong)
 
 
 def test_a_plan_with_words_that_are_too_long():
     with pytest.raises(UnsupportedFormat, match="length 10,000,000,000: one such word is longer than the 20,000,000"):
-        Plan(lengths=(40, 10**10))
+        RunPlan(lengths=(40, 10**10))
 
 
 def test_divergence_is_a_result(tmp_path):

@@ -42,7 +42,7 @@ def test_the_seed_decides_and_nothing_else(straight, tmp_path):
 
 
 def test_tests_have_words_of_their_own(tmp_path):
-    run = training.Run(TINY, tmp_path, resume=False)
+    run = training.TrainingRun(TINY, tmp_path, resume=False)
     first, second = (run.words.batch(64, 9, generator).tokens for generator in (run.training, run.testing))
     assert not torch.equal(first, second)
 
@@ -248,7 +248,7 @@ def test_sums_are_learnt(tmp_path, task):
 @pytest.mark.extra("baselines")
 def test_layers_get_the_rates_that_they_ask_for(tmp_path):
     settings = replace(TINY, layer="s4d", connection="full-residual", block=2, heads=2, weight_decay=0.1, steps=4)
-    run = training.Run(settings, tmp_path / "whole", True)
+    run = training.TrainingRun(settings, tmp_path / "whole", True)
     run.update()
     found = {
         name: (group["lr"], group["weight_decay"])
@@ -265,7 +265,7 @@ def test_layers_get_the_rates_that_they_ask_for(tmp_path):
 def test_a_run_with_groups_goes_on_where_it_was_cut_short(tmp_path):
     settings = replace(TINY, layer="lru", connection="full-residual", options={"states": 4}, steps=6, evaluate_every=2)
     whole = train(settings, tmp_path / "whole")
-    run = training.Run(settings, tmp_path / "cut", True)
+    run = training.TrainingRun(settings, tmp_path / "cut", True)
     for _ in range(3):
         run.update()
     run.save()

@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.lrnn.switched import Readout
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verdicts import Coverage, FailingWord, Scope
+from fsa2lrnn.verdicts import Counterexample, Coverage, Scope
 from fsa2lrnn.verification import Proved, Refuted, Undecided, model_digest, prove_equivalent
 
 # A machine without symmetry: every flip, transposition and dropped letter of it computes something else.
@@ -211,7 +211,7 @@ def test_the_empty_word_counts_unless_told_otherwise():
     other = MooreMachine([[1, 1]], ["start", "later"])
     model = compile_machine(MooreMachine([[0]], ["later"]))
     verdict = prove_equivalent(model, other)
-    assert verdict == Refuted(FailingWord((), ("start",), ("later",)), -1, Scope(2, empty_word=True))
+    assert verdict == Refuted(Counterexample((), ("start",), ("later",)), -1, Scope(2, empty_word=True))
     assert (verdict.is_shortest, verdict.position, verdict.failure.position) == (True, 0, 0)
     proved = prove_equivalent(model, other, empty_word=False)
     assert isinstance(proved, Proved)
@@ -243,9 +243,9 @@ def test_an_output_that_the_model_has_not_got_refutes_it():
     model = compile_machine(MooreMachine([[0]], ["x"]))
     machine = MooreMachine([[1, 2, 2]], ["x", "x", "y"])
     scope = Scope(3, empty_word=True)
-    assert prove_equivalent(model, machine) == Refuted(FailingWord((0, 0), ("x", "y"), ("x", "x")), 1, scope)
+    assert prove_equivalent(model, machine) == Refuted(Counterexample((0, 0), ("x", "y"), ("x", "x")), 1, scope)
     assert prove_equivalent(model, machine, ignore=("x",)) == Refuted(
-        FailingWord((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
+        Counterexample((0, 0), ("x", "y"), ("x", "x"), (False, True)), 1, Scope(3, 2, ("x",), empty_word=True)
     )
 
 
@@ -309,7 +309,7 @@ def test_a_trained_like_model_is_refuted_or_undecided_never_proved_on_a_sample()
 def test_integers_refute_as_floats_do():
     wrong = MooreMachine([[1, 2, 3, 3], [0, 0, 1, 1]], ["p", "q", "r", "s"], alphabet="ab")
     exact, floating = (prove_equivalent(m, ASYMMETRIC) for m in (compile_recurrence(wrong), compile_machine(wrong)))
-    failure = FailingWord(("a", "a", "a", "b"), ("q", "r", "s", "r"), ("q", "r", "s", "q"))
+    failure = Counterexample(("a", "a", "a", "b"), ("q", "r", "s", "r"), ("q", "r", "s", "q"))
     assert exact == floating == Refuted(failure, 3, Scope(4, empty_word=True))
 
 

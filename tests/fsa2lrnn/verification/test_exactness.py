@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.gates import Gate
+from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.gate import Gate as GateModule
-from fsa2lrnn.lrnn.rounding import Rounded
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 from fsa2lrnn.verdicts import EVERY, Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
@@ -194,7 +194,7 @@ def two_lanes(maps, start):
     by_both = W1, np.array([0, -1, 0, -1])
     layers = []
     for (first, bias), part, x0 in [(by_letter, maps[:2], start[0]), (by_both, maps[2:], start[1])]:
-        gates = [Gate(first, bias, np.array([[m[i] for m in part]]), np.array([0])) for i in (0, 1)]
+        gates = [ReluGate(first, bias, np.array([[m[i] for m in part]]), np.array([0])) for i in (0, 1)]
         layers.append(GatedLayer(*gates, np.array([[x0]]), (1,)))
     read = DenseReadout(np.array([[1, 2]]), np.array([0]), np.array([[0], [1]]), np.array([1, 0]))
     return Recurrence((0, 1), (False, True), GatedStack(np.arange(2), tuple(layers), False), read)
@@ -315,5 +315,5 @@ def test_one_gate_whose_sums_cancel_is_enough(where, weight):
 @pytest.mark.parametrize("factor", [1.0, 1 / 3])
 def test_no_largest_is_known_of_logits_that_are_not_finite(odd, factor):
     logits = torch.tensor([[3.0, 1.0], [odd, 1.0]])
-    assert has_one_largest(Rounded.exact(logits[:1]).scaled(factor))
-    assert not has_one_largest(Rounded.exact(logits).scaled(factor))
+    assert has_one_largest(RoundedNumbers.exact(logits[:1]).scaled(factor))
+    assert not has_one_largest(RoundedNumbers.exact(logits).scaled(factor))

@@ -22,7 +22,7 @@ from fsa2lrnn.verification import (
     falsify,
     prove_equivalent,
 )
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 
 class Symbols:
@@ -35,7 +35,7 @@ def test_a_goal_is_the_machine_in_the_models_numbers(machine, random):
     letters, outputs = list(machine.alphabet), list(dict.fromkeys(machine.outputs))
     random.shuffle(letters)
     random.shuffle(outputs)
-    goal = goal_for(Symbols(letters, outputs), machine)
+    goal = specification_of(Symbols(letters, outputs), machine)
     tokens = np.array([[random.randrange(len(letters)) for _ in range(6)] for _ in range(3)])
     whole = goal.path(tokens)
     for row, states in zip(tokens, whole, strict=True):
@@ -47,21 +47,21 @@ def test_outputs_that_the_model_lacks_do_not_count():
     machine = zoo.mod_arith(5)
     model, n = Symbols(machine.alphabet, range(5)), machine.minimise().n_states
     word = ["1", "+", "2", "*", "*"]
-    goal = goal_for(model, machine, "lacked")
+    goal = specification_of(model, machine, "lacked")
     states = goal.path(np.array([[machine.alphabet.index(a) for a in word]]))[0]
     assert goal.labels[states].tolist() == [1, UNCOUNTED, 3, UNCOUNTED, UNCOUNTED]
     assert set(goal.ignored) == set(machine.outputs) - set(range(5))
     assert (goal.scope.states, goal.scope.ignored_states) == (n, int((~goal.counts).sum()))
     assert 0 < goal.scope.ignored_states < n
     assert not goal.is_wrong(np.array([1, -1, 3, 0, 4]), states).any()
-    assert goal_for(compile_machine(machine), machine, "lacked").ignored == ()
-    named = goal_for(model, machine, set(machine.outputs) - set(range(5)))
+    assert specification_of(compile_machine(machine), machine, "lacked").ignored == ()
+    named = specification_of(model, machine, set(machine.outputs) - set(range(5)))
     assert np.array_equal(named.counts, goal.counts)
 
 
 def test_unless_told_otherwise_an_output_that_the_model_lacks_is_wrong():
     machine = MooreMachine([[1, 1]], ["yes", "?"], 0, "a")
-    goal = goal_for(Symbols("a", ("yes", "no")), machine)
+    goal = specification_of(Symbols("a", ("yes", "no")), machine)
     assert (goal.outputs, goal.known, goal.ignored) == (("yes", "no", "?"), 2, ())
     assert goal.answerable.tolist() == [True, False]
     for number in (-1, 0, 1):
@@ -72,7 +72,7 @@ def test_unless_told_otherwise_an_output_that_the_model_lacks_is_wrong():
 
 def test_a_failing_word_says_where_it_counts_and_keeps_nan_apart():
     machine = MooreMachine([[1, 2, 2]], ["yes", "?", "NaN"], 0, "a")
-    goal = goal_for(Symbols("a", ("yes", "NaN")), machine, "lacked")
+    goal = specification_of(Symbols("a", ("yes", "NaN")), machine, "lacked")
     word = goal.failing_word(np.array([0, 0]), np.array([0, -1]))
     assert (word.counts, word.given, word.position) == ((False, True), ("yes", "NaN (not a number)"), 2)
 
@@ -81,25 +81,25 @@ def test_what_can_not_be_ignored_is_refused():
     parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     model = Symbols((0, 1), (False, True))
     with pytest.raises(UnsupportedFormat, match=r'ignore .all.: give "lacked", or outputs of the machine as a tuple'):
-        goal_for(model, parity, "all")
+        specification_of(model, parity, "all")
     with pytest.raises(UnsupportedFormat, match="ignore: 'x' is none of the machine's outputs False, True"):
-        goal_for(model, parity, ("x",))
+        specification_of(model, parity, ("x",))
     with pytest.raises(UnsupportedFormat, match="all outputs of the machine are ignored"):
-        goal_for(model, parity, (True, False))
+        specification_of(model, parity, (True, False))
 
 
 def test_nothing_in_common_is_an_error():
     parity = MooreMachine([[0, 1], [1, 0]], [False, True])
     with pytest.raises(UnsupportedFormat, match=r"the model puts out \('no',\), none of the machine's"):
-        goal_for(Symbols((0, 1), ("no",)), parity, "lacked")
+        specification_of(Symbols((0, 1), ("no",)), parity, "lacked")
     with pytest.raises(InvalidMachine, match="alphabets differ"):
-        goal_for(Symbols((0, 2), (False, True)), parity)
+        specification_of(Symbols((0, 2), (False, True)), parity)
 
 
 @given(strategies.machines(max_states=5, outputs=(0, 1, 2)))
 def test_hopeful_states_lead_to_one_that_counts(machine):
     wanted = np.array(machine.outputs)
-    goal = Goal(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
+    goal = Specification(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
     for q in range(machine.n_states):
         reach = {q}
         for _ in range(machine.n_states):

@@ -37,7 +37,7 @@ def test_other_dtypes_are_refused_by_name():
 
 @pytest.mark.parametrize(
     ("theirs", "ours"),
-    [(checker.CertificateRefused, CertificateRefused), (checker.UnsupportedInput, UnsupportedFormat)],
+    [(checker.InvalidCertificate, CertificateRefused), (checker.UnsupportedInput, UnsupportedFormat)],
 )
 def test_errors_of_the_checker_are_the_librarys(theirs, ours):
     with pytest.raises(ours, match="the fault") as caught, library_errors():

@@ -8,14 +8,14 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.rounding import Format
+from fsa2lrnn.lrnn.rounding import FloatFormat
 from fsa2lrnn.verdicts import EVERY, LETTERS
 from fsa2lrnn.verification import Proved, prove_equivalent
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order, lowest_bit, steps_exactly
 from verify.soundness.models import Drawn, model
 
-SINGLE, DOUBLE = Format.of(torch.float32), Format.of(torch.float64)
+SINGLE, DOUBLE = FloatFormat.of(torch.float32), FloatFormat.of(torch.float64)
 SUM3 = MooreMachine(zoo.sum_mod(3).delta, (0, 1, 2), 0, (0, 1, 2))
 
 
@@ -83,7 +83,7 @@ def test_steps_that_round_are_not_proved_for_every_shape():
 
 def test_margins_that_rounding_may_take_are_not_proved_by_them():
     model = dyadic()
-    goal, system = goal_for(model, SUM3), ModelSystem(model)
+    goal, system = specification_of(model, SUM3), ModelSystem(model)
     rows = np.concatenate([system.start(), system.fan(system.start(), np.ones((1, 3), bool))[1]])
     states = np.array([0, 0, 1, 2])
     assert is_right_in_every_order(model, goal, rows, states)
@@ -95,5 +95,5 @@ def test_margins_that_rounding_may_take_are_not_proved_by_them():
 
 def test_gates_that_round_are_not_proved_so():
     made = model(Drawn("none", 1e3, True, 0.0, False, False, 0), zoo.parity())
-    goal, system = goal_for(made, zoo.parity()), ModelSystem(made)
+    goal, system = specification_of(made, zoo.parity()), ModelSystem(made)
     assert not is_right_in_every_order(made, goal, system.start(), np.array([0]))

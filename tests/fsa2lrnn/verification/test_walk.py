@@ -10,7 +10,7 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
 
@@ -34,7 +34,7 @@ def test_every_pair_is_met_once_by_a_shortest_word(machine, all_count):
     minimal = machine.minimise()
     ignore = () if all_count or len(set(minimal.outputs)) == 1 else (minimal.outputs[-1],)
     model = compile_machine(machine)
-    goal = goal_for(model, machine, ignore)
+    goal = specification_of(model, machine, ignore)
     walk = JointWalk(ModelSystem(model), goal)
     words, read = closed(walk)
     assert walk.seen == len(words)
@@ -52,7 +52,7 @@ def test_letters_after_which_nothing_counts_are_not_read():
     trap = MooreMachine([[0, 1], [1, 1]], [0, "?"], 0, "ab")
     model = compile_machine(MooreMachine([[0, 1], [1, 1]], [0, 1], 0, "ab"))
     for ignore, letters in (((), 4), ("lacked", 1)):
-        walk = JointWalk(ModelSystem(model), goal_for(model, trap, ignore))
+        walk = JointWalk(ModelSystem(model), specification_of(model, trap, ignore))
         assert np.array_equal(walk.live, [[True, not ignore]])
         closed(walk)
         assert walk.letters == letters

@@ -206,7 +206,7 @@ def recheck_refusal(path: Path) -> object:
     try:
         return refusals.main([str(path)])
     except SystemExit as end:
-        raise refusals.Rejected(end.code) from None
+        raise refusals.RejectedRefusal(end.code) from None
 
 
 def recheck_file(path: Path) -> object:
@@ -238,6 +238,6 @@ READERS: dict[str, Reader] = {
         either(of_json(refusal_certificates, of_families), large_refusal_certificate, 0.2),
         recheck_refusal,
         ".json",
-        (refusals.Rejected,),
+        (refusals.RejectedRefusal,),
     ),
 }

@@ -13,11 +13,11 @@ import torch
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.training.learning import saving
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.film import Film, read_film
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.film import HeadHistory, read_film
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.learning.run import Run as Learning
-from fsa2lrnn.training.learning.saving import Asked, RunFolder
+from fsa2lrnn.training.learning.run import LearningRun as Learning
+from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.training.learning.word_files import read_words
 from tests.fuzz.base import Reader
 from tests.fuzz.mutate import encoded, in_json, json_text
@@ -51,12 +51,12 @@ def hostile_lines(rng: random.Random) -> bytes:
 
 
 LEARNED = Recipe(heads=2, block=3, steps=2, letters=60, hidden=3)
-ASKED = Asked("task:parity", "0", "train", "task", 0.1, LEARNED)
+ASKED = RunRequest("task:parity", "0", "train", "task", 0.1, LEARNED)
 
 
 def learning() -> Learning:
     examples = FreshWords(zoo.parity())
-    return Learning(LEARNED, examples, Target(examples.machine, examples.sampler, examples.outputs), 2)
+    return Learning(LEARNED, examples, LearningTarget(examples.machine, examples.sampler, examples.outputs), 2)
 
 
 @cache
@@ -98,7 +98,7 @@ def read_asked(path: Path) -> object:
 def films() -> list[bytes]:
     run = learning()
     run.go(after_step=lambda _: None)
-    return [json.dumps(Film(run.examples.alphabet, run.examples.outputs, run.film).to_json()).encode()]
+    return [json.dumps(HeadHistory(run.examples.alphabet, run.examples.outputs, run.film).to_json()).encode()]
 
 
 READERS: dict[str, Reader] = {

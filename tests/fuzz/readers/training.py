@@ -14,9 +14,9 @@ from fsa2lrnn.extra.distributed.grid import Sweep
 from fsa2lrnn.extra.distributed.grid import read as read_sweep
 from fsa2lrnn.extra.distributed.sweep import RESULTS, Ledger
 from fsa2lrnn.training import run_folder
-from fsa2lrnn.training.results import Kept, Result, read_result
+from fsa2lrnn.training.results import KeptModelOrigin, RunResult, read_result
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Run, train
+from fsa2lrnn.training.train import TrainingRun, train
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import of_json, of_text
 from tests.fuzz.readers.models import hostile_tensors, model_file
@@ -95,7 +95,7 @@ def resume(path: Path) -> object:
     folder = path.parent
     (folder / run_folder.SETTINGS).write_text(TINY.to_json())
     path.replace(folder / run_folder.CHECKPOINT)
-    return Run(TINY, folder, resume=True)
+    return TrainingRun(TINY, folder, resume=True)
 
 
 SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
@@ -113,7 +113,7 @@ def result_files() -> list[bytes]:
 
 
 def read_results(path: Path) -> object:
-    return read_result(path, Result), read_result(path, Kept)
+    return read_result(path, RunResult), read_result(path, KeptModelOrigin)
 
 
 @cache
@@ -128,7 +128,7 @@ def read_ledger(path: Path) -> object:
 
 @cache
 def metrics() -> list[bytes]:
-    return [json.dumps(asdict(run_folder.Look(1, 0.5, 0.25, 0.125, 40, 8, 1.5, 3.0, 1e-4, 100.0))).encode()]
+    return [json.dumps(asdict(run_folder.Evaluation(1, 0.5, 0.25, 0.125, 40, 8, 1.5, 3.0, 1e-4, 100.0))).encode()]
 
 
 def read_metrics(path: Path) -> object:

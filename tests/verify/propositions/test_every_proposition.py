@@ -18,7 +18,7 @@ from fsa2lrnn.lrnn.layers import index
 from fsa2lrnn.lrnn.scans import pscan, sequential
 from fsa2lrnn.lrnn.scans.pscan import schedule
 from fsa2lrnn.testing import mutants
-from fsa2lrnn.training.chance import Level
+from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run
 from verify.propositions.stability import Ball
 
@@ -88,7 +88,7 @@ def always_a_cascade(machine):
 
 def certain(_effort, tasks):
     """Guesses that are always right."""
-    return {task: Level(0, 1.0, 1.0, 0.0, (1.0, 1.0)) for task in tasks}
+    return {task: ChanceLevel(0, 1.0, 1.0, 0.0, (1.0, 1.0)) for task in tasks}
 
 
 THREE_WORDS = {"0-1": 1, "1-0": -1, "0-0-1": -1}

@@ -22,7 +22,7 @@ from torch.nn.functional import pad
 from fsa2lrnn.extra.baselines.kernels.response import Response, respond
 from fsa2lrnn.extra.baselines.kernels.toeplitz import convolve
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 
 WHOLE, PIECE = 512, 128  # letters of the longest word that is one piece, and of the pieces of longer words, at most
 
@@ -149,7 +149,7 @@ class _Arrive(Function):
         return (_columns(u) @ _backwards(reach, u.dtype)).transpose(0, 1)
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dstate: Tensor) -> tuple[Tensor | None, ...]:
         (u, reach), of_state = ctx.saved_tensors, dstate.transpose(0, 1)
         du = (of_state @ _backwards(reach, u.dtype).mT).permute(1, 2, 0)

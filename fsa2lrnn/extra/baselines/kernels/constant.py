@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import linear
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.scans import check_method
 
 
@@ -63,7 +63,7 @@ class _Scan(Function):
         return x[1:]
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         A, x = ctx.saved_tensors
         g = dx.clone(memory_format=torch.contiguous_format)  # of x_1 … x_T

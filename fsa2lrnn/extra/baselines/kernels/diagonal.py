@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -98,7 +98,7 @@ class _Scan(Function):
         return x
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
         rates, x0, x = ctx.saved_tensors
         batch, length, width = x.shape

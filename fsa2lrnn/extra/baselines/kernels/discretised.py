@@ -14,7 +14,7 @@ from numba import njit
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.threads import flat
 
 
@@ -60,7 +60,7 @@ class _Planes(Function):
         return rates, driven, reads
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, drates: Tensor, ddriven: Tensor, dreads: Tensor) -> tuple[Tensor | None, ...]:
         (B,), poles, (P, H) = ctx.saved_tensors, ctx.poles, ddriven.shape
         dB, dC = torch.empty_like(B), B.new_empty(H, P // 2, 2)

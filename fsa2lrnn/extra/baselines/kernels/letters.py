@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -76,7 +76,7 @@ class _Respond(Function):
         return y
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         (index,), (_, length, width) = ctx.saved_tensors, ctx.shape
         parts = cuts(len(index), _SHARES)

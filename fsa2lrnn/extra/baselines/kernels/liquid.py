@@ -18,7 +18,7 @@ from torch.autograd import Function
 from fsa2lrnn.extra.baselines.kernels.channels import System
 from fsa2lrnn.extra.baselines.kernels.states import States
 from fsa2lrnn.extra.baselines.kernels.transition import coefficients_of, from_planes, planes, twice_real
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -92,7 +92,7 @@ class _Liquid(Function):
         return y, last
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor | None, dlast: Tensor | None) -> tuple[Tensor | None, ...]:
         coefficients, u, state = ctx.saved_tensors
         (batch, length, channels), n = u.shape, coefficients.shape[1]

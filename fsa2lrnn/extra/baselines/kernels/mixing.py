@@ -20,7 +20,7 @@ from torch.nn.functional import gelu, glu, linear
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels.mixing_kernels import BESIDE, INPUT, OWN, kernels, scratch
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -92,7 +92,7 @@ class _Gelu(Function):
         return g
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dg: Tensor) -> tuple[Tensor | None, ...]:
         (slope,) = ctx.saved_tensors
         return dg * slope, None
@@ -116,7 +116,7 @@ class _Gates(Function):
         return out
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dout: Tensor) -> tuple[Tensor | None, ...]:
         y, W, b, kept = ctx.saved_tensors
         rows, width = y.shape

@@ -19,7 +19,7 @@ from torch.autograd import Function
 
 from fsa2lrnn.extra.baselines.kernels.states import States
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, coefficients_of, from_planes, planes, reading
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, instruction, kernel
 from fsa2lrnn.lrnn.compiled.widths import by_width
@@ -114,7 +114,7 @@ class _Respond(Function):
         return K, states if with_states else None
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dK: Tensor | None, dstates: Tensor | None) -> tuple[Tensor | None, ...]:
         (coefficients,) = ctx.saved_tensors
         (_, n, channels), length = coefficients.shape, ctx.length

@@ -17,7 +17,7 @@ from torch.nn.functional import linear, pad
 
 from fsa2lrnn.extra.baselines.kernels.diagonal import WORTH_COMPILING, scan_diagonal
 from fsa2lrnn.extra.baselines.kernels.spectral_kernels import kernels, scratch
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -83,7 +83,7 @@ class _Spectral(Function):
         return y, last
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor, dlast: Tensor) -> tuple[Tensor | None, ...]:
         rates, B, C, D, u, x0, x = ctx.saved_tensors
         H, W = len(D), len(rates)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import pad
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import takes
 from fsa2lrnn.lrnn.compiled.memory import empty
 from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
@@ -70,7 +70,7 @@ class _Convolve(Function):
         return y
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor | None, ...]:
         (u, K), (with_u, with_K) = ctx.saved_tensors, ctx.needs_input_grad
         dy, (batch, length, channels) = dy.contiguous(), u.shape

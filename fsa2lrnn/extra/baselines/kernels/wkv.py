@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import pad
 
-from fsa2lrnn.lrnn.autograd import once
+from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 from fsa2lrnn.lrnn.compiled import refuse, takes
 from fsa2lrnn.lrnn.compiled.exponentials import Exponentials
 from fsa2lrnn.lrnn.compiled.memory import empty
@@ -132,7 +132,7 @@ class _Wkv(Function):
         return y, states[:, -1].clone()
 
     @staticmethod
-    @once
+    @typed_once_differentiable
     def backward(ctx: Any, dy: Tensor | None, dstate: Tensor | None) -> tuple[Tensor | None, ...]:
         w, u, k, v, y, states = ctx.saved_tensors
         batch, length, width = k.shape

@@ -21,7 +21,7 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.verdicts import Proved
 
 if TYPE_CHECKING:
-    from fsa2lrnn.extra.huggingface.observed.report import Observed
+    from fsa2lrnn.extra.huggingface.observed.report import GateObservations
     from fsa2lrnn.extra.huggingface.observed.values import Spread
 
 _HEADS = 64  # of which a terminal shows each
@@ -151,7 +151,7 @@ def _refuse(given: list[str], folder: Path) -> None:
         )
 
 
-def gates(found: Observed, output: Path | None, as_json: bool) -> None:
+def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
     """Where gates live, a row a head, or a layer where there are many; a picture into a file."""
     from fsa2lrnn.extra.huggingface.observed.drawing import svg
     from fsa2lrnn.extra.huggingface.observed.report import merged

@@ -6,7 +6,7 @@ import numpy as np
 
 from fsa2lrnn.display.markup import Markup, picture, tag, text
 from fsa2lrnn.display.svg import standing_alone
-from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, Head, Observed, merged
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead, merged
 from fsa2lrnn.extra.huggingface.observed.values import BINS
 
 _WIDE, _HIGH, _GAP, _LEFT, _TOP = 96.0, 40.0, 10.0, 64.0, 52.0
@@ -15,7 +15,7 @@ _MOST = 1_024  # histograms; of more, each layer has one for all its heads
 _BELOW, _ABOVE = "#c8472f", "#2c63b8"
 
 
-def svg(found: Observed) -> str:
+def svg(found: GateObservations) -> str:
     """A whole SVG file: of each head how often its least eigenvalue lies where, from the least that is reached to 1.
 
     A bar's height is the root of its share, so that what is rare can be seen.
@@ -37,7 +37,7 @@ def svg(found: Observed) -> str:
     return standing_alone(picture(*size, f"Eigenvalues of {found.layer}", *drawn, class_="automaton"), size)
 
 
-def _histogram(head: Head, x: float, y: float, low: float, high: float) -> Markup:
+def _histogram(head: ObservedHead, x: float, y: float, low: float, high: float) -> Markup:
     counts = head.spreads[EIGENVALUE].counts.reshape(_BARS, BINS // _BARS).sum(axis=1)
     heights = np.sqrt(counts / counts.sum()) * _HIGH
     step = _WIDE / _BARS

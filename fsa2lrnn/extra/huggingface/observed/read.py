@@ -13,9 +13,9 @@ from fsa2lrnn.errors import BudgetExceeded, CheckpointError, InvalidWord, Unsupp
 from fsa2lrnn.extra.huggingface import LAYERS, layer_file
 from fsa2lrnn.extra.huggingface.folder import FILE, described
 from fsa2lrnn.extra.huggingface.observed.observer import Observer
-from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, Head, Observed
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead
 from fsa2lrnn.extra.huggingface.observed.transformers_models import Architecture
-from fsa2lrnn.extra.huggingface.observed.values import Gathered
+from fsa2lrnn.extra.huggingface.observed.values import HeadValues
 
 WINDOW = 1_024  # tokens of a text that are read from one start
 MAX_HEADS = 10_000
@@ -23,7 +23,7 @@ MAX_HEADS = 10_000
 
 def observe(
     model: Path | str | Any, tokens: Sequence[int] | np.ndarray | None = None, window: int = WINDOW
-) -> Observed:
+) -> GateObservations:
     """Where the gates of a model live, layer by layer and head by head, as its own code computes them.
 
     Args:
@@ -54,7 +54,7 @@ def observe(
     if sum(heads.values()) > MAX_HEADS:
         raise BudgetExceeded(f"{sum(heads.values()):,} heads, and {MAX_HEADS:,} at most are told apart")
     gathered = {
-        number: {measure.name: Gathered(measure, count) for measure in observer.measures}
+        number: {measure.name: HeadValues(measure, count) for measure in observer.measures}
         for number, count in heads.items()
     }
 
@@ -77,7 +77,7 @@ def observe(
             observer.read(loaded, part[None], take)
         read, n_read = f"a text of {len(text):,} tokens, {min(piece, len(text)):,} at a time", len(text)
     shown = tuple(
-        Head(
+        ObservedHead(
             number,
             head,
             parts[EIGENVALUE].below_zero(head),
@@ -86,7 +86,9 @@ def observe(
         for number, parts in sorted(gathered.items())
         for head in range(heads[number])
     )
-    return Observed(name, observer.describe(loaded), read, n_read, observer.reach(loaded), observer.measures, shown)
+    return GateObservations(
+        name, observer.describe(loaded), read, n_read, observer.reach(loaded), observer.measures, shown
+    )
 
 
 def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:

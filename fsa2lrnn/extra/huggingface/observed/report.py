@@ -15,7 +15,7 @@ EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenva
 
 
 @dataclass(frozen=True, eq=False)
-class Head:
+class ObservedHead:
     """One head of one layer.
 
     Args:
@@ -41,7 +41,7 @@ class Head:
 
 
 @dataclass(frozen=True, eq=False)
-class Observed:
+class GateObservations:
     """What the gates of a model did.
 
     Args:
@@ -60,7 +60,7 @@ class Observed:
     n_tokens: int
     reach: tuple[float, float]
     measures: tuple[Measure, ...]
-    heads: tuple[Head, ...]
+    heads: tuple[ObservedHead, ...]
 
     @property
     def negative(self) -> float:
@@ -72,7 +72,7 @@ class Observed:
         """The least eigenvalue."""
         return min(head.spreads[EIGENVALUE].least for head in self.heads)
 
-    def by_layer(self) -> dict[int, Sequence[Head]]:
+    def by_layer(self) -> dict[int, Sequence[ObservedHead]]:
         """Heads by the number of their layer."""
         return {number: tuple(heads) for number, heads in groupby(self.heads, key=lambda head: head.layer)}
 
@@ -107,7 +107,7 @@ class Observed:
         }
 
 
-def merged(heads: Sequence[Head], measures: Sequence[Measure]) -> Head:
+def merged(heads: Sequence[ObservedHead], measures: Sequence[Measure]) -> ObservedHead:
     """Several heads as one: ranges around all of theirs, quantiles of all their values."""
     spreads = dict[str, Spread]()
     for measure in measures:
@@ -117,7 +117,7 @@ def merged(heads: Sequence[Head], measures: Sequence[Measure]) -> Head:
         mean = sum(part.mean * part.n for part in parts) / n
         exactly = {mark: sum(part.exactly[mark] for part in parts) for mark in measure.marks}
         spreads[measure.name] = Spread(least, most, mean, measure.quantiles(counts, least, most), counts, exactly, n)
-    return Head(heads[0].layer, -1, sum(head.negative for head in heads), spreads)
+    return ObservedHead(heads[0].layer, -1, sum(head.negative for head in heads), spreads)
 
 
 def _range(reach: tuple[float, float]) -> str:

@@ -79,10 +79,10 @@ class Spread:
         }
 
 
-class Gathered:
+class HeadValues:
     """The values of one measure, for all heads of a layer.
 
-    >>> beta = Gathered(Measure("beta", high=2, marks=(0, 2)), heads=1)
+    >>> beta = HeadValues(Measure("beta", high=2, marks=(0, 2)), heads=1)
     >>> beta.add(np.array([[0.0], [0.5], [2.0]]))
     >>> spread = beta.spread(0)
     >>> spread.least, spread.most, spread.exactly

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsa2lrnn.display.markup import Markup, line, picture, tag, text
 from fsa2lrnn.extra.report.charts.scales import Scale, linear, logarithmic, short
-from fsa2lrnn.extra.report.facts import KINDS, Facts
+from fsa2lrnn.extra.report.facts import KINDS, ReportFacts
 
 PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}
 _WIDTH, _HEIGHT = 480, 250
@@ -13,7 +13,7 @@ _APART = 5.0  # pixels that kinds stand apart where they would hide each other
 _TICKS = (0, 0.25, 0.5, 0.75, 1)
 
 
-def accuracy(facts: Facts, protocol: str) -> Markup:
+def accuracy(facts: ReportFacts, protocol: str) -> Markup:
     """A line a model; a kind has a colour, a dash and a mark."""
     lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
     x = logarithmic(min(lengths), max(lengths), _LEFT + 22, _RIGHT - 22)

@@ -7,13 +7,13 @@ import numpy as np
 from fsa2lrnn.display.markup import Markup, picture, tag, text
 from fsa2lrnn.extra.report.charts.scales import fit
 from fsa2lrnn.extra.report.drawing.automaton import hue
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import NEAR, Model
 
 _SIZE = 280
 
 
-def geometry(model: Model, machine: Machine) -> Markup:
+def geometry(model: Model, machine: DrawnMachine) -> Markup:
     """Dots along the first letters, crosses after hundreds; a label at each state's centre."""
     points = model.within.points
     n, names = len(machine.states), machine.names

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fsa2lrnn.display.markup import Markup, line, picture, tag, text
 from fsa2lrnn.extra.report.charts.accuracy import mark
 from fsa2lrnn.extra.report.charts.scales import Scale, logarithmic, short
-from fsa2lrnn.extra.report.facts import Facts, Model
+from fsa2lrnn.extra.report.facts import Model, ReportFacts
 
 _LEFT, _NAME = 170, 24  # where the scale begins at the least, and the names
 _LETTER = 7.5  # the width of one of their letters, a generous mean
@@ -33,7 +33,7 @@ _NARROW = _Paper(400, 48, 306, 396, 44, 20, "hatch-narrow")
 _TOP = 30
 
 
-def horizon(facts: Facts, is_narrow: bool = False) -> Markup:
+def horizon(facts: ReportFacts, is_narrow: bool = False) -> Markup:
     """A bar a model; on narrow paper, a phone's, its name stands above it."""
     paper = _NARROW if is_narrow else _WIDE
     known = [n for model in facts.models for n in (model.proved, _failure(model)) if n]

@@ -25,7 +25,7 @@ from fsa2lrnn.errors import Fsa2LrnnError, UnsupportedFormat
 
 if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
-    from fsa2lrnn.extra.report.explorer import Shown
+    from fsa2lrnn.extra.report.explorer import SceneModel
     from fsa2lrnn.lrnn.model import LRNN
 
 _STATES = 5_000  # of a model alone, from which its automaton is sought by what it puts out
@@ -87,7 +87,7 @@ def draw(
     from fsa2lrnn.files import write_atomically
     from fsa2lrnn.lower import compile_machine
 
-    shown: dict[str, Shown] = {}
+    shown: dict[str, SceneModel] = {}
     for name, network in networks.items():
         console.say(f"{name}: looking for a failing word")
         shown[name] = searched(network, machine, seconds, LACKED)

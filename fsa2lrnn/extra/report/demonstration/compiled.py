@@ -33,7 +33,7 @@ NARROW = (torch.float32, torch.bfloat16)
 
 
 @dataclass(frozen=True, eq=False)
-class Rooms:
+class DemonstrationCascade:
     """The demonstration's cascade, proved and at work.
 
     Args:
@@ -91,14 +91,14 @@ def main(out: Path | None, as_json: bool) -> None:
         raise SystemExit(1)
 
 
-def build_rooms() -> Rooms:
+def build_rooms() -> DemonstrationCascade:
     """ModArith(5) with the operator kept until its digit comes, as the cascade of its labels' fields, and proved."""
     machine = zoo.mod_arith(MODULUS, "eager").minimise()
     cascade = by_fields(machine)
     recurrence = stack_recurrence(cascade)
     models = {str(d).removeprefix("torch."): lower(recurrence, d) for d in NARROW}
     verdicts = {dtype: prove_equivalent(model, machine) for dtype, model in models.items()}
-    return Rooms(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
+    return DemonstrationCascade(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
 
 
 def _show(machine, model, verdicts, results, rooms, returns) -> None:
@@ -126,7 +126,7 @@ def _show(machine, model, verdicts, results, rooms, returns) -> None:
     out.print(f"\n[bold]6. And back.[/] Extracting the automaton from the weights of step 2 gives {back}.")
 
 
-def _show_rooms(rooms: Rooms) -> None:
+def _show_rooms(rooms: DemonstrationCascade) -> None:
     cascade, n_states = rooms.cascade, rooms.cascade.machine.n_states
     console.out.print(
         f"\n[bold]5. Three rooms.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
@@ -156,7 +156,7 @@ def _show_result(text: str, given: object, right: int) -> None:
     console.out.print(f"   {shown} = {given} (mod {MODULUS}); integers: {right}  {mark}")
 
 
-def _rooms_json(rooms: Rooms) -> dict[str, object]:
+def _rooms_json(rooms: DemonstrationCascade) -> dict[str, object]:
     cascade = rooms.cascade
     return {
         "states": cascade.machine.n_states,

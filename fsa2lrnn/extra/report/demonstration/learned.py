@@ -11,7 +11,7 @@ from typing import Any
 from fsa2lrnn.cli import console, evidence
 from fsa2lrnn.extra.report.assemble import of_judgements
 from fsa2lrnn.extra.report.files import write
-from fsa2lrnn.extra.report.judgement import Judgement, judge
+from fsa2lrnn.extra.report.judgement import ModelAssessment, judge
 from fsa2lrnn.extra.report.rows import judgement_rows
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
@@ -70,7 +70,7 @@ def _prove(out: Path, as_json: bool) -> Learned:
     return found
 
 
-def _tell(found: Judgement, steps: int) -> None:
+def _tell(found: ModelAssessment, steps: int) -> None:
     same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
     console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
     console.facts("", judgement_rows(found))

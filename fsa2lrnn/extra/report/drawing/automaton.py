@@ -8,8 +8,8 @@ from importlib.resources import files
 from fsa2lrnn.display.markup import Markup, cut, picture, tag, text
 from fsa2lrnn.display.svg import standing_alone
 from fsa2lrnn.extra.report.drawing.curves import Curve, Point, head
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, Layout, lay_out
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, Arrow, DrawingLayout, lay_out
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
 LOOK = (
     files("fsa2lrnn.extra.report.drawing").joinpath("look.css").read_text(encoding="utf-8")
@@ -23,7 +23,7 @@ def hue(state: int, n: int) -> str:
     return f"--h:{360 * state / max(n, 1) + 20:.0f}"
 
 
-def automaton(machine: Machine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
+def automaton(machine: DrawnMachine, class_: str = "", kinds: Sequence[str] | None = None) -> Markup | None:
     """The drawing for a page that has the style sheet `LOOK`; None for more than `DRAWN` states.
 
     Each state has a colour of its own, or that of its output among `kinds`.
@@ -43,7 +43,7 @@ def automaton(machine: Machine, class_: str = "", kinds: Sequence[str] | None = 
     return picture(*layout.size, said, *drawn, class_=f"automaton {class_}".strip())
 
 
-def notes(machine: Machine) -> list[str]:
+def notes(machine: DrawnMachine) -> list[str]:
     """What a reader of the drawing has to know: what is folded, and what has no label."""
     layout = lay_out(machine)
     if layout is None:
@@ -55,7 +55,7 @@ def notes(machine: Machine) -> list[str]:
     return said
 
 
-def fold(machine: Machine) -> str | None:
+def fold(machine: DrawnMachine) -> str | None:
     """What a reader of the drawing has to know of a sink that is folded, where one is."""
     layout = lay_out(machine)
     if layout is None or layout.folded is None:
@@ -63,13 +63,13 @@ def fold(machine: Machine) -> str | None:
     return f"Letters that are not drawn lead to the sink {machine.names[layout.folded]}, which none leaves."
 
 
-def alone(machine: Machine) -> str | None:
+def alone(machine: DrawnMachine) -> str | None:
     """A whole SVG file, which needs no style sheet; None for more than `DRAWN` states."""
     drawn, layout = automaton(machine), lay_out(machine)
     return None if drawn is None or layout is None else standing_alone(drawn, layout.size)
 
 
-def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
+def _arrow(machine: DrawnMachine, arrow: Arrow, layout: DrawingLayout) -> Markup:
     q, then = arrow.edge
     names = [machine.alphabet[a] for a, row in enumerate(machine.delta) if row[q] == then]
     more = f" and {len(names) - _CROWDED} more" if len(names) > _CROWDED else ""
@@ -83,7 +83,7 @@ def _arrow(machine: Machine, arrow: Arrow, layout: Layout) -> Markup:
     return tag("g", curve, _head(arrow.curve, "arrowhead"), label, class_=class_, data_edge=f"{q}-{then}")
 
 
-def _state(machine: Machine, q: int, layout: Layout, tint: str) -> Markup:
+def _state(machine: DrawnMachine, q: int, layout: DrawingLayout, tint: str) -> Markup:
     (x, y), r = layout.places[q], layout.radius
     name, output = machine.names[q], machine.outputs[q]
     accepting = machine.accepting

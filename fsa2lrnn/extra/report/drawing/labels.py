@@ -17,7 +17,7 @@ _CROSSED = 3.0  # what it costs to stand on a point of another arrow
 _FURTHER = 8.0  # what the wider gap costs
 
 
-class Wanted(NamedTuple):
+class LabelRequest(NamedTuple):
     """A label that wants a place: what it is of, its width, and points along its arrow."""
 
     key: Edge
@@ -25,7 +25,7 @@ class Wanted(NamedTuple):
     points: Sequence[Point]
 
 
-def place(wanted: Sequence[Wanted], taken: Sequence[Box], near: bool = False) -> dict[Edge, Point]:
+def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = False) -> dict[Edge, Point]:
     """The middles of labels, for those that find a place which is free; long ones choose first. Labels stand at the
     middle of their arrows, or `near` their beginnings.
 
@@ -54,7 +54,7 @@ def overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
 
 
-def _candidates(label: Wanted, shares: Sequence[float]) -> list[tuple[float, Point]]:
+def _candidates(label: LabelRequest, shares: Sequence[float]) -> list[tuple[float, Point]]:
     """Places beside the arrow and what each costs before others are looked at."""
     points, found = label.points, []
     for i, share in enumerate(shares):

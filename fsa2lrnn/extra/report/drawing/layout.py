@@ -12,9 +12,9 @@ from functools import lru_cache
 
 from fsa2lrnn.display.markup import visible
 from fsa2lrnn.extra.report.drawing.curves import Box, Curve, Point, along, arc, between, loop, through, widest_gap
-from fsa2lrnn.extra.report.drawing.labels import Wanted, place
+from fsa2lrnn.extra.report.drawing.labels import LabelRequest, place
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.ranks import Edge, columns_of, distances, rank
 
 DRAWN = 60  # states; of more, a drawing shows nothing
@@ -37,7 +37,7 @@ class Arrow:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DrawingLayout:
     """A drawing's geometry.
 
     Args:
@@ -58,7 +58,7 @@ class Layout:
     is_dense: bool
 
 
-def lay_out(machine: Machine) -> Layout | None:
+def lay_out(machine: DrawnMachine) -> DrawingLayout | None:
     """The geometry; None for more than `DRAWN` states."""
     if len(machine.states) > DRAWN:
         return None
@@ -67,9 +67,9 @@ def lay_out(machine: Machine) -> Layout | None:
 
 
 @lru_cache(maxsize=64)
-def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str, ...]) -> Layout:
+def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str, ...]) -> DrawingLayout:
     n = len(delta[0])
-    given = Machine([""] * n, list(alphabet), [""] * n, [list(row) for row in delta], start)
+    given = DrawnMachine([""] * n, list(alphabet), [""] * n, [list(row) for row in delta], start)
     arrows = given.arrows
     folded = _sink(n, arrows, start)
     leads_on = all(then >= 0 for row in delta for then in row)
@@ -100,7 +100,7 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
     curves |= loops
     labels = _labels(drawn, curves, places, radius, entry, is_dense)
     found = [Arrow(edge, drawn[edge], curves[edge], labels.get(edge)) for edge in drawn]
-    return _shifted(Layout((0, 0), places, radius, found, entry, folded, is_dense))
+    return _shifted(DrawingLayout((0, 0), places, radius, found, entry, folded, is_dense))
 
 
 def _sink(n: int, arrows: dict[Edge, list[int]], start: int) -> int | None:
@@ -235,7 +235,7 @@ def _labels(
     entry: Curve,
     is_dense: bool,
 ) -> dict[Edge, Point]:
-    wanted = [Wanted(edge, width(text), along(curves[edge])) for edge, text in drawn.items()]
+    wanted = [LabelRequest(edge, width(text), along(curves[edge])) for edge, text in drawn.items()]
     circles = [(x - radius - 1, y - radius - 1, x + radius + 1, y + radius + 1) for x, y in places]
     ends = [(x, y, x, y) for x, y in along(entry)]
     taken = [*circles, *ends]
@@ -245,7 +245,7 @@ def _labels(
     return place(wanted, taken, near=len(wanted) > _CROWDED * len(places))
 
 
-def _shifted(layout: Layout) -> Layout:
+def _shifted(layout: DrawingLayout) -> DrawingLayout:
     """The same with the upper left corner of all that is drawn at 0."""
     boxes: list[Box] = [
         (x - layout.radius, y - layout.radius, x + layout.radius, y + layout.radius) for x, y in layout.places

@@ -11,7 +11,7 @@ SHORT = 5  # characters of a label that fits into a circle
 
 
 @dataclass(frozen=True)
-class Machine:
+class DrawnMachine:
     """A Moore machine, as it is written: labels and symbols are text.
 
     Args:
@@ -35,7 +35,7 @@ class Machine:
         start: int,
         alphabet: Iterable[Hashable],
         labels: Iterable[Hashable] | None = None,
-    ) -> Machine:
+    ) -> DrawnMachine:
         """From symbols of any kind; states without labels are called by their numbers.
 
         >>> Machine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states

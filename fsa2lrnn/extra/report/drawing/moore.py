@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.report.drawing.automaton import alone
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.raster import png, too_large
 
 
@@ -25,6 +25,6 @@ def to_png(machine: MooreMachine) -> bytes:
     return png(drawable(machine))
 
 
-def drawable(machine: MooreMachine) -> Machine:
+def drawable(machine: MooreMachine) -> DrawnMachine:
     """Return the machine with text in the place of symbols."""
-    return Machine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)
+    return DrawnMachine.of(machine.delta.tolist(), machine.outputs, machine.start, machine.alphabet, machine.labels)

@@ -21,7 +21,7 @@ Edge = tuple[int, int]
 
 
 @dataclass(frozen=True)
-class Ranked:
+class RankedLayout:
     """A layout.
 
     Args:
@@ -70,7 +70,7 @@ def columns_of(steps: Sequence[int], edges: Iterable[Edge], tallest: int) -> lis
     return column
 
 
-def rank(column: Sequence[int], edges: Iterable[Edge], room: float, passing: float | None) -> Ranked:
+def rank(column: Sequence[int], edges: Iterable[Edge], room: float, passing: float | None) -> RankedLayout:
     """Orders and places.
 
     Args:
@@ -100,7 +100,7 @@ def rank(column: Sequence[int], edges: Iterable[Edge], room: float, passing: flo
         columns[c].append(node)
     columns = _ordered(columns, near, where)
     halves = [room / 2] * len(column) + [(passing or 0) / 2] * (len(where) - len(column))
-    return Ranked(columns, _placed(columns, near, halves), routes)
+    return RankedLayout(columns, _placed(columns, near, halves), routes)
 
 
 def _ordered(columns: list[list[int]], near: list[list[int]], where: list[int]) -> list[list[int]]:

@@ -9,7 +9,7 @@ from fsa2lrnn.display.markup import cut, visible
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extra.report.drawing.curves import Curve, head
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.optional import require
 
 _INK, _SOFT, _FILL, _LINE, _PAPER = "#1c1e21", "#5b6068", "#eaf0fc", "#2457c5", "#ffffff"  # as in alone.css
@@ -17,7 +17,7 @@ _SCALE = 2.0  # pixels of the picture for one of the drawing
 _POINTS = 72 / 100  # of type for a pixel of the drawing
 
 
-def png(machine: Machine) -> bytes:
+def png(machine: DrawnMachine) -> bytes:
     """The picture's file.
 
     Raises:
@@ -61,7 +61,7 @@ def png(machine: Machine) -> bytes:
     return data.getvalue()
 
 
-def too_large(machine: Machine) -> BudgetExceeded:
+def too_large(machine: DrawnMachine) -> BudgetExceeded:
     """What is said of a machine that no drawing shows."""
     return BudgetExceeded(
         f"the machine has {len(machine.states):,} states and a drawing shows up to {DRAWN}: minimise it, or write "

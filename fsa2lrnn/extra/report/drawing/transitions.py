@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fsa2lrnn.display.markup import Markup, tag
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
 
-def transitions(machine: Machine) -> Markup:
+def transitions(machine: DrawnMachine) -> Markup:
     """A row a state: what it means, what it puts out, and where each letter leads."""
     has_labels = machine.names != machine.states
     titles = ["state", *(["meaning"] if has_labels else []), "output", *(f"after {a}" for a in machine.alphabet)]

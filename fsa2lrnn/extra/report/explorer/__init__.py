@@ -4,6 +4,6 @@ The page computes by itself, in the arithmetic that the models have (`engine.js`
 """
 
 from fsa2lrnn.extra.report.explorer.page import build
-from fsa2lrnn.extra.report.explorer.scene import MODELS, Shown, scene
+from fsa2lrnn.extra.report.explorer.scene import MODELS, SceneModel, scene
 
-__all__ = ["MODELS", "Shown", "build", "scene"]
+__all__ = ["MODELS", "SceneModel", "build", "scene"]

@@ -12,9 +12,9 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.markup import Markup, join, tag, visible
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.report.drawing.automaton import LOOK, notes
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.transitions import transitions
-from fsa2lrnn.extra.report.explorer.scene import MODELS, Scene, Shown, scene
+from fsa2lrnn.extra.report.explorer.scene import MODELS, Scene, SceneModel, scene
 
 _HERE = files("fsa2lrnn.extra.report.explorer")
 _STEPS = {  # buttons by id: what they show, what they are called, and the key that does the same
@@ -30,7 +30,7 @@ _PROGRAM = ("engine.js", "views.js", "words.js", "explorer.js")  # each calls th
 _WIDE = 560.0  # pixels of a drawing that takes the whole width of the page
 
 
-def build(title: str, machine: MooreMachine, models: Mapping[str, Shown], ignore: Ignore = ()) -> str:
+def build(title: str, machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> str:
     """The page.
 
     Args:
@@ -44,7 +44,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, Shown], ignore
         InvalidMachine: if a model has other letters.
 
     >>> from fsa2lrnn import compile_machine, zoo
-    >>> page = build("parity", zoo.parity(), {"constructed": Shown(compile_machine(zoo.parity()), "constructed")})
+    >>> page = build("parity", zoo.parity(), {"constructed": SceneModel(compile_machine(zoo.parity()), "constructed")})
     >>> page.startswith("<!doctype html>"), "http://" in page.replace("http://www.w3.org", "")
     (True, False)
     """
@@ -70,7 +70,7 @@ def build(title: str, machine: MooreMachine, models: Mapping[str, Shown], ignore
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
-def _controls(machine: Machine, shown: Scene) -> Markup:
+def _controls(machine: DrawnMachine, shown: Scene) -> Markup:
     how = {
         "characters": "letters together",
         "words": "letters separated by spaces",
@@ -116,7 +116,7 @@ def _controls(machine: Machine, shown: Scene) -> Markup:
     )  # fmt: skip
 
 
-def _machine(machine: Machine, shown: Scene) -> Markup:
+def _machine(machine: DrawnMachine, shown: Scene) -> Markup:
     said = " ".join(notes(machine))
     table = tag("details", tag("summary", "Its transitions"), transitions(machine))
     if shown.machine is None:

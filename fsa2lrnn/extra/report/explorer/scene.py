@@ -14,13 +14,13 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.markup import Markup
 from fsa2lrnn.extra.report.drawing.automaton import automaton
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.explorer.programs import programs
 from fsa2lrnn.extra.report.facts import NEAR
 from fsa2lrnn.extra.report.gather import fisher, machine_facts
 from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.verification.goal import Goal, goal_for
+from fsa2lrnn.verification.goal import Specification, specification_of
 
 MODELS = 4
 """How many models a page shows side by side."""
@@ -30,7 +30,7 @@ _HEAD_STATES, _HEADS = 12, 16  # of automata of heads that are drawn
 
 
 @dataclass(frozen=True)
-class Shown:
+class SceneModel:
     """A model beside what is to be said of it.
 
     Args:
@@ -51,13 +51,13 @@ class Scene:
     """The JSON object, the minimal machine as it is drawn, and the drawings: of it, and [model][head]."""
 
     data: dict[str, Any]
-    drawn: Machine
+    drawn: DrawnMachine
     machine: Markup | None
     heads: list[dict[int, Markup]] = field(default_factory=list)
 
 
-def scene(machine: MooreMachine, models: Mapping[str, Shown], ignore: Ignore = ()) -> Scene:
-    """Of a machine and up to `MODELS` models of it. Raises as `programs` and `goal_for` do."""
+def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignore = ()) -> Scene:
+    """Of a machine and up to `MODELS` models of it. Raises as `programs` and `specification_of` do."""
     minimal = machine.minimise()
     drawn = machine_facts(minimal)
     written_by = programs({name: shown.model for name, shown in models.items()})
@@ -66,7 +66,7 @@ def scene(machine: MooreMachine, models: Mapping[str, Shown], ignore: Ignore = (
     entries: list[dict[str, Any]] = []
     words: list[dict[str, Any]] = []
     for name, shown in models.items():
-        goal = goal_for(shown.model, minimal, ignore)
+        goal = specification_of(shown.model, minimal, ignore)
         automata = _heads(shown.model, minimal)
         plane = _plane(shown.model, goal, like)
         if like is None and plane is not None:
@@ -108,7 +108,7 @@ def _typed(alphabet: Sequence[str]) -> str:
     return "characters" if all(len(text) == 1 for text in alphabet) else "words"
 
 
-def _plane(model: LRNN, goal: Goal, like: list[list[float]] | None) -> dict[str, Any] | None:
+def _plane(model: LRNN, goal: Specification, like: list[list[float]] | None) -> dict[str, Any] | None:
     """The plane in which the machine's states lie apart most, along random words: how a state is put into it, and some
     points, [x, y, state]; with `like`, points of another model, turned so that they lie as those do. None for an index
     table, for states of very many numbers, and where no plane tells half of the machine's states apart."""
@@ -140,7 +140,7 @@ def _sinks(delta: np.ndarray) -> np.ndarray:
     return (delta == np.arange(delta.shape[1])).all(0)
 
 
-def _lively(goal: Goal) -> np.ndarray:
+def _lively(goal: Specification) -> np.ndarray:
     """Random words, which keep out of sinks where they can: (B, T), of which an eighth may go there."""
     rng, words = np.random.default_rng(0), np.empty((_WORDS, _LENGTH), np.int64)
     inside = ~_sinks(goal.delta)

@@ -6,7 +6,7 @@ from experiments.studies.random_languages import cells
 from experiments.studies.random_languages.arms import ARMS
 from experiments.studies.random_languages.cells import run_cell, theory
 from experiments.studies.random_languages.machines import drawn
-from fsa2lrnn.training.train import Outcome
+from fsa2lrnn.training.train import TrainingOutcome
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_steps_are_those_to_the_first_look_without_an_error(monkeypatch):
 
 
 def test_a_cell_that_was_asked_to_stop_has_not_been_run(monkeypatch):
-    monkeypatch.setattr(cells, "train", lambda *_: Outcome("interrupted", 1, None, None, []))  # type: ignore[arg-type]
+    monkeypatch.setattr(cells, "train", lambda *_: TrainingOutcome("interrupted", 1, None, None, []))  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         run_cell(drawn(2), "none", 0)
 

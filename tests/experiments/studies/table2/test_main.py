@@ -9,7 +9,7 @@ from experiments import results_io
 from experiments.studies.table2 import __main__ as script
 from experiments.studies.table2 import cells, columns
 from fsa2lrnn.extra.distributed.grid import Sweep
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 
 TASK = columns.TASKS[0]
 TINY = {"block": 2, "heads": 2, "embedding_dim": 4, "batch": 4, "steps": 4, "evaluate_every": 2, "test_words": 4}
@@ -21,7 +21,7 @@ def tiny(monkeypatch, tmp_path):
         changes = {"own": {"learning_rate": 1e-3}, "paper": {}}
         network = {**columns.COLUMNS[name].network, **TINY, "length": 6, "test_length": 9}
         settings = {rate: changes[rate] for rate in rates}
-        return Sweep((task,), {name: network}, settings, seeds, "released", Plan(lengths=(5, 9), n_words=8))
+        return Sweep((task,), {name: network}, settings, seeds, "released", RunPlan(lengths=(5, 9), n_words=8))
 
     monkeypatch.setattr(columns, "sweep", sweep)
     monkeypatch.setattr(cells, "LENGTHS", (5, 9))

@@ -3,7 +3,7 @@
 import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.automata.monoid import Action, Fact, Witness
+from fsa2lrnn.automata.monoid import Action, Fact, FactWitness
 
 
 def test_a_fact_is_no_truth_value():
@@ -20,7 +20,7 @@ def test_answers(value, answer):
 
 
 def test_a_fact_with_a_witness():
-    fact = Fact(False, "by hand", Witness("'ab' does it", (("a", "b"),), (0, 2)))
+    fact = Fact(False, "by hand", FactWitness("'ab' does it", (("a", "b"),), (0, 2)))
     assert fact.explain(", so") == "no, so: 'ab' does it (by hand)"
     assert fact.to_json() == {
         "value": False,

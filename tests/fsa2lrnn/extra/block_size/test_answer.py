@@ -6,7 +6,7 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.families import Rejected
+from fsa2lrnn.families import RejectedCertificate
 
 
 def test_both_bounds_are_rechecked():
@@ -19,9 +19,9 @@ def test_both_bounds_are_rechecked():
 
 def test_an_answer_with_the_evidence_of_another_machine_is_refused():
     answer, other = minimal_block(zoo.group("S3"), "R"), minimal_block(zoo.tomita(3), "R")
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         replace(answer, machine=zoo.elevator(6)).check()
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         replace(answer, found=other.found).check()
 
 

@@ -9,7 +9,7 @@ import pytest
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size import minimal_block
 from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block, whole_block
-from fsa2lrnn.families import Rejected, linear, recheck
+from fsa2lrnn.families import RejectedCertificate, linear, recheck
 from fsa2lrnn.families.modules import functions_module
 from fsa2lrnn.families.verdicts import certificate_header
 
@@ -79,7 +79,7 @@ def test_rational_functions_within_a_complex_block_count_once():
         if is_enough:
             recheck(certificate)
         else:
-            with pytest.raises(Rejected, match="a block has size 3, more than 2"):
+            with pytest.raises(RejectedCertificate, match="a block has size 3, more than 2"):
                 recheck(certificate)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from fsa2lrnn.extra.block_size import minimal_block
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.families import Rejected, recheck
+from fsa2lrnn.families import RejectedCertificate, recheck
 from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value
 
 from .conftest import machine_of
@@ -68,7 +68,7 @@ def forge(name, rng, count):
     for path, broken in mutants(certificate, rng, count):
         try:
             recheck(broken)
-        except Rejected:
+        except RejectedCertificate:
             outcome["refused"] += 1
             continue
         is_right = is_so(broken)

@@ -4,7 +4,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.householder import factor_bounds
-from fsa2lrnn.families import Rejected, recheck
+from fsa2lrnn.families import RejectedCertificate, recheck
 
 from .conftest import KNOWN, machine_of
 
@@ -37,7 +37,7 @@ def test_transpositions_alone_need_one_factor():
 def test_a_bound_for_another_machine_is_refused():
     certificate = factor_bounds(zoo.group("Q8")).impossible
     other = factor_bounds(zoo.group("D4")).to_json()["machine"]
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedCertificate):
         recheck({**certificate, "machine": other})
 
 

@@ -13,7 +13,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.block_size import _KEPT, MAX_STATES
 from fsa2lrnn.extra.block_size import minimal_block as least
 from fsa2lrnn.extra.block_size.certificates import simple_certificate
-from fsa2lrnn.extra.block_size.search import Search
+from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.families import Witness, linear, recheck, represent
 
 from .conftest import (
@@ -244,7 +244,7 @@ def test_what_the_checker_refuses_is_not_said(monkeypatch):
     assert (answer.lower, answer.upper, answer.impossible, answer.value) == (1, 3, None, None)
     assert answer.note.startswith("the certificate of the lower bound was refused (blocks of size 9 could hold all 3")
     found = least(zoo.sum_mod(7), "R").blocks
-    monkeypatch.setattr(Search, "blocks", lambda *_: [replace(block, shifts=()) for block in found])
+    monkeypatch.setattr(BlockSearch, "blocks", lambda *_: [replace(block, shifts=()) for block in found])
     answer = least(zoo.sum_mod(7), "R")
     assert (answer.lower, answer.upper, answer.found, answer.value) == (2, 6, None, None)
     assert answer.note.startswith("the certificate of the upper bound was refused (a block has other letters)")

@@ -7,7 +7,7 @@ from flint import fmpq_mat
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size import analysed
 from fsa2lrnn.extra.block_size.chain import chain
-from fsa2lrnn.extra.block_size.search import Search
+from fsa2lrnn.extra.block_size.search import BlockSearch
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.modules import restricted
 
@@ -17,7 +17,7 @@ from .conftest import random_machine
 def search_of(machine, field):
     module, kinds = analysed(machine, lambda: None)
     found = chain(module, kinds, field, lambda: None)
-    return module, found, Search(module, machine, kinds, field, found, lambda: None)
+    return module, found, BlockSearch(module, machine, kinds, field, found, lambda: None)
 
 
 def codes(blocks, n):

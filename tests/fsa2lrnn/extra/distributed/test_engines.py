@@ -18,7 +18,7 @@ from fsa2lrnn.extra.distributed import engines
 from fsa2lrnn.extra.distributed.engines import Job, attempt, on_ray, processes, serial, stacked
 from fsa2lrnn.lrnn import load
 from fsa2lrnn.training.run_folder import SETTINGS
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Stop
 
@@ -26,7 +26,7 @@ TINY = Settings(
     "task:sum_mod(2)", embedding_dim=4, block=2, heads=2, batch=4, length=6, test_length=9, test_words=5, steps=4,
     evaluate_every=2, stop_at=None,
 )  # fmt: skip
-PLAN = Plan(lengths=(3, 5), n_words=20)
+PLAN = RunPlan(lengths=(3, 5), n_words=20)
 NOTHING_TO_LEARN = replace(TINY, task="regex:(a|b)*")
 
 

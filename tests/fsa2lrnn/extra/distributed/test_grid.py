@@ -7,7 +7,7 @@ import pytest
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.distributed import grid
 from fsa2lrnn.extra.distributed.grid import NETWORKS, Sweep, read
-from fsa2lrnn.training.seeds import Plan
+from fsa2lrnn.training.seeds import RunPlan
 from fsa2lrnn.training.settings import preset
 
 VALUES = {
@@ -29,8 +29,8 @@ def test_every_combination_once():
     last = sweep.trials[-1]
     wanted = preset("quick", "task:sum_mod(3)", learning_rate=1e-2, seed=5, **NETWORKS["diagonal"])
     assert last.settings == wanted
-    assert last.plan == Plan(lengths=(7, 30), n_words=11)
-    assert last.judged == {"lengths": [7, 30], "words": 11, "letters": Plan.letters}
+    assert last.plan == RunPlan(lengths=(7, 30), n_words=11)
+    assert last.judged == {"lengths": [7, 30], "words": 11, "letters": RunPlan.letters}
 
 
 def test_folders_are_distinct_and_plain_and_stay_when_the_sweep_grows():

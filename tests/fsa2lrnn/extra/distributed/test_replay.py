@@ -9,10 +9,10 @@ import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.distributed import replay
-from fsa2lrnn.extra.distributed.replay import Replay
+from fsa2lrnn.extra.distributed.replay import GraphReplay
 from fsa2lrnn.extra.distributed.stacked import train_stacked
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Run, train
+from fsa2lrnn.training.train import TrainingRun, train
 
 on_a_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="graphs are a GPU's")
 TINY = Settings(
@@ -73,7 +73,7 @@ def test_a_step_is_recorded_once_after_the_libraries_have_warmed_up(stood_in):
         return found.fill_(len(calls))
 
     stood_in.record.step = step
-    steps = Replay(step, generator)
+    steps = GraphReplay(step, generator)
     given = [int(steps()) for _ in range(6)]
     assert given[:3] == [1, 2, 3]
     assert given[3:] == [5, 6, 7]  # what is recorded is not run
@@ -83,7 +83,7 @@ def test_a_step_is_recorded_once_after_the_libraries_have_warmed_up(stood_in):
 def test_what_a_replay_gave_is_not_overwritten_by_the_next(stood_in):
     found = torch.zeros(())
     stood_in.record.step = lambda: found.add_(1)
-    steps = Replay(stood_in.record.step, torch.Generator())
+    steps = GraphReplay(stood_in.record.step, torch.Generator())
     for _ in range(4):
         steps()
     one, other = steps(), steps()
@@ -97,7 +97,7 @@ def test_a_step_that_cannot_be_recorded_is_refused_in_words(stood_in):
         raise RuntimeError("operation not permitted when stream is capturing\nand more")
 
     stood_in.record.step = step
-    steps = Replay(step, torch.Generator())
+    steps = GraphReplay(step, torch.Generator())
     for _ in range(3):
         steps()
     with pytest.raises(UnsupportedFormat, match=r"recorded as a CUDA graph \(operation .* capturing\): set cuda_graph"):
@@ -141,7 +141,7 @@ def test_replayed_steps_are_steps(name, tmp_path):
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_gpu_gives_what_the_cpu_gives(name, tmp_path):
     settings = replace(TINY, dtype="float64", **LAYERS[name])
-    run = Run(settings, tmp_path, resume=False)
+    run = TrainingRun(settings, tmp_path, resume=False)
     batch = run.words.batch(5, 70, run.words.generator(0))
     outputs, gradients = [], []
     for device in ("cpu", "cuda"):

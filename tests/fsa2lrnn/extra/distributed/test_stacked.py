@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn import load
 from fsa2lrnn.training import train as training
 from fsa2lrnn.training.run_folder import METRICS, MODEL
 from fsa2lrnn.training.settings import Settings
-from fsa2lrnn.training.train import Diverged, Run, train
+from fsa2lrnn.training.train import Diverged, TrainingRun, train
 
 # Training amplifies rounding errors, which depend on the CPU: in float32 beyond any tolerance that would show a fault.
 TINY = Settings(
@@ -60,7 +60,7 @@ def test_stacked_runs_are_separate_runs_up_to_rounding(tmp_path, changes, read_r
 
 def test_every_step_has_the_losses_and_gradients_of_separate_models(tmp_path):
     settings = replace(TINY, dtype="float32", batch=64, length=20)
-    runs = [Run(*job, resume=False) for job in jobs(settings, tmp_path)]
+    runs = [TrainingRun(*job, resume=False) for job in jobs(settings, tmp_path)]
     batches = [run.draw() for run in runs]
     losses = StackedLosses(runs[0].model.config, settings)
     found = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
@@ -92,7 +92,7 @@ def test_a_run_that_ends_early_leaves_the_others_as_they_are(tmp_path, monkeypat
         found = count(model, words, length, n_words, generator)
         return replace(found, last=n_words if generator.initial_seed() == 1 else 0)
 
-    descend = Run.descend
+    descend = TrainingRun.descend
 
     def broken(run, loss, tokens, begun):
         if run.settings.seed == 1 and run.step == 6:
@@ -102,7 +102,7 @@ def test_a_run_that_ends_early_leaves_the_others_as_they_are(tmp_path, monkeypat
     settings = replace(TINY, stop_at=1.0)
     monkeypatch.setattr(training, "count", counted)
     alone = train(settings.with_seed(5), tmp_path / "alone")
-    monkeypatch.setattr(Run, "descend", broken)
+    monkeypatch.setattr(TrainingRun, "descend", broken)
     first, second, third = train_stacked(jobs(settings, tmp_path))
     assert (first.end, first.step) == ("stop_at", 4)
     assert isinstance(second, Diverged)

@@ -8,7 +8,7 @@ pytest.importorskip("transformers")
 import fsa2lrnn
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.extra.huggingface.folder import load
-from fsa2lrnn.extra.huggingface.module import Stepped
+from fsa2lrnn.extra.huggingface.module import SteppedModule
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.falsify import Budget
 
@@ -16,7 +16,7 @@ from fsa2lrnn.verification.falsify import Budget
 @pytest.fixture
 def wrapped(exported):
     model = load(exported("ab_star", "mamba-2")[0])
-    return fsa2lrnn.wrap(Stepped(model), model.machine.alphabet, model.outputs)
+    return fsa2lrnn.wrap(SteppedModule(model), model.machine.alphabet, model.outputs)
 
 
 def test_letters_one_by_one_are_the_word(wrapped):
@@ -45,4 +45,4 @@ def test_a_letter_put_out_is_no_number(exported):
     model = load(exported("ab_star", "mamba-2")[0])
     with torch.no_grad():
         model.model.lm_head.weight[0] = 1e6
-    assert Stepped(model)(torch.tensor([[0, 1]])).isnan().all()
+    assert SteppedModule(model)(torch.tensor([[0, 1]])).isnan().all()

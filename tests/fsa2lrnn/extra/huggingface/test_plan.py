@@ -10,7 +10,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
-from fsa2lrnn.extra.huggingface.plan import UNIT, Head, orbit, side_by_side
+from fsa2lrnn.extra.huggingface.plan import UNIT, StageHead, orbit, side_by_side
 from fsa2lrnn.extra.huggingface.reflections import reflections
 from fsa2lrnn.extra.huggingface.registers import register
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[4]
 
 def test_a_step_is_the_gated_delta_rule():
     k, v = np.array([0.5, 0.5, 0.5, 0.5]), np.array([3.0, 1.0])
-    head = Head(k[None], v[None], np.ones(1), np.full(1, 2.0), np.ones(4), np.ones(2))
+    head = StageHead(k[None], v[None], np.ones(1), np.full(1, 2.0), np.ones(4), np.ones(2))
     S = np.arange(8.0).reshape(4, 2)
     assert np.array_equal(head.step(S, 0), (np.eye(4) - 2 * np.outer(k, k)) @ S + 2 * np.outer(k, v))
 
@@ -63,7 +63,7 @@ def test_a_plan_has_the_same_numbers_on_every_cpu(kind):
 
 
 def test_what_never_closes_is_given_up():
-    grows = Head(np.ones((1, 1)), np.full((1, 1), UNIT), np.ones(1), np.full(1, 1.5), np.ones(1), np.ones(1))
+    grows = StageHead(np.ones((1, 1)), np.full((1, 1), UNIT), np.ones(1), np.full(1, 1.5), np.ones(1), np.ones(1))
     with pytest.raises(BudgetExceeded, match="more than 20 states"):
         orbit(grows, limit=20)
 

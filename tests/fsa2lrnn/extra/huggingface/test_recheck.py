@@ -10,7 +10,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.extra.huggingface import LAYERS, recheck
-from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, Rejected
+from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, RejectedRefusal
 from fsa2lrnn.extra.huggingface.refuse import refuse
 
 
@@ -42,7 +42,7 @@ def test_arguments_are_of_layers_that_are_known():
     ],
 )
 def test_forged(field, value, message):
-    with pytest.raises(Rejected, match=message):
+    with pytest.raises(RejectedRefusal, match=message):
         recheck.recheck({**good(), field: value})
 
 
@@ -65,7 +65,7 @@ def test_forged(field, value, message):
 def test_forged_machines(field, value, message):
     certificate = copy.deepcopy(good())
     certificate["machine"][field] = value
-    with pytest.raises(Rejected, match=message):
+    with pytest.raises(RejectedRefusal, match=message):
         recheck.recheck(certificate)
 
 
@@ -73,15 +73,15 @@ def test_a_cycle_of_two_is_nothing_to_a_symmetric_layer_nor_is_a_longer_word():
     four = MooreMachine([[1, 2, 3, 0]], [0, 1, 0, 1])
     certificate = {**refuse(zoo.sum_mod(4), "olmo-hybrid").to_json(), "repeated": [1]}
     machine = {"alphabet": [0], "delta": four.delta.tolist(), "outputs": list(four.outputs), "start": 0}
-    with pytest.raises(Rejected, match="have period 2 in the end"):
+    with pytest.raises(RejectedRefusal, match="have period 2 in the end"):
         recheck.recheck({**certificate, "machine": machine, "repeated": [0]})
-    with pytest.raises(Rejected, match="the word that is repeated is one letter"):
+    with pytest.raises(RejectedRefusal, match="the word that is repeated is one letter"):
         recheck.recheck({**certificate, "repeated": [1, 1, 1]})
 
 
 @pytest.mark.parametrize("value", [None, [], {}, {"format": 1}, {**good(), "machine": {"outputs": 3}}])
 def test_anything_else_is_rejected(value):
-    with pytest.raises(Rejected):
+    with pytest.raises(RejectedRefusal):
         recheck.recheck(value)
 
 
@@ -144,12 +144,12 @@ def test_long_cycles_are_followed_in_linear_time():
 @pytest.mark.parametrize("long", ["repeated", "after"])
 def test_certificates_that_ask_for_much_reading_are_refused_with_the_bound(long):
     certificate = {**cycle(5_000), long: [0] * 5_001}
-    with pytest.raises(Rejected, match=r"or more, its bound is 16,777,216: .* a larger `most_read`"):
+    with pytest.raises(RejectedRefusal, match=r"or more, its bound is 16,777,216: .* a larger `most_read`"):
         recheck.recheck(certificate)
     assert recheck.recheck(certificate, most_read=10**8).startswith("impossible")
 
 
 def test_long_integers_whose_hashes_collide_are_refused():
     machine = {**good()["machine"], "outputs": [0, 2**61 * 8]}
-    with pytest.raises(Rejected, match="has 64 bits or more"):
+    with pytest.raises(RejectedRefusal, match="has 64 bits or more"):
         recheck.recheck({**good(), "machine": machine})

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.extra.report.facts import Facts, Inside, Model
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import LayerInternals, Model, ReportFacts
+from fsa2lrnn.verdicts import Counterexample
 
 NASTY = '<b a="1">&'
 
@@ -31,14 +31,14 @@ def inside(size):
     swap, turn = [[0.0, size], [size, 0.0]], [[0.0, -size], [size, 0.0]]
     pairs = {0: [[size, 0.0], [-size, 0.0]], 1: [[0.0, size], [0.0, -size]]}
     points = [[1.0, 0.0, 0, 0], [-1.0, 0.1, 1, 0], [0.9, 0.1, 0, 1], [-0.8, 0.0, 1, 1]]
-    return Inside([[pairs[0], pairs[1]]] * 2, [[swap, turn]] * 2, points, [0])
+    return LayerInternals([[pairs[0], pairs[1]]] * 2, [[swap, turn]] * 2, points, [0])
 
 
 @pytest.fixture
 def facts():
     """A learned model that fails, its repair, which is proved, and the constructed one."""
-    machine = Machine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
-    failure = FailingWord(("a", NASTY, "a"), ("yes", "no", "no"), ("yes", "no", NASTY))
+    machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
+    failure = Counterexample(("a", NASTY, "a"), ("yes", "no", "no"), ("yes", "no", NASTY))
     head = {
         "kind": "cyclic", "r2": [0.99], "cycle": {"letter": 1, "length": 2, "frequency": 1, "share": 0.5},
         "residual": 0.1, "step_error": 0.0, "beyond_circle": -0.01, "variance": 0.75,
@@ -56,4 +56,6 @@ def facts():
         inside=inside(1.0), notes={"change": "10 %"},
     )  # fmt: skip
     constructed = replace(repaired, name="constructed", kind="constructed", of=None, notes={})
-    return Facts(f"Parity {NASTY}", "task:parity", "1 May", machine, [learned, repaired, constructed], {"torch": "2"})
+    return ReportFacts(
+        f"Parity {NASTY}", "task:parity", "1 May", machine, [learned, repaired, constructed], {"torch": "2"}
+    )

@@ -53,7 +53,7 @@ def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
 def test_the_page_is_written_with_its_facts(facts, tmp_path):
     page, data = files.write(facts, tmp_path / "p.html")
     assert "seed 4: dyadic" in page.read_text()
-    assert report_facts.Facts.from_json(json.loads(data.read_text())) == facts
+    assert report_facts.ReportFacts.from_json(json.loads(data.read_text())) == facts
 
 
 def test_a_model_of_several_layers_is_proved_and_has_no_picture_from_within():

@@ -4,13 +4,13 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.extra.report.facts import Facts, repairs_of, verdict
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import ReportFacts, repairs_of, verdict
 
 
 def test_facts_come_back_from_json(facts):
     value = json.loads(json.dumps(facts.to_json()))
-    assert Facts.from_json(value) == facts
+    assert ReportFacts.from_json(value) == facts
     assert value["models"][0]["failure"] == json.loads(json.dumps(facts.models[0].failure.to_json()))
     assert value["models"][1]["failure"] is None
 
@@ -18,11 +18,11 @@ def test_facts_come_back_from_json(facts):
 def test_json_that_is_no_facts_is_refused(facts):
     value = facts.to_json()
     with pytest.raises(UnsupportedFormat, match="Facts: extra unknown; the names are date, machine"):
-        Facts.from_json({**value, "extra": 1})
+        ReportFacts.from_json({**value, "extra": 1})
     with pytest.raises(UnsupportedFormat, match=r"Facts: .*missing 1 required positional argument: 'title'"):
-        Facts.from_json({name: part for name, part in value.items() if name != "title"})
+        ReportFacts.from_json({name: part for name, part in value.items() if name != "title"})
     with pytest.raises(UnsupportedFormat, match=r"Model: 3 is no JSON object"):
-        Facts.from_json({**value, "models": [3]})
+        ReportFacts.from_json({**value, "models": [3]})
 
 
 def test_facts_that_contradict_themselves_are_refused(facts):
@@ -57,6 +57,6 @@ def test_verdicts_are_sentences(facts):
 
 
 def test_long_labels_give_way_to_numbers():
-    assert Machine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
-    assert Machine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
-    assert Machine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
+    assert DrawnMachine(["p", "q"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["p", "q"]
+    assert DrawnMachine(["p", "quiescent"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]
+    assert DrawnMachine(["p", "p"], ["a"], ["0", "1"], [[0, 1]], 0).names == ["1", "2"]

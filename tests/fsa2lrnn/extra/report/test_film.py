@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.extra.report.facts import NOWHERE, FilmedHead, Learning, Shot
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning
 from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.film import MOST, film
 from fsa2lrnn.extra.report.page import build
 
 
 def learning(steps, kept=0):
-    small = Machine(["0", "1"], ["a"], ["yes", "<no>"], [[1, 0]], 0)
-    odd = Machine(["0", "1"], ["a"], ["yes", NOWHERE], [[1, 1]], 0)
-    heads = [FilmedHead(0, 3, 2, 0.0, small), FilmedHead(1, 2, 2, 0.25, odd), FilmedHead(2, 40, 40, 0.5, None)]
-    shots = [Shot(step, 5, "", heads) for step in steps]
+    small = DrawnMachine(["0", "1"], ["a"], ["yes", "<no>"], [[1, 0]], 0)
+    odd = DrawnMachine(["0", "1"], ["a"], ["yes", NOWHERE], [[1, 1]], 0)
+    heads = [HistoryHead(0, 3, 2, 0.0, small), HistoryHead(1, 2, 2, 0.25, odd), HistoryHead(2, 40, 40, 0.5, None)]
+    shots = [HistorySnapshot(step, 5, "", heads) for step in steps]
     return Learning("a machine of 2 states", [kept], 3, 40, 1, 0.5, ["yes", "<no>", NOWHERE], shots)
 
 

@@ -12,7 +12,7 @@ from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts, pla
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.training.compare import compare
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 
 def test_a_machine_as_text():
@@ -41,7 +41,7 @@ def centres(points, when):
 def test_the_plane_parts_the_states(source):
     machine = zoo.from_task(source)
     tables = switched(compile_machine(machine, dtype=torch.float64))
-    points = plane(tables, goal_for(tables, machine))
+    points = plane(tables, specification_of(tables, machine))
     near, far = centres(points, NEAR), centres(points, FAR)
     for q in near:
         np.testing.assert_allclose(near[q], far[q], atol=1e-2)
@@ -54,7 +54,7 @@ def test_a_plane_turned_to_match_another():
     tables = switched(compile_machine(machine))
     angles = 2 * np.pi * 2 * np.arange(5) / 5
     like = [[float(np.cos(t)), float(np.sin(t)), q, NEAR] for q, t in enumerate(angles)]
-    found = centres(plane(tables.to(torch.float64), goal_for(tables, machine), like), NEAR)
+    found = centres(plane(tables.to(torch.float64), specification_of(tables, machine), like), NEAR)
     for q, t in enumerate(angles):
         np.testing.assert_allclose(found[q], [np.cos(t), np.sin(t)], atol=1e-2)
 

@@ -4,7 +4,7 @@ import torch
 
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.extra.report.align import align
-from fsa2lrnn.extra.report.facts import Facts, Model
+from fsa2lrnn.extra.report.facts import Model, ReportFacts
 from fsa2lrnn.extra.report.gather import inside, machine_facts
 from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.extra.report.page import build
@@ -51,9 +51,9 @@ def test_the_page_draws_them_and_says_which_carry_the_state(hard):
     machine = zoo.parity()
     within = inside(hard, machine, align(hard, machine, n_words=40))
     model = Model("hard", "learned", inside=within)
-    facts = Facts("t", "task:parity", "1 May", machine_facts(machine), [model])
+    facts = ReportFacts("t", "task:parity", "1 May", machine_facts(machine), [model])
     page = build(facts)
     assert "The heads of hard as automata" in page
     assert "head 1: carries a function of the state" in page
     assert page.count('class="automaton"') == 1 + len(within.automata)
-    assert Facts.from_json(facts.to_json()) == facts
+    assert ReportFacts.from_json(facts.to_json()) == facts

@@ -2,11 +2,11 @@
 
 import xml.etree.ElementTree as ET
 
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import LayerHead, Learning
 from fsa2lrnn.extra.report.layers import layers
 
-BIT = Machine(["1", "2"], ["0", "1?", "1?"], ["1", "2"], [[0, 1], [0, 1], [1, 0]], 0)
+BIT = DrawnMachine(["1", "2"], ["0", "1?", "1?"], ["1", "2"], [[0, 1], [0, 1], [1, 0]], 0)
 
 
 def learned(*heads):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn.families import recheck
-from fsa2lrnn.families.recheck import Rejected
+from fsa2lrnn.families.recheck import RejectedCertificate
 from tests.fsa2lrnn.families.conftest import CASES, OTHERS, accepted, at_path, leaves, rejected
 
 FOLDER = Path(sys.modules[recheck.__module__].__file__).parent
@@ -104,7 +104,7 @@ def test_certificates_that_ask_for_much_work_are_rejected_with_the_bound(name):
 
 def test_more_work_may_be_allowed():
     certificate = CASES[next(iter(CASES))]
-    with pytest.raises(Rejected, match="more than 3 steps, its bound"):
+    with pytest.raises(RejectedCertificate, match="more than 3 steps, its bound"):
         recheck(certificate, work=3)
     assert recheck(certificate)
 
@@ -117,7 +117,7 @@ def test_powers_of_a_letter_are_looked_up_without_walking():
         **HEAD, "family": "diagonal-complex", "machine": cycle(2_000), "states": [0, 1], "separator": [],
         "terms": [term],
     }  # fmt: skip
-    with pytest.raises(Rejected, match="the terms do not add up"):
+    with pytest.raises(RejectedCertificate, match="the terms do not add up"):
         recheck(certificate, work=500_000)  # 2,000 walks of 2,000 steps are many more
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.language import minimise, trim
-from fsa2lrnn.families import Rejected, recheck, represent
+from fsa2lrnn.families import RejectedCertificate, recheck, represent
 from fsa2lrnn.testing.strategies import machines
 from tests.fsa2lrnn.families.certificates import certificates
 from tests.fsa2lrnn.families.conftest import CASES, accepted, changed, rejected
@@ -81,7 +81,7 @@ def test_minimal_is_what_the_library_calls_minimal(machine):
         "alphabet": list(range(len(machine.alphabet))), "delta": machine.delta.tolist(),
         "outputs": [str(output) for output in machine.outputs], "start": machine.start,
     }  # fmt: skip
-    with pytest.raises(Rejected) as caught:
+    with pytest.raises(RejectedCertificate) as caught:
         recheck(header | {"terms": []})
     assert ("is not minimal" in str(caught.value)) == (minimise(machine).n_states < machine.n_states)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.families.recheck.machine import Machine
+from fsa2lrnn.families.recheck.machine import CheckedMachine
 from fsa2lrnn.families.recheck.modules import _transposed, applied, rank_of, spun, state_functions, times
 from fsa2lrnn.testing.strategies import machines
 
@@ -58,7 +58,7 @@ def test_what_a_row_generates_has_the_dimension_of_its_images(matrices, data):
 @given(machines(5, 2), st.data())
 def test_functions_of_the_state_move_as_the_letters_do(machine, data):
     f = data.draw(exactly(small, machine.n_states))
-    letters = state_functions(Machine(machine.delta.tolist(), list(machine.outputs)))
+    letters = state_functions(CheckedMachine(machine.delta.tolist(), list(machine.outputs)))
     for letter, step in zip(letters, machine.delta, strict=True):
         moved = [f[q] for q in step]
         assert times([x - f[0] for x in f[1:]], letter) == [x - moved[0] for x in moved[1:]]
@@ -66,5 +66,5 @@ def test_functions_of_the_state_move_as_the_letters_do(machine, data):
 
 def test_all_functions_of_a_cycle_but_constants_are_generated_by_one():
     machine = zoo.sum_mod(5)
-    letters = state_functions(Machine(machine.delta.tolist(), list(machine.outputs)))
+    letters = state_functions(CheckedMachine(machine.delta.tolist(), list(machine.outputs)))
     assert spun([[1, 0, 0, 0]], letters) == 4

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from fsa2lrnn.families.recheck.polynomials import _cyclotomic, check_irreducible, is_prime, modulo, sum_of_signs
-from fsa2lrnn.families.recheck.reading import Rejected
+from fsa2lrnn.families.recheck.reading import RejectedCertificate
 
 monic = st.lists(st.integers(-6, 6), min_size=1, max_size=6).map(lambda c: [*c, 1])
 six = st.lists(st.integers(-9, 9), min_size=6, max_size=6)
@@ -27,7 +27,7 @@ def test_cyclotomic_polynomials_are_flints(m):
 def test_no_reason_is_taken_for_a_reducible_polynomial(polynomial, reason):
     try:
         check_irreducible(polynomial, reason)
-    except Rejected:
+    except RejectedCertificate:
         return
     assert is_irreducible(polynomial)
 
@@ -37,7 +37,7 @@ def test_reasons_are_taken_where_they_hold():
     check_irreducible([1, 1, 1, 1, 1], ["cyclotomic", 5])
     check_irreducible([1, 0, 1], ["prime", 4])  # 17
     for reason in (["degree", 0], ["cyclotomic", 4], ["prime", 10], ["prime", 1]):
-        with pytest.raises(Rejected):
+        with pytest.raises(RejectedCertificate):
             check_irreducible([4, 0, 0, 0, 1], reason)  # (x² + 2x + 2)(x² − 2x + 2)
 
 

@@ -8,7 +8,7 @@ from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConf
 from fsa2lrnn.lrnn.closed import exchanges_closed
 from fsa2lrnn.lrnn.layers import Shape
 from fsa2lrnn.lrnn.layers.hard_lanes import MAPS
-from fsa2lrnn.lrnn.rounding import Format, Rounded
+from fsa2lrnn.lrnn.rounding import FloatFormat, RoundedNumbers
 
 CONFIGS = [
     HardLanesConfig(5, "table"),
@@ -61,7 +61,7 @@ def test_a_choice_that_rounding_may_change_is_not_called_exact():
     with torch.no_grad():
         layer.transition.table.fill_(1.0)  # all logits equal: of exact numbers the first is the largest
     assert layer.is_exact(u, 2**24)
-    blurred = Rounded(u.double(), torch.full(u.shape, 1e-3).double(), Format.of(torch.float32))
+    blurred = RoundedNumbers(u.double(), torch.full(u.shape, 1e-3).double(), FloatFormat.of(torch.float32))
     with torch.no_grad():
         layer.transition.table.view(2, len(MAPS), 3)[0, 1] = 2.0  # lane 0 now leads by far
         A, v = layer.rounded_tables(blurred)

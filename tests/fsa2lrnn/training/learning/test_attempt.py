@@ -1,13 +1,13 @@
 import torch
 
 from fsa2lrnn import MooreMachine
-from fsa2lrnn.training.learning.attempt import Attempt
+from fsa2lrnn.training.learning.attempt import LearningStart
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.recipe import Recipe
 
 
 def attempt(**changes):
-    return Attempt(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
+    return LearningStart(Recipe(**changes), FreshWords(MooreMachine.from_source("task:sum_mod(3)")), 0, 6, 3)
 
 
 def test_words_grow_once_short_ones_are_read_rightly():
@@ -54,7 +54,7 @@ def test_without_growth_a_start_is_stuck():
 
 def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
     machine = MooreMachine.from_source("task:parity")
-    one = Attempt(Recipe(noise=None, letters=640), FreshWords(machine, noise=0.1), 0, 6, 3)
+    one = LearningStart(Recipe(noise=None, letters=640), FreshWords(machine, noise=0.1), 0, 6, 3)
     draw = torch.Generator().manual_seed(0)
     for _ in range(300):
         one.update(draw)
@@ -65,5 +65,5 @@ def test_wrong_labels_of_unknown_number_let_words_grow_at_a_plateau():
 
 def test_words_grow_though_the_wrong_labels_are_missed():
     machine = MooreMachine.from_source("task:parity")
-    one = Attempt(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
+    one = LearningStart(Recipe(noise=0.1), FreshWords(machine, noise=0.1), 0, 6, 3)
     assert 0.1 < one._threshold() < 0.15

@@ -5,19 +5,19 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.decomposition.search import Search
+from fsa2lrnn.decomposition.search import CascadeSearch
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, NotExpressible, OutOfTime, UnsupportedFormat
 from fsa2lrnn.training.learning import Recipe, cascades, learn
-from fsa2lrnn.training.learning.cascades import TaughtRun, distil_cascade, placed, plan_cascade
+from fsa2lrnn.training.learning.cascades import DistilledRun, distil_cascade, placed, plan_cascade
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import Target
-from fsa2lrnn.training.learning.saving import Asked, RunFolder
+from fsa2lrnn.training.learning.judging import LearningTarget
+from fsa2lrnn.training.learning.saving import RunFolder, RunRequest
 from fsa2lrnn.verdicts import EVERY, Proved, Refuted
 from fsa2lrnn.verification import prove_equivalent
 
 
 def cascade_of(machine, largest=8):
-    return Search(machine, largest, token_shift=True).cheapest(counted=False).cascade
+    return CascadeSearch(machine, largest, token_shift=True).cheapest(counted=False).cascade
 
 
 def test_every_component_stands_above_those_it_reads():
@@ -56,7 +56,7 @@ def test_a_cascade_of_two_is_taught_and_proved():
 @pytest.mark.slow
 def test_what_was_taught_in_part_is_trained_on_as_a_whole(monkeypatch):
     monkeypatch.setattr(cascades, "_SURE", 0)
-    monkeypatch.setattr(cascades.Teaching, "_until_sure", _a_few)
+    monkeypatch.setattr(cascades.LayerDistillation, "_until_sure", _a_few)
     found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2), recipe=cascades.Recipe(rate=0.01, steps=3_000))
     assert found.steps > 0
     assert found.is_proved
@@ -115,9 +115,9 @@ def test_a_run_goes_on_after_the_layer_that_was_taught_last(tmp_path):
         raise CutOff
 
     plan, words = plan_cascade(zoo.sum_mod(4), block=2), FreshWords(zoo.sum_mod(4))
-    target = Target(words.machine, words.sampler, words.outputs)
-    runs = [TaughtRun(plan, words, target, 4) for _ in range(3)]
-    folder = RunFolder(tmp_path, Asked("s", "d", "cascade", "task", 0.0, plan.recipe), resume=True)
+    target = LearningTarget(words.machine, words.sampler, words.outputs)
+    runs = [DistilledRun(plan, words, target, 4) for _ in range(3)]
+    folder = RunFolder(tmp_path, RunRequest("s", "d", "cascade", "task", 0.0, plan.recipe), resume=True)
     with pytest.raises(CutOff):
         runs[0].go(after_step=cut_off)
     folder.restore(runs[1])
@@ -163,6 +163,6 @@ def test_a_teacher_over_other_letters_is_refused():
 
 
 def test_a_deadline_ends_the_teaching(monkeypatch):
-    monkeypatch.setattr(cascades.TaughtRun, "_deadline", lambda _: Deadline(0.0))
+    monkeypatch.setattr(cascades.DistilledRun, "_deadline", lambda _: Deadline(0.0))
     with pytest.raises(OutOfTime, match="teaching layer 1 of 2, 0 batches so far: the limit of 0 s has passed"):
         learn("task:sum_mod(4)", method="cascade", block=2)

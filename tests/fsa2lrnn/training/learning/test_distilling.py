@@ -5,7 +5,7 @@ import torch
 
 from fsa2lrnn import MooreMachine, compile_machine, load, prove_equivalent, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
-from fsa2lrnn.training.learning.distilling import AnsweredWords, distil
+from fsa2lrnn.training.learning.distilling import DistillationWords, distil
 from fsa2lrnn.verdicts import Proved
 
 MODELS = Path(__file__).parents[4] / "experiments" / "models"
@@ -15,7 +15,7 @@ def test_answers_are_the_models_in_its_own_order_of_letters_and_outputs():
     task = MooreMachine.from_source("task:mod_arith(2)")
     order = [4, 2, 0, 3, 1]
     shuffled = MooreMachine(task.delta[order], task.outputs, task.start, [task.alphabet[a] for a in order])
-    examples = AnsweredWords(compile_machine(shuffled), task, source="task:mod_arith(2)")
+    examples = DistillationWords(compile_machine(shuffled), task, source="task:mod_arith(2)")
     batch = examples.batch(20, 9, torch.Generator().manual_seed(0))
     for tokens, labels in zip(batch.tokens.tolist(), batch.labels.tolist(), strict=True):
         wanted = task.transduce([examples.alphabet[a] for a in tokens])

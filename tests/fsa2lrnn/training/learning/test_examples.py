@@ -4,7 +4,7 @@ import torch
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.training.learning.examples import FreshWords, GivenWords
+from fsa2lrnn.training.learning.examples import FreshWords, UserWords
 from fsa2lrnn.training.learning.word_files import from_pairs
 
 
@@ -57,7 +57,7 @@ def test_the_share_of_labels_that_is_asked_for_is_wrong_and_every_other_label_as
 
 def test_given_words_are_cut_off_and_padded():
     data = from_pairs([("ab", 1), ("abbb", 0), ("b", 0)])
-    given = GivenWords(data.alphabet, data.outputs, data.tokens, data.labels)
+    given = UserWords(data.alphabet, data.outputs, data.tokens, data.labels)
     assert (given.fit(1), given.fit(3), given.fit(100)) == (1, 3, 4)
     short = given.batch(20, 2, torch.Generator().manual_seed(0))
     assert set(map(tuple, short.labels.tolist())) <= {

@@ -9,10 +9,10 @@ from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lower.harden import heads_of
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.film import FRAMES, NEVER, Film, Frame, read_film, thinned, with_frame
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.film import FRAMES, NEVER, Frame, HeadHistory, read_film, thinned, with_frame
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.run import LearningRun
 
 
 def frame(step, length=5, event="", heads=(0, 1), number=0, states=2):
@@ -25,7 +25,9 @@ def frame(step, length=5, event="", heads=(0, 1), number=0, states=2):
 def run():
     """A run that mends its third head at step 100 and ends with it."""
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(11)"), source="task:sum_mod(11)")
-    run = Run(Recipe(seed=3), examples, Target(examples.machine, examples.sampler, examples.outputs), 11)
+    run = LearningRun(
+        Recipe(seed=3), examples, LearningTarget(examples.machine, examples.sampler, examples.outputs), 11
+    )
     run.go()
     return run
 
@@ -52,8 +54,10 @@ def test_it_shows_the_beginning_and_which_head_went_on(run):
 
 def test_filming_changes_nothing_of_the_run(run, monkeypatch):
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(11)"), source="task:sum_mod(11)")
-    monkeypatch.setattr(Run, "_take", lambda *_, **__: None)
-    bare = Run(Recipe(seed=3, steps=45), examples, Target(examples.machine, examples.sampler, examples.outputs), 11)
+    monkeypatch.setattr(LearningRun, "_take", lambda *_, **__: None)
+    bare = LearningRun(
+        Recipe(seed=3, steps=45), examples, LearningTarget(examples.machine, examples.sampler, examples.outputs), 11
+    )
     bare.go()
     *before, end = bare.trail
     assert end["event"] == "end of the budget"
@@ -101,7 +105,7 @@ def test_another_start_begins_anew_and_large_tables_are_not_kept():
 )
 def test_a_file_that_is_no_film_is_refused(tmp_path, change, message):
     path = tmp_path / "film.json"
-    film = Film(("a", ("b", 1)), (True, None), (frame(0),))
+    film = HeadHistory(("a", ("b", 1)), (True, None), (frame(0),))
     path.write_text(json.dumps(film.to_json()))
     assert read_film(path) == film
     path.write_text(json.dumps(film.to_json() | change))

@@ -3,13 +3,13 @@ import torch
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.training.data import Batch, make_sampler
-from fsa2lrnn.training.learning.judging import Target, agreement
+from fsa2lrnn.training.learning.judging import LearningTarget, agreement
 from fsa2lrnn.verification import Proved, Refuted
 
 
 def test_a_wrong_column_is_refuted_by_a_shortest_word():
     right = zoo.sum_mod(3)
-    target = Target(right, make_sampler("task", right), (0, 1, 2))
+    target = LearningTarget(right, make_sampler("task", right), (0, 1, 2))
     assert isinstance(target.judge(right).verdict, Proved)
     delta = right.delta.copy()
     delta[1, 2] = 1

@@ -6,7 +6,7 @@ from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.training.learning import mending
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.mending import mend
+from fsa2lrnn.training.learning.mending import patch_table
 
 
 def words_of(machine, length=14):
@@ -31,7 +31,7 @@ def test_a_machine_with_wrong_columns_is_the_machine_again(name, seed):
     f[:, :n] = target.delta
     for _ in range(3):
         f[rng.integers(len(f)), rng.integers(n)] = rng.integers(2 * n)
-    found = mend(f, target.start, tokens, labels, len(examples.outputs))
+    found = patch_table(f, target.start, tokens, labels, len(examples.outputs))
     assert found.after == 0
     assert equivalent(as_machine(found.next_state, target.start, examples, tokens, labels), target) is None
 
@@ -40,7 +40,7 @@ def test_copies_are_merged():
     examples, tokens, labels = words_of(zoo.sum_mod(3))
     delta = examples.machine.delta
     f = np.concatenate([delta + 3 * (np.arange(3) % 2), delta], axis=1)  # two copies that lead into each other
-    found = mend(f, 0, tokens, labels, 3)
+    found = patch_table(f, 0, tokens, labels, 3)
     assert (found.before, found.after, found.changes) == (0, 0, 0)
     assert found.merged == 3
     assert as_machine(found.next_state, 0, examples, tokens, labels).minimise().n_states == 3
@@ -48,17 +48,17 @@ def test_copies_are_merged():
 
 def test_labels_that_no_machine_of_that_size_gives_are_left_over():
     examples, tokens, labels = words_of(zoo.sum_mod(5))
-    found = mend(np.zeros((5, 3), np.int64), 0, tokens, labels, len(examples.outputs))
+    found = patch_table(np.zeros((5, 3), np.int64), 0, tokens, labels, len(examples.outputs))
     assert 0 < found.after <= found.before
 
 
 def test_kernels_as_python(monkeypatch):
     _, tokens, labels = words_of(zoo.parity(), 5)
     f = np.array([[1, 0, 2], [1, 1, 2]])
-    compiled = mend(f, 0, tokens[:40], labels[:40], 2)
+    compiled = patch_table(f, 0, tokens[:40], labels[:40], 2)
     for name in ("_count", "_gains"):
         monkeypatch.setattr(mending, name, getattr(mending, name).py_func)
-    plain = mend(f, 0, tokens[:40], labels[:40], 2)
+    plain = patch_table(f, 0, tokens[:40], labels[:40], 2)
     np.testing.assert_array_equal(plain.next_state, compiled.next_state)
     assert plain[1:] == compiled[1:]
 

@@ -1,15 +1,15 @@
 from fsa2lrnn import MooreMachine
 from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.training.learning.examples import FreshWords
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.run import LearningRun
 
 
 def run_of(source, **changes):
     examples = FreshWords(MooreMachine.from_source(source), source=source)
-    target = Target(examples.machine, examples.sampler, examples.outputs)
-    return Run(Recipe(**changes), examples, target, examples.machine.n_states)
+    target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
+    return LearningRun(Recipe(**changes), examples, target, examples.machine.n_states)
 
 
 def test_it_ends_as_soon_as_a_head_holds():

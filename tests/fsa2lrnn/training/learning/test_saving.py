@@ -15,17 +15,17 @@ from fsa2lrnn.lrnn.tensor_file import open_tensors, write_tensors
 from fsa2lrnn.training.learning import saving
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import read_film
-from fsa2lrnn.training.learning.judging import Target
+from fsa2lrnn.training.learning.judging import LearningTarget
 from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.learning.run import Run
+from fsa2lrnn.training.learning.run import LearningRun
 from fsa2lrnn.training.learning.saving import (
     CHECKPOINT,
     FILM,
     FORM,
     RESULT,
     RESULTS,
-    Asked,
     RunFolder,
+    RunRequest,
     read_finished,
     write_learned,
 )
@@ -34,11 +34,11 @@ from fsa2lrnn.verification import Proved, prove_equivalent
 
 def run_of(recipe):
     examples = FreshWords(MooreMachine.from_source("task:sum_mod(7)"), source="task:sum_mod(7)")
-    return Run(recipe, examples, Target(examples.machine, examples.sampler, examples.outputs), 7)
+    return LearningRun(recipe, examples, LearningTarget(examples.machine, examples.sampler, examples.outputs), 7)
 
 
 def asked(source="task:sum_mod(7)", **changes):
-    return Asked(source, "0", "train", "task", 0.1, Recipe(**changes))
+    return RunRequest(source, "0", "train", "task", 0.1, Recipe(**changes))
 
 
 def test_resumed_between_two_steps_is_the_same_to_the_last_bit(tmp_path):
@@ -96,7 +96,7 @@ def test_results_stand_until_the_new_ones_are_whole(tmp_path, monkeypatch):
     before = contents(tmp_path)
     assert len(before) == 7
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "go", full)
+        patch.setattr(LearningRun, "go", full)
         with pytest.raises(OSError, match="full"):
             learn("task:parity", folder=tmp_path, steps=500)
     assert contents(tmp_path) == before

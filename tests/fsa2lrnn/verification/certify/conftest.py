@@ -15,7 +15,7 @@ from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.certify import search, tails
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 
 def perturbed(machine, noise=0.01, heads=1, layer_norm=True, dtype=torch.float32, seed=0):
@@ -100,7 +100,7 @@ SCANS = ("sequential", "fused", "letters")
 
 def worst_margins(model, machine, length, method, ignore):
     """The least margin at each length, over all words, from logits as this scan and the read-out compute them."""
-    goal = goal_for(model, machine, ignore)
+    goal = specification_of(model, machine, ignore)
     words = np.array(list(itertools.product(range(len(model.alphabet)), repeat=length)))
     labels = goal.labels[goal.path(words)]
     tables = switched(model)

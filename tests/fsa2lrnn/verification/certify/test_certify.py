@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
 
@@ -44,7 +44,7 @@ def test_drifting_tables(drifting, memory):
 
 def test_horizons_are_below_failures_that_are_known(drifting):
     machine, tables = drifting
-    model, goal = model_of(tables), goal_for(tables, machine)
+    model, goal = model_of(tables), specification_of(tables, machine)
     words = torch.from_numpy(np.random.default_rng(0).integers(0, 3, (200, 400)))
     words = torch.cat([words, torch.arange(3)[:, None].expand(3, 400)])
     wrong = model(words).argmax(-1).numpy() != goal.wanted[goal.path(words.numpy())]

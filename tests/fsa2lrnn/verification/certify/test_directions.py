@@ -11,7 +11,7 @@ from fsa2lrnn.checker.directions import groups
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.directions import fans, gradients
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 from .conftest import perturbed
@@ -22,7 +22,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
     """With the identity for a basis it is the gradient that torch finds."""
     machine = zoo.parity()
     tables = perturbed(machine, noise=0, layer_norm=layer_norm, dtype=torch.float64)
-    goal = goal_for(tables, machine).target
+    goal = specification_of(tables, machine).target
     found = nodes(goal, 1, 1)
     F, (H, b) = len(found.state), tables.x0.shape
     basis, slow = np.broadcast_to(np.eye(b), (F, H, b, b)), np.ones((F, H, b), bool)
@@ -41,7 +41,7 @@ def test_a_margin_grows_along_its_direction(layer_norm):
 
 def test_coordinates_that_are_not_slow_stay_out(drifting):
     machine, tables = drifting
-    goal = goal_for(tables, machine).target
+    goal = specification_of(tables, machine).target
     found = nodes(goal, 1, 1)
     F, (H, b) = len(found.state), tables.x0.shape
     slow = np.zeros((F, H, b), bool)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certify.frames import Frames, components
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 from .conftest import perturbed, perturbed_machines
@@ -22,7 +22,7 @@ def actions(tables, found, basis):
 def test_what_an_exact_solution_keeps_does_not_move():
     machine = zoo.sum_mod(3)
     tables = perturbed(machine, noise=0, dtype=torch.float64)
-    goal = goal_for(tables, machine).target
+    goal = specification_of(tables, machine).target
     found = nodes(goal, 2, 2)
     basis, slow = Frames(plain(tables).weights["A"], goal).of(found, 0.9)
     assert slow.sum(-1).tolist() == [[3]] * len(found.state)
@@ -31,7 +31,7 @@ def test_what_an_exact_solution_keeps_does_not_move():
 
 def test_what_contracts_is_no_slow_coordinate_and_shrinks_in_its_norm(forgetful):
     machine, tables = forgetful
-    goal = goal_for(tables, machine).target
+    goal = specification_of(tables, machine).target
     found = nodes(goal, 1, 1)
     basis, slow = Frames(plain(tables).weights["A"], goal).of(found, 0.9)
     assert not slow.any()
@@ -42,7 +42,7 @@ def test_what_contracts_is_no_slow_coordinate_and_shrinks_in_its_norm(forgetful)
 @given(perturbed_machines())
 def test_bases_are_bases_whatever_the_tables(drawn):
     machine, tables = drawn
-    goal = goal_for(tables, machine).target
+    goal = specification_of(tables, machine).target
     found = nodes(goal, 2, 1)
     for threshold in (0.5, 0.93):
         basis, slow = Frames(plain(tables).weights["A"], goal).of(found, threshold)
@@ -53,17 +53,17 @@ def test_bases_are_bases_whatever_the_tables(drawn):
 
 def test_components():
     machine = MooreMachine([[1, 1, 2, 3], [2, 1, 2, 3]], [0, 1, 2, 3], 0, "ab")
-    goal = goal_for(perturbed(machine), machine).target
+    goal = specification_of(perturbed(machine), machine).target
     label = components(goal)
     assert label[goal.start] == -1
     assert sorted(label.tolist()) == [-1, 0, 1]
-    assert components(goal_for(perturbed(zoo.sum_mod(3)), zoo.sum_mod(3))).tolist() == [0, 0, 0]
+    assert components(specification_of(perturbed(zoo.sum_mod(3)), zoo.sum_mod(3))).tolist() == [0, 0, 0]
 
 
 def test_what_is_kept_exactly_is_told_from_what_is_kept_nearly(drifting):
     machine = zoo.sum_mod(3)
     exact = perturbed(machine, noise=0, heads=2, dtype=torch.float64)
-    goal = goal_for(exact, machine).target
+    goal = specification_of(exact, machine).target
     found = nodes(goal, 1, 1)
     keeping, nearly = Frames(plain(exact).weights["A"], goal), Frames(plain(drifting[1]).weights["A"], goal)
     assert (keeping.keep_exactly, nearly.keep_exactly) == (True, False)

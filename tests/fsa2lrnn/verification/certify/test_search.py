@@ -5,10 +5,10 @@ import pytest
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.certify.search import Search
-from fsa2lrnn.verification.certify.work import SearchCutShort, Work
+from fsa2lrnn.verification.certify.search import TubeSearch
+from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.goal import goal_for
+from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
 
@@ -28,7 +28,7 @@ def test_sets_are_stored_up_to_the_horizon(drifting):
 
 def test_without_work_there_is_still_a_walk_along_single_words(drifting):
     machine, tables = drifting
-    search = Search(plain(tables), goal_for(tables, machine).target, Slack(), Work(1.0))
+    search = TubeSearch(plain(tables), specification_of(tables, machine).target, Slack(), WorkBudget(1.0))
     assert search.best("auto").horizon > 5
 
 

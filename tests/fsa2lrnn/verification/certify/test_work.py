@@ -6,11 +6,11 @@ import warnings
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.verification.certify.work import SearchCutShort, Work
+from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
 
 
 def test_what_is_spent_is_gone():
-    work = Work(100.0)
+    work = WorkBudget(100.0)
     assert work.allows(100.0)
     work.spend(60.0)
     assert work.allows(40.0)
@@ -21,7 +21,7 @@ def test_what_is_spent_is_gone():
 def test_only_a_cap_cuts_short(monkeypatch):
     clock = [0.0]
     monkeypatch.setattr("time.monotonic", lambda: clock[0])
-    free, capped = Work(1.0), Work(1.0, seconds=2.0)
+    free, capped = WorkBudget(1.0), WorkBudget(1.0, seconds=2.0)
     clock[0] = 3.0
     assert free.allows(1.0)
     assert not capped.allows(1.0)
@@ -35,4 +35,4 @@ def test_only_a_cap_cuts_short(monkeypatch):
 @pytest.mark.parametrize("values", [(0.0, None), (math.inf, None), (math.nan, None), (1.0, 0.0), (1.0, -3.0)])
 def test_a_budget_is_a_positive_number(values):
     with pytest.raises(UnsupportedFormat, match="positive number"):
-        Work(*values)
+        WorkBudget(*values)

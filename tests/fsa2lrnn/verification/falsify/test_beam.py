@@ -9,7 +9,7 @@ from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verification.falsify.beam import beam
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget
 
 MACHINE = zoo.even_pair(2)
@@ -28,7 +28,7 @@ def leaking(rate, dtype=torch.float32):
 
 
 def search(model, below=10_000, seconds=60, **budget):
-    judge = Judge(model, MACHINE)
+    judge = ModelComparison(model, MACHINE)
     return judge, beam(judge, Budget(**budget), below, Deadline(seconds))
 
 
@@ -59,7 +59,7 @@ def test_it_is_deterministic():
 def test_half_precision_and_states_that_are_no_vectors():
     assert search(leaking(0.03, torch.float16), width=4)[1].failure is not None
     model = compile_machine(MACHINE, layout="index")
-    outcome = beam(Judge(model, MACHINE), Budget(length=12, width=4), 100, Deadline(60))
+    outcome = beam(ModelComparison(model, MACHINE), Budget(length=12, width=4), 100, Deadline(60))
     assert (outcome.failure, outcome.length) == (None, 12)
 
 

@@ -12,12 +12,12 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget
 
 
 def search(model, machine, below=100, ignore=(), **budget):
-    return exhaustive(Judge(model, machine, ignore), Budget(**budget), below, Deadline(60))
+    return exhaustive(ModelComparison(model, machine, ignore), Budget(**budget), below, Deadline(60))
 
 
 @st.composite
@@ -69,7 +69,7 @@ def test_a_level_too_wide_ends_the_search_and_dead_letters_do_not_count():
 
 def test_time_that_runs_out_is_said():
     machine = zoo.sum_mod(3)
-    outcome = exhaustive(Judge(compile_machine(machine), machine), Budget(), 100, Deadline(-1.0))
+    outcome = exhaustive(ModelComparison(compile_machine(machine), machine), Budget(), 100, Deadline(-1.0))
     assert not outcome.finished
     assert outcome.length <= 1
 

@@ -6,13 +6,13 @@ import torch
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.verification.falsify.frontier import Frontier
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 
 
 def test_all_words_of_a_length_are_looked_at_and_those_kept_go_on():
-    judge = Judge(compile_machine(PARITY), PARITY)
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
     words, kept = Frontier(judge), [()]
     for length in range(4):
         assert (len(words), words.length) == (len(kept), length)
@@ -31,7 +31,7 @@ def test_all_words_of_a_length_are_looked_at_and_those_kept_go_on():
 
 
 def test_the_word_that_fails_is_given_letter_by_letter():
-    judge = Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
     words = Frontier(judge)
     found = words.judged()
     words.keep(found.ahead, found.q, np.arange(2))
@@ -40,7 +40,7 @@ def test_the_word_that_fails_is_given_letter_by_letter():
 
 def test_letters_after_which_nothing_counts_are_left_out():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])
-    words = Frontier(Judge(compile_machine(PARITY), ends, "lacked"))
+    words = Frontier(ModelComparison(compile_machine(PARITY), ends, "lacked"))
     for _ in range(3):
         found = words.judged()
         assert found.ahead.letters.tolist() == [0]

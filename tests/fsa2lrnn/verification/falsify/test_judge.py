@@ -8,13 +8,13 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 
 
 def test_margins_ties_and_numbers_that_are_none():
-    judge = Judge(compile_machine(PARITY), PARITY)
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
     nan, inf = float("nan"), float("inf")
     logits = torch.tensor([[3.0, 1.0], [3.0, 1.0], [2.0, 2.0], [2.0, 2.0], [nan, 1.0], [inf, inf], [-inf, -inf]])
     wrong, margin = judge.marks(logits, np.array([0, 1, 0, 1, 0, 0, 0]))
@@ -28,7 +28,7 @@ def test_words_that_cannot_fail_any_more_are_known():
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
     model = LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4))
-    judge = Judge(model, machine, "lacked")
+    judge = ModelComparison(model, machine, "lacked")
     for word in ("1", "1+", "1+0", "1++", "11", "1++0"):
         q = machine.minimise().run(word)
         assert judge.goal.hopeful[q] == (word not in ("1++", "11", "1++0")), word
@@ -39,7 +39,7 @@ def test_words_that_cannot_fail_any_more_are_known():
 
 
 def test_a_failure_is_cut_to_its_first_wrong_letter():
-    judge = Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
     failure = judge.confirm(np.array([0, 1, 0, 1, 0, 1]))
     assert failure.tokens.tolist() == [0, 1, 0, 1]
     assert failure.outputs.tolist() == [0, 1, 1, 0]
@@ -57,27 +57,27 @@ def test_a_word_must_fail_sequentially_and_by_default():
 
     model = compile_machine(PARITY)
     model.__class__ = OneScanFails
-    judge = Judge(model, PARITY)
+    judge = ModelComparison(model, PARITY)
     for model.broken in ("sequential", "auto", "pscan"):
         assert judge.confirm(np.array([0, 1])) is None
 
 
 def test_unlike_symbols_are_refused():
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        Judge(compile_machine(PARITY), zoo.sum_mod(3))
+        ModelComparison(compile_machine(PARITY), zoo.sum_mod(3))
     with pytest.raises(UnsupportedFormat, match="none of the machine's"):
-        Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"), "lacked")
+        ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 0]], "xy"), "lacked")
 
 
 def test_an_output_that_the_model_lacks_is_wrong_wherever_it_counts():
-    judge = Judge(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, "over"]))
+    judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, "over"]))
     wrong, margin = judge.marks(torch.tensor([[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]), np.array([0, 1, 1]))
     assert (wrong.tolist(), margin.tolist()) == ([False, True, True], [2, -np.inf, -np.inf])
     assert judge.confirm(np.array([0, 1, 0])).tokens.tolist() == [0, 1]
 
 
 def test_double_precision_is_judged_in_double_precision():
-    judge = Judge(compile_machine(PARITY), PARITY)
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
     logits = torch.tensor([[1.0, 1.0 + 2.0**-40]], dtype=torch.float64)
     assert judge.marks(logits, np.array([0])).wrong.tolist() == [True]
     assert judge.marks(logits, np.array([1])).wrong.tolist() == [False]

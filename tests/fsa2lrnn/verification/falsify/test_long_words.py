@@ -11,7 +11,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
 from fsa2lrnn.verification.falsify.verdict import Budget
 
@@ -19,7 +19,9 @@ from fsa2lrnn.verification.falsify.verdict import Budget
 def arithmetic():
     machine = zoo.mod_arith(2)
     torch.manual_seed(0)
-    return Judge(LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4)), machine, "lacked")
+    return ModelComparison(
+        LRNN(LRNNConfig(machine.alphabet, (0, 1), (BlockLayerConfig((2,), 4, 4),), 4, 4)), machine, "lacked"
+    )
 
 
 @given(st.integers(1, 3), st.integers(0, 2), st.integers(1, 3))
@@ -60,7 +62,7 @@ def test_what_is_found_is_the_shortest_of_them():
     n = 20
     delta = [[*range(n)], [min(q + 1, n - 1) for q in range(n)], [min(q + 2, n - 1) for q in range(n)]]
     stops = type(machine)(delta, [q % 3 for q in range(n)], 0, machine.alphabet)
-    judge = Judge(compile_machine(machine), stops)
+    judge = ModelComparison(compile_machine(machine), stops)
     outcome = periodic(judge, Budget(), 1_000, Deadline(60))
     assert outcome.failure.tokens.tolist() == [2] * 10
     outcome = random(judge, Budget(seed=3), 1_000, Deadline(60))

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.verification.falsify.judge import Judge
-from fsa2lrnn.verification.falsify.pulled import Functionals, Pull, Target
+from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Functionals
 from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
 
 
 @pytest.fixture(scope="module")
 def judge():
-    return Judge(leaking(0.03), MACHINE)
+    return ModelComparison(leaking(0.03), MACHINE)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def stepped(judge, x, letter):
 
 
 def test_before_a_letter_a_functional_says_what_it_says_after_it(judge, points):
-    pull, d = Pull(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
+    pull, d = FunctionalPullback(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
     rng = np.random.default_rng(1)
     ahead = {q: Functionals(rng.standard_normal((3, d)), rng.standard_normal(3)) for q in points}
     before = pull.back(ahead, points, 1_000)
@@ -43,7 +43,7 @@ def test_before_a_letter_a_functional_says_what_it_says_after_it(judge, points):
 
 
 def test_of_many_those_are_kept_that_are_largest_at_a_point(judge, points):
-    pull, d = Pull(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
+    pull, d = FunctionalPullback(judge.runner.tables, judge.goal), judge.runner.tables.x0.numel()
     rng = np.random.default_rng(2)
     ahead = {q: Functionals(rng.standard_normal((20, d)), rng.standard_normal(20)) for q in points}
     every, few = pull.back(ahead, points, 1_000), pull.back(ahead, points, 4)
@@ -56,14 +56,14 @@ def test_of_many_those_are_kept_that_are_largest_at_a_point(judge, points):
 
 
 def test_a_tangent_is_the_lead_of_the_wrong_output_where_it_is_taken(judge, points):
-    pull = Pull(judge.runner.tables, judge.goal)
+    pull = FunctionalPullback(judge.runner.tables, judge.goal)
     targets = pull.targets(points)
     wanted = judge.goal.wanted
-    assert set(targets) == {Target(q, y) for q in points for y in range(judge.goal.known) if y != wanted[q]}
+    assert set(targets) == {FailureTarget(q, y) for q in points for y in range(judge.goal.known) if y != wanted[q]}
     ahead = [pull.ahead(target, points) for target in targets]
     assert sorted(ahead, reverse=True) == ahead
     for target, lead in zip(targets, ahead, strict=True):
         found = pull.tangents(target, points)[target.q].at(points[target.q])
         assert np.isclose(found, lead).any()
-    assert pull.tangents(Target(99, 0), points) == {}
-    assert pull.ahead(Target(99, 0), points) == -np.inf
+    assert pull.tangents(FailureTarget(99, 0), points) == {}
+    assert pull.ahead(FailureTarget(99, 0), points) == -np.inf

@@ -5,7 +5,7 @@ import numpy as np
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
@@ -13,7 +13,7 @@ NEVER_EVEN_AGAIN = MooreMachine([[0, 1], [1, 1]], [0, 1])
 
 
 def test_the_earliest_failure_is_taken_whichever_word_has_it():
-    judge = Judge(compile_machine(PARITY), NEVER_EVEN_AGAIN)
+    judge = ModelComparison(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     for last in (1, 7, 8, 64, 65, 150):
         tokens = np.zeros((3, 200), np.int64)
         tokens[0, [0, 180]], tokens[1, [0, last]] = 1, 1
@@ -24,7 +24,7 @@ def test_the_earliest_failure_is_taken_whichever_word_has_it():
 
 def test_words_that_cannot_fail_are_dropped():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])  # after a 1 nothing counts
-    judge = Judge(compile_machine(PARITY), ends, "lacked")
+    judge = ModelComparison(compile_machine(PARITY), ends, "lacked")
     tokens = np.zeros((2, 100), np.int64)
     tokens[0, 0] = 1
     outcome = read_side_by_side(judge, tokens, Deadline(60), "words")
@@ -33,5 +33,5 @@ def test_words_that_cannot_fail_are_dropped():
 
 
 def test_no_words_are_no_work():
-    judge = Judge(compile_machine(PARITY), PARITY)
+    judge = ModelComparison(compile_machine(PARITY), PARITY)
     assert read_side_by_side(judge, np.empty((0, 5), np.int64), Deadline(60), "none").letters == 0

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verification.falsify.judge import Judge
+from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.shorten import shorten, variants
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
@@ -30,7 +30,7 @@ def test_variants_hold_every_cut_and_every_replaced_letter(word):
 
 
 def test_the_shortest_word_is_reached():
-    judge = Judge(compile_machine(PARITY), NEVER_EVEN_AGAIN)
+    judge = ModelComparison(compile_machine(PARITY), NEVER_EVEN_AGAIN)
     failure = judge.confirm(np.array([0, 0, 1] + [0] * 40 + [1]))
     outcome = shorten(judge, failure, Deadline(60))
     assert outcome.failure.tokens.tolist() == [1, 1]

@@ -7,7 +7,7 @@ import pytest
 
 from fsa2lrnn.extra.distributed import sweep
 from fsa2lrnn.extra.distributed.commands import sweep as command
-from fsa2lrnn.extra.distributed.sweep import SUMMARY, Swept
+from fsa2lrnn.extra.distributed.sweep import SUMMARY, SweepOutcome
 
 FEW = "few:steps=4,batch=4,length=6,test_length=9,test_words=5,evaluate_every=2,embedding_dim=4,stop_at=None"
 TINY = {"tiny": {"block": 2, "heads": 2}}
@@ -21,7 +21,7 @@ def seen(monkeypatch):
 
     def swept(folder, asked, *rest):
         calls.append((asked, str(folder), rest[:-1]))
-        return Swept([], False, False)
+        return SweepOutcome([], False, False)
 
     monkeypatch.setattr(sweep, "sweep_in", swept)
     return calls
@@ -45,7 +45,7 @@ def test_runs_and_what_they_came_to(call, tmp_path):
 
 
 def test_an_interrupted_sweep_exits_as_shells_expect(call, monkeypatch):
-    monkeypatch.setattr(sweep, "sweep_in", lambda *_: Swept([], False, True))
+    monkeypatch.setattr(sweep, "sweep_in", lambda *_: SweepOutcome([], False, True))
     assert call("sweep", "--task", "task:parity", "-o", "out")[0] == 130
 
 

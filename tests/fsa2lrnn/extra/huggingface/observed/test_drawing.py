@@ -7,8 +7,8 @@ import numpy as np
 
 from fsa2lrnn.extra.huggingface.observed import drawing
 from fsa2lrnn.extra.huggingface.observed.drawing import svg
-from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, Head, Observed
-from fsa2lrnn.extra.huggingface.observed.values import Gathered, Measure
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead
+from fsa2lrnn.extra.huggingface.observed.values import HeadValues, Measure
 
 MEASURE = Measure(EIGENVALUE, low=-1)
 
@@ -16,10 +16,10 @@ MEASURE = Measure(EIGENVALUE, low=-1)
 def observed(heads):
     found = []
     for layer, values in heads:
-        gathered = Gathered(MEASURE, 1)
+        gathered = HeadValues(MEASURE, 1)
         gathered.add(np.array(values)[:, None])
-        found.append(Head(layer, len(found), gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)}))
-    return Observed("olmo-hybrid", {}, "a text", 4, (-1.0, 1.0), (MEASURE,), tuple(found))
+        found.append(ObservedHead(layer, len(found), gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)}))
+    return GateObservations("olmo-hybrid", {}, "a text", 4, (-1.0, 1.0), (MEASURE,), tuple(found))
 
 
 def test_a_histogram_a_head():

@@ -3,20 +3,20 @@
 import numpy as np
 import pytest
 
-from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, Head, Observed, merged
-from fsa2lrnn.extra.huggingface.observed.values import Gathered, Measure
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead, merged
+from fsa2lrnn.extra.huggingface.observed.values import HeadValues, Measure
 
 MEASURE = Measure(EIGENVALUE, low=-1, marks=(-1.0,))
 
 
 def head(layer, number, values):
-    gathered = Gathered(MEASURE, 1)
+    gathered = HeadValues(MEASURE, 1)
     gathered.add(np.array(values)[:, None])
-    return Head(layer, number, gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)})
+    return ObservedHead(layer, number, gathered.below_zero(0), {EIGENVALUE: gathered.spread(0)})
 
 
 def observed(*heads, reach=(-1.0, 1.0)):
-    return Observed("olmo-hybrid", {}, "a text", 4, reach, (MEASURE,), heads)
+    return GateObservations("olmo-hybrid", {}, "a text", 4, reach, (MEASURE,), heads)
 
 
 @pytest.mark.parametrize(

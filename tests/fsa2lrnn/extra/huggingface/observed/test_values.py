@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.huggingface.observed.values import BINS, QUANTILES, Gathered, Measure
+from fsa2lrnn.extra.huggingface.observed.values import BINS, QUANTILES, HeadValues, Measure
 
 
 @pytest.mark.parametrize(("low", "high", "width"), [(0.0, 1.0, 1 / BINS), (-1.0, 1.0, 2 / BINS), (0.0, math.inf, 0.01)])
@@ -14,7 +14,7 @@ def test_what_is_said_of_drawn_values(low, high, width):
     rng = np.random.default_rng(0)
     drawn = rng.uniform(low, min(high, 1.5), size=(4_000, 3))
     drawn[7, 1] = low
-    gathered = Gathered(Measure("x", low, high, (low, 0.25)), 3)
+    gathered = HeadValues(Measure("x", low, high, (low, 0.25)), 3)
     for piece in np.split(drawn, [1, 5, 5, 900]):
         gathered.add(piece)
     for head in range(3):
@@ -28,7 +28,7 @@ def test_what_is_said_of_drawn_values(low, high, width):
 
 
 def test_values_beyond_the_bins_are_counted_at_the_ends():
-    gathered = Gathered(Measure("key"), 1)
+    gathered = HeadValues(Measure("key"), 1)
     gathered.add(np.array([[1.0000002], [1.0], [-0.1]]))
     found = gathered.spread(0)
     assert (found.least, found.most, found.exactly) == (-0.1, 1.0000002, {0.0: 0, 1.0: 1})
@@ -36,14 +36,14 @@ def test_values_beyond_the_bins_are_counted_at_the_ends():
 
 
 def test_a_constant_has_itself_as_quantiles():
-    gathered = Gathered(Measure("eigenvalue", low=-1), 1)
+    gathered = HeadValues(Measure("eigenvalue", low=-1), 1)
     gathered.add(np.full((5, 1), -1.0))
     assert gathered.spread(0).quantiles == (-1.0,) * 5
     assert gathered.spread(0).to_json()["quantiles"]["0.5"] == -1.0
 
 
 def test_memory_does_not_grow_with_values():
-    gathered = Gathered(Measure("x"), 2)
+    gathered = HeadValues(Measure("x"), 2)
     before = sum(part.nbytes for part in vars(gathered).values() if isinstance(part, np.ndarray))
     for _ in range(50):
         gathered.add(np.zeros((1_000, 2)))
@@ -52,6 +52,6 @@ def test_memory_does_not_grow_with_values():
 
 @pytest.mark.parametrize("odd", [math.nan, math.inf])
 def test_what_is_not_finite_is_named(odd):
-    gathered = Gathered(Measure("beta"), 2)
+    gathered = HeadValues(Measure("beta"), 2)
     with pytest.raises(UnsupportedFormat, match="beta of head 1 is not finite: the model overflows"):
         gathered.add(np.array([[0.0, 0.0], [0.0, odd]]))

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.extra.report.charts.horizon import horizon
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.verdicts import Counterexample
 
 
 def bars(drawn):
@@ -43,7 +43,7 @@ def test_bars_leave_room_for_names(facts, name):
 
 def test_the_scale_grows_with_what_is_known(facts):
     learned = facts.models[0]
-    far = FailingWord(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
+    far = Counterexample(["a"] * 40_000, ["0"] * 40_000, ["0"] * 39_999 + ["1"])
     drawn = horizon(replace(facts, models=[replace(learned, failure=far), replace(learned, name="x", failure=None)]))
     assert ">100k<" in drawn
     assert [name for name, *_ in bars(drawn)] == ["unknown", "proved", "fails", "unknown", "proved"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from fsa2lrnn import load, zoo
-from fsa2lrnn.verdicts import FailingWord
+from fsa2lrnn.verdicts import Counterexample
 
 KEPT = Path(__file__).parents[5] / "experiments" / "models"
 EVEN5, SUM2 = str(KEPT / "even5" / "seed-4.safetensors"), str(KEPT / "sum2" / "seed-0.safetensors")
@@ -52,7 +52,7 @@ def test_a_failing_word_has_one_shape_in_json(call, wrong):
     for verdict in found:
         assert verdict["verdict"] == "refuted"
         assert set(verdict) - {"alignment"} == set(found[2])
-        assert set(verdict["failure"]) == set(FailingWord((0,), (0,), (1,)).to_json())
+        assert set(verdict["failure"]) == set(Counterexample((0,), (0,), (1,)).to_json())
         assert verdict["failure"]["length"] == len(verdict["failure"]["word"]) == 2
 
 

@@ -7,17 +7,17 @@ import pytest
 
 from fsa2lrnn import learn
 from fsa2lrnn.extra.report import assemble
-from fsa2lrnn.extra.report.drawing.machine import Machine
-from fsa2lrnn.extra.report.facts import Facts, Model, verdict
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.facts import Model, ReportFacts, verdict
 
 KEPT = Path(__file__).parents[5] / "experiments" / "models"
 SUM2, EVEN5 = str(KEPT / "sum2" / "seed-0.safetensors"), str(KEPT / "even5" / "seed-4.safetensors")
 
 
 def test_a_page_and_its_facts(call, monkeypatch):
-    seen, machine = [], Machine(["even", "odd"], ["a"], ["yes", "no"], [[1, 0]], 0)
+    seen, machine = [], DrawnMachine(["even", "odd"], ["a"], ["yes", "no"], [[1, 0]], 0)
     mine = Model("mine", "learned", parameters=3, proved=2)
-    facts = Facts("of EvenPair", "task:even_pair(5)", "1 May", machine, [mine], {"torch": "2"})
+    facts = ReportFacts("of EvenPair", "task:even_pair(5)", "1 May", machine, [mine], {"torch": "2"})
 
     def assembled(source, models, budget, evaluated, say, ignore, seconds):
         seen.append((source, list(models), budget.seconds, seconds, evaluated, ignore))
@@ -33,7 +33,7 @@ def test_a_page_and_its_facts(call, monkeypatch):
     assert seen == [("task:even_pair(5)", ["even5/seed-4"], 20.0, 3.0, evaluated, "lacked")]
     assert "looking" in err
     assert ("of EvenPair" in out, verdict(mine) in out) == (True, True)
-    assert Facts.from_json(json.loads(Path("page.json").read_text())) == facts
+    assert ReportFacts.from_json(json.loads(Path("page.json").read_text())) == facts
     assert "mine" in Path("page.html").read_text()
     assert json.loads(call(*arguments, "--json")[1]) == {"page": "page.html", "facts": "page.json"}
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fsa2lrnn.extra.report.demonstration import compiled
-from fsa2lrnn.verdicts import Coverage, FailingWord, Proved, Refuted, Scope
+from fsa2lrnn.verdicts import Counterexample, Coverage, Proved, Refuted, Scope
 
 
 def test_the_three_rooms():
@@ -22,7 +22,7 @@ def test_a_proof_of_the_rooms_that_fails_exits_with_one(monkeypatch, capsys):
     def prove(_model, machine):
         if machine.n_states == 51:
             return Proved(1, 1, Coverage("float32", (), "every", None), Scope(51), "0f")
-        return Refuted(FailingWord(("1",), (1,), (0,)), 0, Scope(75))
+        return Refuted(Counterexample(("1",), (1,), (0,)), 0, Scope(75))
 
     monkeypatch.setattr(compiled, "prove_equivalent", prove)
     with pytest.raises(SystemExit) as stop:

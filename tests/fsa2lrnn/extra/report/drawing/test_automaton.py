@@ -5,13 +5,13 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extra.report.drawing.automaton import LOOK, alone, automaton, notes
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
 NASTY = '<b a="1">&'
 
 
 def drawn(machine):
-    return Machine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
+    return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
 @pytest.mark.parametrize("source", ["sum_mod(5)", "even_pair(5)", "group(S4)", "tomita(3)", "dyck(2, 3)"])
@@ -34,13 +34,13 @@ def test_a_single_state():
 
 def test_acceptors_have_double_rings_and_others_their_outputs():
     assert automaton(drawn(zoo.parity())).count("node inner") == 1
-    found = automaton(Machine(["p", "q"], ["a"], ["(1,2,3)", "quiescent"], [[1, 0]], 0))
+    found = automaton(DrawnMachine(["p", "q"], ["a"], ["(1,2,3)", "quiescent"], [[1, 0]], 0))
     assert re.findall(r'class="label tiny faint">([^<]*)<', found) == ["(1,2,…", "quies…"]
     assert "node inner" not in found
 
 
 def test_text_is_escaped_and_every_letter_is_told():
-    machine = Machine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
+    machine = DrawnMachine(["even", NASTY], ["a", NASTY], ["yes", "no"], [[0, 1], [1, 0]], 0)
     for text in (automaton(machine), alone(machine)):
         assert "<b" not in text
         titles = [title.text for title in ET.fromstring(text).iter() if title.tag.endswith("title")]

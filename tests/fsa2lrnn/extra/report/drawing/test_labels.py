@@ -1,7 +1,7 @@
 from itertools import combinations
 
 from fsa2lrnn.extra.report.drawing.curves import along, arc
-from fsa2lrnn.extra.report.drawing.labels import HEIGHT, Wanted, overlap, place
+from fsa2lrnn.extra.report.drawing.labels import HEIGHT, LabelRequest, overlap, place
 
 
 def boxes(found, wanted):
@@ -11,7 +11,7 @@ def boxes(found, wanted):
 
 def test_labels_of_a_bundle_of_arrows_keep_apart_and_off_what_is_taken():
     curves = {(0, i): arc((0, 0), (200, 14.0 * i), 0.05, 10) for i in range(6)}
-    wanted = [Wanted(key, 30, along(curve)) for key, curve in curves.items()]
+    wanted = [LabelRequest(key, 30, along(curve)) for key, curve in curves.items()]
     taken = [(-12.0, -12.0, 12.0, 12.0), (90.0, 0.0, 110.0, 60.0)]
     found = place(wanted, taken)
     assert len(found) == 6
@@ -19,6 +19,6 @@ def test_labels_of_a_bundle_of_arrows_keep_apart_and_off_what_is_taken():
 
 
 def test_where_nothing_is_free_there_is_no_label():
-    wanted = [Wanted((0, 1), 30, [(0, 0), (50, 0), (100, 0)])]
+    wanted = [LabelRequest((0, 1), 30, [(0, 0), (50, 0), (100, 0)])]
     assert place(wanted, [(-100, -100, 300, 300)]) == {}
     assert place(wanted, [(0, -30, 100, 0)])[0, 1][1] > 0

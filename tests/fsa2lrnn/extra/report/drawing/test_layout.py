@@ -11,7 +11,7 @@ from fsa2lrnn.extra.report.drawing.curves import along
 from fsa2lrnn.extra.report.drawing.labels import HEIGHT, overlap
 from fsa2lrnn.extra.report.drawing.layout import DRAWN, lay_out
 from fsa2lrnn.extra.report.drawing.letters import width
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
 TASKS = (
     "sum_mod(2)", "sum_mod(5)", "sum_mod(12)", "even_pair(5)", "group(S3)", "group(S4)", "tomita(3)", "tomita(5)",
@@ -21,7 +21,7 @@ REGEXES = ("(ab)*", "(a|b)*abb(a|b)", "[0-9]+(\\.[0-9]+)?(e[0-9]+)?", "a(b|c)d*|
 
 
 def drawn(machine):
-    return Machine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
+    return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
 @pytest.mark.parametrize("source", [*(f"task:{task}" for task in TASKS), *(f"regex:{regex}" for regex in REGEXES)])
@@ -69,7 +69,7 @@ def test_a_sink_of_many_is_folded_and_one_of_few_is_not():
 
 def test_machines_that_turn_stand_on_a_circle_in_the_order_of_their_arrows():
     delta = np.array([[3, 4, 0, 5, 2, 1]])  # 0 → 3 → 5 → 1 → 4 → 2 → 0
-    layout = lay_out(Machine.of(delta, range(6), 0, "a"))
+    layout = lay_out(DrawnMachine.of(delta, range(6), 0, "a"))
     q, order = 0, [0]
     while len(order) < 6:
         q = delta[0, q]
@@ -80,5 +80,5 @@ def test_machines_that_turn_stand_on_a_circle_in_the_order_of_their_arrows():
 
 @pytest.mark.parametrize("n", [1, DRAWN, DRAWN + 1])
 def test_sizes(n):
-    layout = lay_out(Machine.of([[(q + 1) % n for q in range(n)], [0] * n], range(n), 0, "ab"))
+    layout = lay_out(DrawnMachine.of([[(q + 1) % n for q in range(n)], [0] * n], range(n), 0, "ab"))
     assert (layout is None) == (n > DRAWN)

@@ -7,12 +7,12 @@ import pytest
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.layout import lay_out
-from fsa2lrnn.extra.report.drawing.machine import Machine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.raster import png
 
 
 def drawn(machine):
-    return Machine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
+    return DrawnMachine.of(machine.delta, machine.outputs, machine.start, machine.alphabet, machine.labels)
 
 
 def test_circles_are_where_the_layout_has_them():
@@ -30,7 +30,7 @@ def test_circles_are_where_the_layout_has_them():
 
 def test_dollars_are_letters():
     pytest.importorskip("matplotlib")
-    assert png(Machine.of([[0], [0]], ["$x$"], 0, ["$", "\\frac{"]))[:4] == b"\x89PNG"
+    assert png(DrawnMachine.of([[0], [0]], ["$x$"], 0, ["$", "\\frac{"]))[:4] == b"\x89PNG"
 
 
 def test_what_is_refused(monkeypatch):

@@ -8,7 +8,7 @@ from experiments.studies.keep_models import MODELS
 from fsa2lrnn import compile_machine, load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report.explorer import Shown, build
+from fsa2lrnn.extra.report.explorer import SceneModel, build
 
 NASTY = '</script><b a="1">&'
 
@@ -49,7 +49,7 @@ def here(page):
 def test_a_walk_by_the_keyboard(opened):
     """From the word's field to its end and back, every step shown."""
     machine = zoo.sum_mod(5)
-    page = opened(machine, {"constructed": Shown(compile_machine(machine), "constructed")})
+    page = opened(machine, {"constructed": SceneModel(compile_machine(machine), "constructed")})
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "word"
     page.keyboard.type("3 1 4 2")
@@ -78,7 +78,7 @@ def test_a_walk_by_the_keyboard(opened):
 
 def test_words_with_letters_that_are_not_there(opened):
     machine = zoo.sum_mod(5)
-    page = opened(machine, {"m": Shown(compile_machine(machine))})
+    page = opened(machine, {"m": SceneModel(compile_machine(machine))})
     page.fill("#word", "12x")
     assert page.inner_text("#fault") == "“x”, letter 3, is not in the alphabet: 0 1 2 3 4"
     assert page.get_attribute("#word", "aria-invalid") == "true"
@@ -93,8 +93,8 @@ def test_words_with_letters_that_are_not_there(opened):
 def test_a_learned_model_fails_where_its_failing_word_says(opened):
     machine, model = zoo.sum_mod(5), load(MODELS / "sum5" / "seed-0.safetensors")
     word = ("4", *"2" * 247)  # the shortest known
-    shown = Shown(model, "learned", "", [word])
-    page = opened(machine, {"learned": shown, "constructed": Shown(compile_machine(machine), "constructed")})
+    shown = SceneModel(model, "learned", "", [word])
+    page = opened(machine, {"learned": shown, "constructed": SceneModel(compile_machine(machine), "constructed")})
     page.click("[data-word='0']")
     assert page.input_value("#word") == "".join(word)
     page.click("#error")
@@ -110,7 +110,7 @@ def test_a_learned_model_fails_where_its_failing_word_says(opened):
 @pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_a_phone_shows_all_of_a_cascade(opened, scheme):
     machine = zoo.mod_arith(5)
-    page = opened(machine, {"cascade": Shown(compile_machine(machine, form="cascade"))}, 390, scheme)
+    page = opened(machine, {"cascade": SceneModel(compile_machine(machine, form="cascade"))}, 390, scheme)
     page.fill("#word", "1+2*3")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     sizes = page.evaluate(
@@ -128,7 +128,7 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
     letters = [NASTY, "up down", "x"]
     delta = [[(q + a) % 70 for q in range(70)] for a in (1, 2, 3)]
     machine = MooreMachine(delta, [NASTY if q == 1 else q for q in range(70)], 0, letters)
-    page = opened(machine, {NASTY: Shown(compile_machine(machine), "constructed")})
+    page = opened(machine, {NASTY: SceneModel(compile_machine(machine), "constructed")})
     assert "b" not in page.evaluate("[...document.querySelectorAll('b')].map(b => b.tagName)")
     page.click("[data-letter='0']")
     assert page.inner_text(".verdict") == f"Right: puts out {NASTY}."
@@ -140,7 +140,7 @@ def test_symbols_of_every_kind_and_more_states_than_are_drawn(opened):
 
 def test_letters_that_show_nothing_are_escaped():
     machine = MooreMachine([[1, 1], [0, 0]], ("\x1b", "x"), alphabet=("\x1b", "\ud800"))
-    page = build("page", machine, {"a": Shown(compile_machine(machine))})
+    page = build("page", machine, {"a": SceneModel(compile_machine(machine))})
     assert page.encode()
     assert "\x1b" not in page
     assert page.count(">\\x1b</button>") == page.count(">\\ud800</button>") == 1
@@ -149,4 +149,4 @@ def test_letters_that_show_nothing_are_escaped():
 def test_more_models_than_fit_are_refused():
     machine = zoo.parity()
     with pytest.raises(UnsupportedFormat, match="5 models: a page shows 4 side by side"):
-        build("page", machine, {str(i): Shown(compile_machine(machine)) for i in range(5)})
+        build("page", machine, {str(i): SceneModel(compile_machine(machine)) for i in range(5)})

@@ -10,7 +10,7 @@ from experiments.studies.keep_models import MODELS
 from fsa2lrnn import compile_machine, load, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines import LRUConfig
-from fsa2lrnn.extra.report.explorer import Shown, build
+from fsa2lrnn.extra.report.explorer import SceneModel, build
 from fsa2lrnn.extra.report.explorer.programs import NUMBERS, program, programs, size
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.layers import HouseholderLayerConfig
@@ -45,7 +45,7 @@ def run(browser, tmp_path):
 
     def run(machine, models, tokens):
         path = tmp_path / "page.html"
-        shown = {name: Shown(model) for name, model in models.items()}
+        shown = {name: SceneModel(model) for name, model in models.items()}
         path.write_text(build("page", machine, shown, "lacked"), encoding="utf-8")
         page = browser.new_page()
         pages.append(page)

@@ -8,7 +8,7 @@ from experiments.studies.keep_models import MODELS
 from fsa2lrnn import compile_machine, load, zoo
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import InvalidMachine
-from fsa2lrnn.extra.report.explorer import Shown, scene
+from fsa2lrnn.extra.report.explorer import SceneModel, scene
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 
 
@@ -23,7 +23,7 @@ def hard():
 def test_letters_and_outputs_are_matched_by_name():
     parity = MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["x", "y"])
     turned = MooreMachine([[1, 0], [0, 1]], [False, True], 0, ["y", "x"])
-    found = scene(parity, {"m": Shown(compile_machine(turned), failing=[("y", "x")])}).data
+    found = scene(parity, {"m": SceneModel(compile_machine(turned), failing=[("y", "x")])}).data
     letters = found["machine"]["alphabet"]
     assert [("y", "x").index(letter) for letter in letters] == found["models"][0]["letters"]
     assert found["words"] == [{"of": "m", "letters": [letters.index("y"), letters.index("x")]}]
@@ -31,18 +31,18 @@ def test_letters_and_outputs_are_matched_by_name():
     assert wanted == found["machine"]["outputs"]
     json.dumps(found, allow_nan=False)
     with pytest.raises(InvalidMachine, match="the alphabets differ"):
-        scene(zoo.sum_mod(3), {"m": Shown(compile_machine(parity))})
+        scene(zoo.sum_mod(3), {"m": SceneModel(compile_machine(parity))})
 
 
 def test_outputs_that_a_model_lacks_do_not_count_where_so_asked():
     model = compile_machine(MooreMachine([[0]], [0], 0, ["a"]))
     machine = MooreMachine([[1, 0]], [0, "new"], 0, ["a"])
-    found = scene(machine, {"m": Shown(model)}, "lacked").data["models"][0]
+    found = scene(machine, {"m": SceneModel(model)}, "lacked").data["models"][0]
     assert sorted(zip(found["wanted"], found["counts"], strict=True)) == [(-1, False), (0, True)]
 
 
 def test_one_hot_heads_are_automata_of_what_letters_reach(hard):
-    found = scene(MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["a", "b"]), {"m": Shown(hard)})
+    found = scene(MooreMachine([[0, 1], [1, 0]], [False, True], 0, ["a", "b"]), {"m": SceneModel(hard)})
     layer = hard.recurrences[0]
     maps, start = layer.maps(hard.first_inputs()).numpy(), layer.initial_state(1)[0].argmax(-1).numpy()
     assert sorted(found.heads[0]) == [0, 1, 2]
@@ -57,12 +57,12 @@ def test_one_hot_heads_are_automata_of_what_letters_reach(hard):
 
 def test_a_machine_is_not_drawn_twice_and_learned_blocks_are_no_automata():
     machine = zoo.sum_mod(3)
-    assert scene(machine, {"m": Shown(compile_machine(machine))}).heads == [{}]
+    assert scene(machine, {"m": SceneModel(compile_machine(machine))}).heads == [{}]
 
 
 def test_planes_part_states_and_the_second_lies_as_the_first():
     machine = zoo.sum_mod(5)
-    models = {"a": Shown(load(MODELS / "sum5" / "seed-0.safetensors")), "b": Shown(compile_machine(machine))}
+    models = {"a": SceneModel(load(MODELS / "sum5" / "seed-0.safetensors")), "b": SceneModel(compile_machine(machine))}
     centres = []
     for entry in scene(machine, models).data["models"]:
         points = np.array(entry["plane"]["points"])
@@ -72,7 +72,7 @@ def test_planes_part_states_and_the_second_lies_as_the_first():
         assert spread < apart / 2
         centres.append(middle - middle.mean(0))
     assert np.abs(centres[0] - centres[1]).max() < 0.2
-    index = scene(machine, {"t": Shown(compile_machine(machine, layout="index"))}).data["models"][0]
+    index = scene(machine, {"t": SceneModel(compile_machine(machine, layout="index"))}).data["models"][0]
     assert index["plane"] is None
 
 
