@@ -119,7 +119,7 @@ def _trusted() -> str:
     alone = {
         "checker": ("horizon certificates by sets", "Python, numpy (float64 of IEEE 754), safetensors"),
         "families/recheck": ("certificates of families and of block sizes", "Python alone"),
-        "released/recheck.py": ("refusals of layers of other libraries", "Python alone"),
+        "extra/huggingface/recheck.py": ("refusals of layers of other libraries", "Python alone"),
     }
     rows = [_row(("checker", "what it checks", "lines", "and trusted besides")), _row(["---"] * 4)]
     for name, (what, besides) in alone.items():

@@ -160,7 +160,8 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
             copies.append((i, target))
         if (size := h @ h) > Fraction(1, 4):  # β |k|² would be above 1
             return None
-        found.append(({target: 1} | {j: -2 * x for j, x in enumerate(h) if x}, half))
+        key: dict[int, Fraction | int] = {target: 1}
+        found.append((key | {j: -2 * x for j, x in enumerate(h) if x}, half))
         rows = {j: row + h * (2 * (h @ row) / (1 - 2 * size)) for j, row in rows.items()}  # as read from what is left
     found += [({i: 1}, one) for i in erased]
     for i, spare in copies:

@@ -1,5 +1,6 @@
 """Checks that every layer and every compiled loop must pass, as fixtures."""
 
+import json
 from copy import deepcopy
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
 from fsa2lrnn.lrnn.compiled import threads
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
+from fsa2lrnn.training.run_folder import METRICS
 
 WIDTH, LETTERS, WORDS = 8, 5, 3
 LENGTHS = (1, 2, 39, 40, 500)
@@ -122,3 +124,9 @@ def same_by_any_threads(monkeypatch):
 
     yield check
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def read_records():
+    """Reads the lines of metrics in the folder of a run."""
+    return lambda folder: [json.loads(line) for line in (folder / METRICS).read_text(encoding="utf-8").splitlines()]

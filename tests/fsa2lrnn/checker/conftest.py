@@ -7,7 +7,7 @@ from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.goal import specification_of
 
-from ..judge.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
+from ..verification.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 
 
 def any_tube(tables, goal, memory, frame_memory, seed):

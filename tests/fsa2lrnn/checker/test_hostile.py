@@ -26,7 +26,7 @@ from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
 
-from ..judge.certify.conftest import assert_uncontradicted, model_of, perturbed
+from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed
 
 
 def one_number(A, v, x0, W, b, alphabet, outputs):

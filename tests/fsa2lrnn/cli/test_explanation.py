@@ -78,7 +78,9 @@ def test_the_table_for_people(capsys, monkeypatch):
 
 @pytest.mark.extra("block_size")
 def test_blocks_of_large_machines_are_not_looked_for_nor_those_of_any_where_families_are_named(capsys, monkeypatch):
-    monkeypatch.setattr(explanation, "too_large", lambda minimal: "large" if minimal.n_states > 4 else "")
+    monkeypatch.setattr(
+        "fsa2lrnn.extra.block_size.sentences.too_large", lambda minimal: "large" if minimal.n_states > 4 else ""
+    )
     assert explained(capsys, zoo.sum_mod(5))["blocks"] is None
     assert explained(capsys, zoo.sum_mod(2), ["lti"])["blocks"] is None
 

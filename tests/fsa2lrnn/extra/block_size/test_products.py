@@ -9,15 +9,13 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.constituents import constituents
 from fsa2lrnn.extra.block_size.products import (
     factors,
-    keys,
     largest_rank,
     least_factors,
-    paths,
     separates,
-    sink_of,
     without_inner_product,
 )
 from fsa2lrnn.families.modules import functions_module
+from fsa2lrnn.families.sinks import keys, paths, sink_of
 
 
 @st.composite

@@ -101,7 +101,8 @@ def test_finished_runs_are_not_done_again(tmp_path, begun):
 KILLED = """
 import json, os, signal, sys
 from pathlib import Path
-from fsa2lrnn.training import engines, sweep, train
+from fsa2lrnn.extra.distributed import engines, sweep
+from fsa2lrnn.training import train
 from fsa2lrnn.extra.distributed.grid import Sweep
 
 train._REPORT_SECONDS = 0.0
