@@ -8,7 +8,7 @@ from fsa2lrnn.extra.baselines import S4Layer, VanillaConfig, VanillaLayer, offic
 from fsa2lrnn.extra.baselines.kernels import hippo
 from fsa2lrnn.lrnn import LRNN, LRNNConfig
 
-from ..layers.conftest import by_steps
+from ..conftest import by_steps
 from .channels import s4_options
 from .numbers import assert_close, loaded, run
 

@@ -6,7 +6,7 @@ from torch.nn.functional import layer_norm
 from fsa2lrnn.extra.baselines import LRUConfig, LRULayer, S5Config, S5Layer, official
 from fsa2lrnn.extra.baselines.kernels.transition import from_planes
 
-from ..layers.conftest import by_steps
+from ..conftest import by_steps
 from .numbers import assert_close, loaded, run
 
 EPS = 1e-6  # of Flax's LayerNorm

@@ -6,7 +6,7 @@ from fsa2lrnn.extra.baselines import LiquidS4Config, LiquidS4Layer, S4Config, S4
 from fsa2lrnn.extra.baselines.kernels.response import respond
 from fsa2lrnn.extra.baselines.kernels.transition import planes
 
-from ..layers.conftest import by_steps
+from ..conftest import by_steps
 from .numbers import assert_close, loaded, run
 
 
