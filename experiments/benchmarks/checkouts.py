@@ -37,6 +37,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "rwkv4": {},
     "vanilla": {},
 }
+SCANS = ("block", "block, long words", "block by token", "one-hot by token", "columns")
 SHAPES = ((128, 40), (16, 500), (8, 4096))  # words, letters
 _TURN_SECONDS = 0.15
 
@@ -75,12 +76,13 @@ def scan_step(name: str) -> Step:
     from fsa2lrnn.lrnn.scans import scan, scan_tokens
     from fsa2lrnn.lrnn.scans.hard import hard_scan
 
-    A, v, x0 = scans.inputs(128, 40, 8, 8)
+    A, v, x0 = scans.inputs(*((8, 4096) if name == "block, long words" else (128, 40)), 8, 8)
     dx, tokens = torch.randn(v.shape), torch.randint(LETTERS, (128, 40))
     tables = [x.detach()[0, :1].expand(LETTERS, *x.shape[2:]).clone().requires_grad_() for x in (A, v)]
     hot = torch.nn.functional.one_hot(torch.zeros(128, 8, dtype=torch.int64), 8).float()
     cases: dict[str, tuple[Callable[..., Tensor], tuple[Tensor, ...], Tensor]] = {
         "block": (partial(scan, method="fused"), (A, v, x0), dx),
+        "block, long words": (partial(scan, method="fused"), (A, v, x0), dx),
         "block by token": (partial(scan_tokens, tokens, method="fused"), (*tables, x0), dx),
         "one-hot by token": (lambda logits: hard_scan(tokens, logits, hot), (tables[0],), dx),
         "columns": (lambda blocks: normalise(blocks, "released", 1.2, "fused"), (A,), torch.randn_like(A)),
@@ -89,7 +91,7 @@ def scan_step(name: str) -> Step:
 
 
 CASES: dict[str, Callable[[], Step]] = {
-    **{f"scan {name}": partial(scan_step, name) for name in ("block", "block by token", "one-hot by token", "columns")},
+    **{f"scan {name}": partial(scan_step, name) for name in SCANS},
     **{
         f"step {task} {layer}": partial(model_step, task, layer)
         for layer in ("block", *OPTIONS)
@@ -152,7 +154,7 @@ def main(
 
 def _server(folder: Path) -> subprocess.Popen[str]:
     """A process with the library and the benchmarks of a checkout, which may lack this file, and compiled code kept
-    outside of it."""
+    outside of it. Its threads sleep where they wait: those that spin stand in the way of other processes."""
     load = (
         "import importlib.util, sys; "
         f"spec = importlib.util.spec_from_file_location('checkouts', {str(Path(__file__).resolve())!r}); "
@@ -163,7 +165,7 @@ def _server(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [str(folder / ".venv/bin/python"), "-c", load],
         cwd=folder,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "NUMBA_CACHE_DIR": str(kept)},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "PASSIVE", "NUMBA_CACHE_DIR": str(kept)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
