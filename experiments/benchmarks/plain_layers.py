@@ -31,7 +31,7 @@ def s4(layer: Any, u: Tensor) -> Tensor:
     scaled = (dt * poles).unsqueeze(-1)
     sums = (pairs.unsqueeze(-1) / (z - scaled) + pairs.conj().unsqueeze(-1) / (z - scaled.conj())).sum(-2) * dt
     K = 2 / (1 + omega) * (sums[0] - sums[1] * sums[2] / (1 + sums[3]))
-    return layer.mixing(_convolve(layer, u, torch.fft.irfft(K, n=length)), "sequential")
+    return layer.mixing(_convolve(layer, u, torch.fft.irfft(K, n=length)))
 
 
 def s4d(layer: Any, u: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ def s4d(layer: Any, u: Tensor) -> Tensor:
     step = dt * poles
     weights = torch.view_as_complex(layer.C) * B * (torch.exp(step) - 1) / poles
     powers = torch.exp(step.unsqueeze(-1) * torch.arange(u.shape[1]))  # (H, n, T)
-    return layer.mixing(_convolve(layer, u, 2 * torch.einsum("hn,hnt->ht", weights, powers).real), "sequential")
+    return layer.mixing(_convolve(layer, u, 2 * torch.einsum("hn,hnt->ht", weights, powers).real))
 
 
 def _continuous(layer: Any) -> tuple[Tensor, Tensor, Tensor]:
@@ -65,7 +65,7 @@ def liquid_s4(layer: Any, u: Tensor) -> Tensor:
         arriving = B * u_k.unsqueeze(-1)
         x = a * x - q * (2 * (r * x).sum(-1, keepdim=True).real) + arriving * x + arriving
         outputs.append(2 * (C * x).sum(-1).real)
-    return layer.mixing(torch.stack(outputs, 1) + D.float() * u, "sequential")
+    return layer.mixing(torch.stack(outputs, 1) + D.float() * u)
 
 
 def spectral(layer: Any, u: Tensor) -> Tensor:
@@ -75,7 +75,7 @@ def spectral(layer: Any, u: Tensor) -> Tensor:
     for u_k in u.unbind(1):
         x = rates * x + u_k.to(torch.complex64) @ B.T
         outputs.append((x @ C.T).real + layer.D * u_k)
-    return layer.mixing(torch.stack(outputs, 1), "sequential")
+    return layer.mixing(torch.stack(outputs, 1))
 
 
 def rwkv4(layer: Any, u: Tensor) -> Tensor:

@@ -163,7 +163,7 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
         key: dict[int, Fraction | int] = {target: 1}
         found.append((key | {j: -2 * x for j, x in enumerate(h) if x}, half))
         rows = {j: row + h * (2 * (h @ row) / (1 - 2 * size)) for j, row in rows.items()}  # as read from what is left
-    found += [({i: 1}, one) for i in erased]
+    found.extend(({i: 1}, one) for i in erased)
     for i, spare in copies:
-        found += [({i: 1, spare: -1}, half), ({spare: 1}, one)]
+        found.extend([({i: 1, spare: -1}, half), ({spare: 1}, one)])
     return found

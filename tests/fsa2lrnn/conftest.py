@@ -62,12 +62,9 @@ def check_sequences(config, lengths=LENGTHS):
 
 def check_letters(config, length=40, words=12):
     """On words of few inputs, outputs alone and all gradients are those of rows that are written out."""
-    from fsa2lrnn.extra.baselines.kernels import letters
-
     layer, found = drawn(config), []
     rows = torch.randn(LETTERS, WIDTH, dtype=torch.float64).requires_grad_()
     index, dy = torch.randint(LETTERS, (words, length)), torch.randn(words, length, WIDTH, dtype=torch.float64)
-    assert letters.is_worth_it(index, rows)
     for given in ((rows, index), (rows[index], None)):
         y = layer.outputs(given[0], layer.initial_state(words), "auto", given[1])
         found.append([y, *torch.autograd.grad(y, [rows, *layer.parameters()], dy)])

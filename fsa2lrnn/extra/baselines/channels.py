@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding, softplus
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels import channels, letters
+from fsa2lrnn.extra.baselines.kernels import channels
 from fsa2lrnn.extra.baselines.kernels.channels import System
 from fsa2lrnn.extra.baselines.kernels.hippo import Start, check_even
 from fsa2lrnn.extra.baselines.kernels.mixing import Mixing, check_mixing
@@ -162,7 +162,7 @@ class ChannelLayer(Layer):
         if self.is_too_long(u.shape[1]):
             return self.mixing(self._cut(u, state)), torch.ones_like(state)  # not zero: it can't be carried on
         y, state = self.run(u, state, method)
-        return self.mixing(y, method), state
+        return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone."""
@@ -171,9 +171,6 @@ class ChannelLayer(Layer):
         length = (u if index is None else index).shape[1]
         if self.is_too_long(length):
             return self.mixing(self._cut(u if index is None else embedding(index, u), state))
-        if index is not None and letters.is_worth_it(index, u) and not channels.matters(state):
-            K = self.system().respond(length, u.dtype).K
-            return self.mixing(letters.respond(index, u.unsqueeze(1) * K))
         return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:

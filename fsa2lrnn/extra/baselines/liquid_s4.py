@@ -115,7 +115,7 @@ class LiquidS4Layer(S4Layer):
             return self._released(u if index is None else embedding(index, u), state, check_channels_method(method))
         u = u if index is None else embedding(index, u)
         y, state = liquid(self.system(), u, state, method)
-        return self.mixing(y, method), state
+        return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
         """The outputs of `forward` alone."""
@@ -153,7 +153,7 @@ class LiquidS4Layer(S4Layer):
                 y = y + correction.float().to(y.dtype)
         else:
             y = self._kb(u)
-        return self.mixing(y, method), torch.ones_like(state)
+        return self.mixing(y), torch.ones_like(state)
 
     def _kb(self, u: Tensor) -> Tensor:
         """The spectra of two lengths, multiplied bin by bin."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.baselines.kernels.discretised import Numbers, Poles
 from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
 from fsa2lrnn.extra.baselines.spectral import SpectralLayer
 from fsa2lrnn.lrnn.hints import Hint
@@ -61,7 +59,6 @@ class LRULayer(SpectralLayer):
     """
 
     Config = LRUConfig
-    numbers = ("nu_log", "theta_log", "gamma_log")
 
     def __init__(self, width_in: int, config: LRUConfig) -> None:
         super().__init__(width_in, config, config.states)
@@ -86,10 +83,3 @@ class LRULayer(SpectralLayer):
         rates = torch.complex(-self.nu_log.double().exp(), self.theta_log.double().exp()).exp()
         B, C = (torch.view_as_complex(x.double()) for x in (self.B, self.C))
         return rates, self.gamma_log.double().exp().unsqueeze(-1) * B, C
-
-    def poles(self, numbers: Numbers) -> Poles:
-        """λ and e^γ with their derivatives."""
-        nu_log, theta_log, gamma_log = numbers
-        nu, turn, gain = np.exp(nu_log), 1j * np.exp(theta_log), np.exp(gamma_log)
-        rates = np.exp(turn - nu)
-        return Poles(rates, gain + 0j, (-nu * rates, turn * rates, 0), (0, 0, gain))

@@ -11,9 +11,8 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels import hippo
-from fsa2lrnn.extra.baselines.kernels.discretised import Numbers, Poles
 from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
-from fsa2lrnn.extra.baselines.kernels.transition import DISCRETISATIONS, growth, growth_and_slope
+from fsa2lrnn.extra.baselines.kernels.transition import DISCRETISATIONS, growth
 from fsa2lrnn.extra.baselines.spectral import SpectralLayer
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
@@ -91,7 +90,6 @@ class S5Layer(SpectralLayer):
     """
 
     Config = S5Config
-    numbers = ("Lambda_re", "Lambda_im", "log_step")
 
     def __init__(self, width_in: int, config: S5Config) -> None:
         super().__init__(width_in, config, config.states)
@@ -127,30 +125,8 @@ class S5Layer(SpectralLayer):
             rates, gain = z.exp(), dt * growth(z)
         else:
             rates, gain = (1 + z / 2) / (1 - z / 2), dt / (1 - z / 2)
-        return rates, gain.unsqueeze(-1) * B, self.factor * C
-
-    @property
-    def factor(self) -> float:
-        """2 where only one of each pair of states is stored."""
-        return 2.0 if self.config.conj_sym else 1.0
-
-    def poles(self, numbers: Numbers) -> Poles:
-        """Λ̄ and what B is multiplied by, with their derivatives."""
-        real, imaginary, log_step = numbers
-        clips, dt = self.config.clip_eigs, np.exp(log_step)
-        poles = (np.minimum(real, CLIPPED) if clips else real) + 1j * imaginary
-        moves = dt * (real <= CLIPPED) if clips else dt  # Re z by Re Λ
-        z = dt * poles
-        if self.config.discretisation == "zoh":
-            rates = np.exp(z)
-            grown, slope = growth_and_slope(z)
-            gain, of_rates, of_gain, of_log_step = dt * grown, rates, dt * slope, dt * rates
-        else:
-            inverse = 1 / (1 - z / 2)
-            rates, gain, of_rates = (1 + z / 2) * inverse, dt * inverse, inverse * inverse
-            of_gain, of_log_step = gain * inverse / 2, gain * inverse
-        by_z = tuple(zip((of_rates, of_gain), (z * of_rates, of_log_step), strict=True))
-        return Poles(rates, gain, *((moves * slope, 1j * dt * slope, last) for slope, last in by_z))
+        # Only one of each pair of conjugate states is stored: Re counts twice.
+        return rates, gain.unsqueeze(-1) * B, 2 * C if self.config.conj_sym else C
 
 
 def _truncated_normal(*shape: int) -> Tensor:

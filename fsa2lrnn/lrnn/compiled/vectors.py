@@ -68,13 +68,6 @@ class Rows:
         """x − y, likewise."""
         return self._builder.fsub(x, y, flags=("contract",))
 
-    def choose(self, condition: Any, then: Callable[[], None], otherwise: Callable[[], None]) -> None:
-        """Gives out the operations of both, of which a run does one: `then` where the condition, a bool, holds."""
-        with self._builder.if_else(condition) as branches:
-            for branch, write in zip(branches, (then, otherwise), strict=True):
-                with branch:
-                    write()
-
     def constant(self, value: float) -> Any:
         """A vector of equal entries."""
         return ir.Constant(self._vector, [value] * self.n)

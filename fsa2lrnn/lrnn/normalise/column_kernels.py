@@ -123,7 +123,7 @@ def _largest(norms, i, b):
     return largest
 
 
-class Kernels(NamedTuple):
+class ColumnKernels(NamedTuple):
     """The kernels of one rule for blocks of size b, which do the blocks `part` = (i0, i1) of N.
 
     `powers` holds b times each of p − 1, cut short, what is missing, 1/p − 1, cut short, and what is missing
@@ -138,7 +138,7 @@ class Kernels(NamedTuple):
 
 
 @lru_cache
-def kernels(rule: str, width: int) -> Kernels:
+def kernels(rule: str, width: int) -> ColumnKernels:
     """The kernels for "clip" or "released" and blocks of size `width`, at most `WIDEST`."""
     centring = rule == "released"  # a constant to the compiler, which drops the branch that is not taken
 
@@ -186,4 +186,4 @@ def kernels(rule: str, width: int) -> Kernels:
                 _back(width, (y, a, dy, powers, 0, factors, divisors, dA))
         fence()
 
-    return Kernels(forward, backward)
+    return ColumnKernels(forward, backward)

@@ -116,7 +116,7 @@ def _add_loop(b, g, i, x, j, dA, a, dv, k):
             dA[a + row * b + column] += g[i + row] * x[j + column]
 
 
-class Kernels(NamedTuple):
+class BlockScanKernels(NamedTuple):
     """The kernels for blocks of one size. `sizes` is (T, H, b), `part` the words and heads to do (n0, n1, h0, h1).
 
     Where T = 0 they write nothing, dx0 included.
@@ -134,13 +134,13 @@ class Kernels(NamedTuple):
     backward_tokens: Callable[..., None]
 
 
-def kernels(b: int) -> Kernels:
+def kernels(b: int) -> BlockScanKernels:
     """The kernels for blocks of size b: a compilation for each b up to `WIDEST`, one for all that are larger."""
     return _kernels(b if b <= WIDEST else 0)
 
 
 @lru_cache
-def _kernels(width: int) -> Kernels:
+def _kernels(width: int) -> BlockScanKernels:
     # `width` is a constant to the compiler, which drops the branch that is not taken; 0 stands for any size. A kernel
     # that closed over a compiled function, such as a product chosen here, would not be found on disk again.
     @kernel()
@@ -230,7 +230,7 @@ def _kernels(width: int) -> Kernels:
                         _add_loop(b, g, turn, before, i, dA, table * b * b, dv, table * b)
                         _transposed_product_loop(b, A, table * b * b, g, turn, above, j, below, k)
 
-    made = Kernels(forward, backward, forward_tokens, backward_tokens)
+    made = BlockScanKernels(forward, backward, forward_tokens, backward_tokens)
     _teller.widths.update(dict.fromkeys(made, width))
     return made
 

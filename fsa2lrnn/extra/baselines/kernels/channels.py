@@ -1,8 +1,8 @@
 """Channels that each run their own state-space system: x_k = Ā x_{k−1} + B̄ u_k, y_k = 2 Re Σ C x_k + D u_k.
 
-`sequential` is the definition, step by step. `chunked` is the fast one: within a piece of a word, what its letters do
-to its outputs is a convolution with the impulse response, short enough that no FFT is as fast as writing it out; what
-they do to the state at its end, and that before it to the outputs, are matrix products. `fft` is one long convolution.
+`sequential` is the definition, step by step. `chunked` is the fast one: within a piece of a word, outputs are products
+of the inputs with Toeplitz matrices of the impulse response; only states go from piece to piece. `fft` is one long
+convolution.
 
 States are real, as `planes`: (B, H, 2n). Impulse responses are made from powers of Ā in double precision, and rounded
 once.
@@ -12,17 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn.functional import pad
 
 from fsa2lrnn.extra.baselines.kernels.response import Response, respond
-from fsa2lrnn.extra.baselines.kernels.toeplitz import convolve
 from fsa2lrnn.extra.baselines.kernels.transition import Transition, from_planes, planes, reading, twice_real
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
 
 WHOLE, PIECE = 512, 128  # letters of the longest word that is one piece, and of the pieces of longer words, at most
 
@@ -46,9 +43,9 @@ class System(NamedTuple):
         return (reading(self.C) * state).sum(-1).to(state.dtype)
 
     def respond(self, length: int, dtype: torch.dtype, with_states: bool = False) -> Response:
-        """K_l = 2 Re Σ C Ā^l B̄ with D added to its start, for use in a layer of type `dtype`, and the states Ā^l B̄."""
+        """K_l = 2 Re Σ C Ā^l B̄ with D added to its start, and the states Ā^l B̄, for use in a layer of type `dtype`."""
         K, states = respond(self.transition, self.B, self.C, length, least(dtype), with_states)
-        return Response(self.with_skip(K).to(dtype), states)
+        return Response(self.with_skip(K).to(dtype), states.to(dtype))
 
     def with_skip(self, K: Tensor) -> Tensor:
         """An impulse response (L, H) with D added to its start."""
@@ -57,7 +54,7 @@ class System(NamedTuple):
     def fading(self, length: int, dtype: torch.dtype) -> Tensor:
         """What a state does to the outputs that follow, 2 Re Σ C Ā^l x for 1 ≤ l ≤ length: (H, length, 2n)."""
         _, powers = respond(self.transition.transposed, self.C, self.C, length + 1, least(dtype), with_states=True)
-        real, imaginary = cast("Tensor", powers)[:, 1:].chunk(2, -1)
+        real, imaginary = powers[:, 1:].chunk(2, -1)
         return 2 * torch.cat([real, -imaginary], -1).to(dtype)
 
 
@@ -74,27 +71,25 @@ def sequential(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor
 
 
 def chunked(system: System, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-    """The same, piece by piece."""
+    """The same in pieces of equal length, the first filled up with zeros at its start."""
     length = u.shape[1]
     if not length:
         return u, state
-    size = length if length <= WHOLE else -(-length // -(-length // PIECE))
-    K, reach = system.respond(size, u.dtype, with_states=True)
-    moves, outputs, fading, M = matters(state), [], None, None
-    for piece in u.split(size, 1):
-        t = piece.shape[1]
-        y, arriving = convolve(piece, K[:t]), arrive(piece, cast("Tensor", reach)[:, :t])
-        if moves:
-            if fading is None:
-                fading = system.fading(size, u.dtype)
-            if M is None or t < size:
-                M = power(system.transition, t).to(u.dtype)
-            columns = state.transpose(0, 1)  # (H, B, 2n)
-            y = y + torch.bmm(fading[:, :t], columns.mT).permute(2, 1, 0)
-            arriving = arriving + torch.bmm(columns, M).transpose(0, 1)
-        state, moves = arriving, True
-        outputs.append(y)
-    return torch.cat(outputs, 1) if len(outputs) > 1 else outputs[0], state
+    y, arriving, size = _pieces(system, u)
+    lead, M = length % size or size, power(system.transition, size).to(u.dtype)  # lead: letters of the first piece
+    first = M if lead == size else power(system.transition, lead).to(u.dtype)
+    # From piece to piece: (H, B, 2n).
+    moves, states = matters(state), [state.transpose(0, 1)]
+    for k, arrived in enumerate(arriving.unbind(2)):
+        moved = torch.bmm(states[-1], M if k else first) if moves else 0
+        states.append(moved + arrived)
+        moves = True
+    if matters(state) or len(states) > 2:
+        before = torch.stack(states[:-1], 2)  # (H, B, N, 2n)
+        late = (before.flatten(1, 2) @ system.fading(size, u.dtype).mT).view(*before.shape[:3], size)
+        begun = pad(late[:, :, :1, :lead], (size - lead, 0))
+        y = y + torch.cat([begun, late[:, :, 1:]], 2)
+    return _word(y, length), states[-1].transpose(0, 1)
 
 
 def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
@@ -102,7 +97,56 @@ def outputs_alone(system: System, u: Tensor, state: Tensor) -> Tensor:
     length = u.shape[1]
     if not 0 < length <= WHOLE or matters(state):
         return chunked(system, u, state)[0]
-    return convolve(u, system.respond(length, u.dtype).K)
+    return convolve(_columns(u), system.respond(length, u.dtype).K.T).permute(1, 2, 0)
+
+
+def _pieces(system: System, u: Tensor) -> tuple[Tensor, Tensor, int]:
+    """What each piece gives out (H, B, N, size) and leaves behind (H, B, N, 2n), from a state of zero; their size."""
+    batch, length, width = u.shape
+    size = length if length <= WHOLE else -(-length // -(-length // PIECE))
+    n_pieces = -(-length // size)
+    K, reach = system.respond(size, u.dtype, with_states=True)
+    pieces = _columns(pad(u, (0, 0, n_pieces * size - length, 0))).view(width, batch * n_pieces, size)
+    found = convolve(pieces, K.T), pieces @ reach.flip(1)
+    y, arriving = (x.view(width, batch, n_pieces, x.shape[2]) for x in found)
+    return y, arriving, size
+
+
+def _columns(u: Tensor) -> Tensor:
+    return u.permute(2, 0, 1).contiguous()  # (H, B, T)
+
+
+def _word(pieces: Tensor, length: int) -> Tensor:
+    """(H, B, N, size) -> (B, T, H), without what was filled up."""
+    whole = pieces.flatten(2)
+    return whole[..., whole.shape[2] - length :].permute(1, 2, 0)
+
+
+def convolve(u: Tensor, K: Tensor) -> Tensor:
+    """y_t = Σ_{l ≤ t} K_l u_{t−l} for rows of letters: u (H, N, T), K (H, T) -> (H, N, T).
+
+    >>> convolve(torch.tensor([[[1.0, 0.0, 1.0]]]), torch.tensor([[1.0, 2.0, 3.0]])).flatten().tolist()
+    [1.0, 2.0, 4.0]
+    """
+    length = K.shape[1]
+    if length <= PIECE:
+        return u @ matrices(K)
+    spectrum = torch.fft.rfft(u, n=2 * length) * torch.fft.rfft(K, n=2 * length).unsqueeze(1)
+    return torch.fft.irfft(spectrum, n=2 * length)[..., :length]
+
+
+def matrices(K: Tensor) -> Tensor:
+    """Toeplitz matrices with K_{t−j} in row j and column t ≥ j, 0 elsewhere: (H, T) -> (H, T, T).
+
+    >>> matrices(torch.tensor([[1.0, 2.0, 3.0]]))[0].tolist()
+    [[1.0, 2.0, 3.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]
+    """
+    channels, length = K.shape
+    rows = pad(K, (0, length)).unsqueeze(1).expand(-1, length, -1)  # (H, T, 2T)
+    # Read in rows that are shorter by one, each is moved by one against the row above.
+    return rows.reshape(channels, -1)[:, : length * (2 * length - 1)].view(channels, length, max(2 * length - 1, 0))[
+        ..., :length
+    ]
 
 
 def fft(system: System, u: Tensor, state: Tensor, K: Tensor | None = None) -> tuple[Tensor, Tensor]:
@@ -114,7 +158,7 @@ def fft(system: System, u: Tensor, state: Tensor, K: Tensor | None = None) -> tu
     y = long_convolution(u, own if K is None else system.with_skip(K).to(u.dtype))
     y = y + torch.einsum("htj,bhj->bth", system.fading(length, u.dtype), state)
     moved = torch.einsum("bhi,hij->bhj", state, power(system.transition, length).to(u.dtype))
-    return y, arrive(u, cast("Tensor", reach)) + moved
+    return y, (_columns(u) @ reach.flip(1)).transpose(0, 1) + moved
 
 
 METHODS: dict[str, Callable[[System, Tensor, Tensor], tuple[Tensor, Tensor]]] = {
@@ -131,37 +175,6 @@ def long_convolution(u: Tensor, K: Tensor) -> Tensor:
         return u  # the library of transforms refuses empty ones
     spectrum = torch.fft.rfft(u, n=size, dim=1) * torch.fft.rfft(K, n=size, dim=0)
     return torch.fft.irfft(spectrum, n=size, dim=1)[:, :length]
-
-
-def arrive(u: Tensor, reach: Tensor) -> Tensor:
-    """The state Σ_k Ā^{T−k} B̄ u_k that a word leaves behind: u (B, T, H), reach (H, T, 2n) -> (B, H, 2n)."""
-    return _Arrive.apply(u, reach)  # type: ignore[no-any-return]
-
-
-class _Arrive(Function):
-    """Made of two matrix products with no trace of how their factors came about: most states that training leaves
-    behind are used no further.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, u: Tensor, reach: Tensor) -> Tensor:
-        ctx.save_for_backward(u, reach)
-        return (_columns(u) @ _backwards(reach, u.dtype)).transpose(0, 1)
-
-    @staticmethod
-    @typed_once_differentiable
-    def backward(ctx: Any, dstate: Tensor) -> tuple[Tensor | None, ...]:
-        (u, reach), of_state = ctx.saved_tensors, dstate.transpose(0, 1)
-        du = (of_state @ _backwards(reach, u.dtype).mT).permute(1, 2, 0)
-        return du, (_columns(u).mT @ of_state).flip(1).to(reach.dtype)
-
-
-def _columns(u: Tensor) -> Tensor:
-    return u.permute(2, 0, 1).contiguous()  # (H, B, T)
-
-
-def _backwards(reach: Tensor, dtype: torch.dtype) -> Tensor:
-    return reach.to(dtype).flip(1)
 
 
 def least(dtype: torch.dtype) -> float:

@@ -6,23 +6,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
-from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import refuse, takes
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
-from fsa2lrnn.lrnn.compiled.vectors import Rows, instruction, kernel
-from fsa2lrnn.lrnn.compiled.widths import by_width
+from fsa2lrnn.lrnn.compiled import takes
+from fsa2lrnn.lrnn.compiled.harness import WORTH_COMPILING, CompiledRecurrence
 from fsa2lrnn.lrnn.scans import check_method
-
-WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
-_SHARES = 4  # of the batch, whose gradients of λ are added up independently of the number of threads
 
 
 def scan_diagonal(rates: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
@@ -74,9 +66,7 @@ def pscan(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 
 def fused(rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
     """`scan_diagonal` in compiled loops on the CPU; differentiable once."""
-    if not takes(rates, v, x0):
-        refuse("diagonal scan", "pscan", rates=rates, v=v, x0=x0)
-    return _Scan.apply(rates, v, x0)  # type: ignore[no-any-return]
+    return _scan(rates, v, x0)[0]
 
 
 METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
@@ -86,123 +76,56 @@ METHODS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
 }
 
 
-class _Scan(Function):
-    @staticmethod
-    def forward(ctx: Any, rates: Tensor, v: Tensor, x0: Tensor) -> Tensor:
-        rates, v, x0 = rates.contiguous(), v.contiguous(), x0.contiguous()
-        x = empty(v.shape, v.dtype)
-        batch, length, width = v.shape
-        parts = cuts(batch, thread_count(2 * v.numel()))
-        share(kernels(width // 2).forward, (rates, v, x0, x, (length, width // 2)), parts)
-        ctx.save_for_backward(rates, x0, x)
-        return x
-
-    @staticmethod
-    @typed_once_differentiable
-    def backward(ctx: Any, dx: Tensor) -> tuple[Tensor | None, ...]:
-        rates, x0, x = ctx.saved_tensors
-        batch, length, width = x.shape
-        parts = cuts(batch, _SHARES)
-        dv, dx0 = empty(x.shape, x.dtype), torch.empty_like(x0)
-        shares = torch.zeros(len(parts), width, dtype=x.dtype)
-        numbered = [(*part, i) for i, part in enumerate(parts)]
-        arguments = (rates, x0, x, dx.contiguous(), dv, dx0, shares, (length, width // 2))
-        share(kernels(width // 2).backward, arguments, numbered)
-        return shares.sum(0), dv, dx0
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _forward(rates, v, x0, x, first, last):  # type: ignore[no-untyped-def]
+    """Writes x (B, T, 2P)."""
+    _, length, width = v.shape
+    P = width // 2
+    factor, state = np.empty(width, v.dtype), np.empty(width, v.dtype)  # the compiler knows that these do not overlap
+    factor[:] = rates
+    for n in range(first, last):
+        state[:] = x0[n]
+        for t in range(length):
+            row = v[n, t]
+            for p in range(P):
+                real, imaginary = state[p], state[P + p]
+                state[p] = row[p] + factor[p] * real - factor[P + p] * imaginary
+                state[P + p] = row[P + p] + factor[p] * imaginary + factor[P + p] * real
+            x[n, t] = state
 
 
-class Planes(Rows):
-    """Instructions on planes of complex numbers, which offsets of real and imaginary parts in pairs lead to."""
-
-    def step(
-        self, a: Any, a0: Any, a1: Any, x: Any, x0: Any, x1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any, o1: Any
-    ) -> None:
-        """out = a x + v."""
-        real, imaginary, x_real, x_imaginary = self.load(a, a0), self.load(a, a1), self.load(x, x0), self.load(x, x1)
-        of_real = self.minus(self.plus(self.load(v, v0), self.times(real, x_real)), self.times(imaginary, x_imaginary))
-        of_imaginary = self.plus(
-            self.plus(self.load(v, v1), self.times(real, x_imaginary)), self.times(imaginary, x_real)
-        )
-        self.store(of_real, out, o0)
-        self.store(of_imaginary, out, o1)
-
-    def back(
-        self, a: Any, a0: Any, a1: Any, g: Any, g0: Any, g1: Any, v: Any, v0: Any, v1: Any, out: Any, o0: Any,
-        o1: Any, x: Any, x0: Any, x1: Any, da: Any, d0: Any, d1: Any,
-    ) -> None:  # fmt: skip
-        """out = conj(a) g + v, and da += g conj(x)."""
-        real, imaginary, of_real, of_imaginary = self.load(a, a0), self.load(a, a1), self.load(g, g0), self.load(g, g1)
-        x_real, x_imaginary = self.load(x, x0), self.load(x, x1)
-        da_real = self.plus(
-            self.plus(self.load(da, d0), self.times(of_real, x_real)), self.times(of_imaginary, x_imaginary)
-        )
-        da_imaginary = self.minus(
-            self.plus(self.load(da, d1), self.times(of_imaginary, x_real)), self.times(of_real, x_imaginary)
-        )
-        back_real = self.plus(
-            self.plus(self.load(v, v0), self.times(real, of_real)), self.times(imaginary, of_imaginary)
-        )
-        back_imaginary = self.minus(
-            self.plus(self.load(v, v1), self.times(real, of_imaginary)), self.times(imaginary, of_real)
-        )
-        self.store(da_real, da, d0)
-        self.store(da_imaginary, da, d1)
-        self.store(back_real, out, o0)
-        self.store(back_imaginary, out, o1)
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _backward(rates, v, x0, x, dx, drates, dv, dx0, first, last):  # type: ignore[no-untyped-def]
+    """Writes dv (B, T, 2P) and dx0 (B, 2P), adds to drates (2P,): with g_k = dx_k + conj(λ) g_{k+1}, dv_k = g_k."""
+    _, length, width = x.shape
+    P = width // 2
+    factor, g, total = np.empty(width, x.dtype), np.empty(width, x.dtype), np.zeros(width, x.dtype)
+    factor[:] = rates
+    for n in range(first, last):
+        g[:] = 0
+        for t in range(length - 1, -1, -1):
+            before, row = x[n, t - 1] if t else x0[n], dx[n, t]
+            for i in range(width):
+                g[i] += row[i]
+            dv[n, t] = g
+            for p in range(P):
+                real, imaginary = g[p], g[P + p]
+                total[p] += real * before[p] + imaginary * before[P + p]
+                total[P + p] += imaginary * before[p] - real * before[P + p]
+                g[p] = factor[p] * real + factor[P + p] * imaginary
+                g[P + p] = factor[p] * imaginary - factor[P + p] * real
+        dx0[n] = g
+    drates += total
 
 
-_step, _back = instruction(Planes.step, Planes), instruction(Planes.back, Planes)
-
-
-class Kernels(NamedTuple):
-    """Kernels on flat arrays, `sizes` = (T, P), `part` the words (n0, n1) to do, backward also the number of the share.
-
-    - forward(a, v, x0, x, sizes, part): writes x (B, T, 2P).
-    - backward(a, x0, x, dx, dv, dx0, da, sizes, part): writes dv and dx0, adds to da (shares, 2P).
-    """
-
-    forward: Callable[..., None]
-    backward: Callable[..., None]
-
-
-@by_width
-def kernels(width: int) -> Kernels:
-    @kernel(Planes)
-    def forward(a, v, x0, x, sizes, part):  # type: ignore[no-untyped-def]
-        T, P = sizes
-        for n in range(part[0], part[1]):
-            for t in range(T):
-                now = (n * T + t) * 2 * P
-                before, i = (x, now - 2 * P) if t else (x0, n * 2 * P)
-                for p in range(0, P, width):
-                    q = P + p
-                    _step(width, (a, p, q, before, i + p, i + q, v, now + p, now + q, x, now + p, now + q))
-
-    @kernel(Planes)
-    def backward(a, x0, x, dx, dv, dx0, da, sizes, part):  # type: ignore[no-untyped-def]
-        T, P = sizes
-        zero = np.zeros(2 * P, a.dtype)
-        d = part[2] * 2 * P
-        for n in range(part[0], part[1]):
-            start = n * 2 * P
-            if not T:
-                dx0[start : start + 2 * P] = 0
-                continue
-            last = (n * T + T - 1) * 2 * P
-            dv[last : last + 2 * P] = dx[last : last + 2 * P]
-            for t in range(T - 1, -1, -1):
-                now = (n * T + t) * 2 * P
-                before, i = (x, now - 2 * P) if t else (x0, start)
-                above, j = (dx, now - 2 * P) if t else (zero, 0)
-                below, k = (dv, now - 2 * P) if t else (dx0, start)
-                for p in range(0, P, width):
-                    q = P + p
-                    _back(
-                        width,
-                        (
-                            a, p, q, dv, now + p, now + q, above, j + p, j + q, below, k + p, k + q,
-                            before, i + p, i + q, da, d + p, d + q,
-                        ),
-                    )  # fmt: skip
-
-    return Kernels(forward, backward)
+_scan = CompiledRecurrence(
+    name="diagonal scan",
+    arguments=("rates", "v", "x0"),
+    n_shared=1,
+    shapes=lambda rates, v, x0: [v.shape],
+    n_returned=1,
+    cost=2,
+    instead="pscan",
+    forward=_forward,
+    backward=_backward,
+)

@@ -8,12 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 DISCRETISATIONS = ("zoh", "bilinear")
-_SMALL = 1e-4  # |z| below which three terms of a series hold twelve digits
 
 
 class Transition(NamedTuple):
@@ -68,14 +66,6 @@ def growth(z: Tensor) -> Tensor:
     return torch.where(none, 1 + z / 2, torch.expm1(safe) / safe)
 
 
-def growth_and_slope(z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`growth` and its derivative (e^z − growth)/z, near 0 by its series."""
-    small = np.abs(z) < _SMALL
-    safe = np.where(small, 1, z)
-    grown = np.where(small, 1 + z * (1 / 2 + z * (1 / 6 + z / 24)), np.expm1(safe) / safe)
-    return grown, np.where(small, 1 / 2 + z * (1 / 3 + z / 8), (np.exp(safe) - grown) / safe)
-
-
 def low_rank(poles: Tensor, P: Tensor, B: Tensor, dt: Tensor) -> tuple[Transition, Tensor]:
     """Ā and B̄ (H, n) of x' = (diag(Λ) − P P*) x + B u by the trapezium rule: poles, P and B (H, n), dt (H, 1).
 
@@ -109,8 +99,3 @@ def from_planes(x: Tensor) -> Tensor:
 def reading(c: Tensor) -> Tensor:
     """What planes of x are multiplied with and summed to give 2 Re Σ c ⊙ x: (…, n) complex -> (…, 2n)."""
     return 2 * torch.cat([c.real, -c.imag], -1)
-
-
-def coefficients_of(numbers: list[Tensor]) -> Tensor:
-    """Complex numbers (H, n) of several kinds as `states.States` reads them: real (2·kinds, n, H)."""
-    return torch.view_as_real(torch.stack(numbers)).permute(0, 3, 2, 1).flatten(0, 1)

@@ -8,28 +8,22 @@ all weights of a piece of a word out, as attention does: on a GPU, where each op
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numba import njit
 from torch import Tensor
-from torch.autograd import Function
 from torch.nn.functional import pad
 
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import refuse, takes
-from fsa2lrnn.lrnn.compiled.exponentials import Exponentials
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import cuts, share, thread_count
-from fsa2lrnn.lrnn.compiled.vectors import instruction, kernel
-from fsa2lrnn.lrnn.compiled.widths import by_width
+from fsa2lrnn.lrnn.compiled import takes
+from fsa2lrnn.lrnn.compiled.harness import CompiledRecurrence
 from fsa2lrnn.lrnn.scans import check_method
 
 NOTHING = -1e38  # the exponent of a sum of no terms; −∞ would make ∞ − ∞
 _WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for seconds of compilation
 _PIECE = 64  # letters whose weights are written out at once
-_SHARES = 4  # of the batch, whose gradients of w and u are added up independently of the number of threads
-_COST = 100  # multiplications that the work on a number is worth, about
 
 
 def wkv(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
@@ -77,9 +71,8 @@ def fused(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Te
 
     Gradients that come by the last state are those of a function of p e^o and q e^o, as all that follows is.
     """
-    if not takes(w, u, k, v, state):
-        refuse("average", "sequential", w=w, u=u, k=k, v=v, state=state)
-    return _Wkv.apply(w, u, k, v, state)  # type: ignore[no-any-return]
+    y, last = _average(w, u, k, v, state)
+    return y, last
 
 
 def weighted(w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
@@ -115,128 +108,78 @@ METHODS: dict[str, Callable[..., tuple[Tensor, Tensor]]] = {
 }
 
 
-class _Wkv(Function):
-    @staticmethod
-    def forward(ctx: Any, w: Tensor, u: Tensor, k: Tensor, v: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        w, u, k, v = (x.contiguous() for x in (w, u, k, v))
-        batch, length, width = k.shape
-        y, states = empty(k.shape, k.dtype), empty((batch, length + 1, 3, width), k.dtype)
-        states[:, 0] = state
-        share(
-            kernels(width).forward,
-            (w, u, k, v, y, states, (length, width)),
-            cuts(batch, thread_count(_COST * k.numel())),
-        )
-        ctx.save_for_backward(w, u, k, v, y, states)
-        ctx.set_materialize_grads(False)
-        return y, states[:, -1].clone()
-
-    @staticmethod
-    @typed_once_differentiable
-    def backward(ctx: Any, dy: Tensor | None, dstate: Tensor | None) -> tuple[Tensor | None, ...]:
-        w, u, k, v, y, states = ctx.saved_tensors
-        batch, length, width = k.shape
-        dy = torch.zeros_like(y) if dy is None else dy.contiguous()
-        adjoint = torch.zeros(batch, 3, width, dtype=k.dtype)  # of numerator and denominator, times e^{−exponent}
-        adjoint[:, 2] = NOTHING
-        if dstate is not None:
-            adjoint[:, :2], adjoint[:, 2] = dstate[:, :2], -states[:, -1, 2]
-        parts = cuts(batch, _SHARES)
-        shares = torch.zeros(len(parts), 2, width, dtype=k.dtype)
-        dk, dv = empty(k.shape, k.dtype), empty(v.shape, v.dtype)
-        numbered = [(*part, i) for i, part in enumerate(parts)]
-        share(kernels(width).backward, (w, u, k, v, y, states, dy, adjoint, dk, dv, shares, (length, width)), numbered)
-        dw, du = shares.sum(0)
-        if ctx.needs_input_grad[4]:
-            scaled = adjoint[:, :2] * (adjoint[:, 2:] + states[:, 0, 2:]).exp()
-            dstate = torch.cat([scaled, (scaled * states[:, 0, :2]).sum(1, keepdim=True)], 1)
-        return dw, du, dk, dv, dstate if ctx.needs_input_grad[4] else None
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _forward(w, u, k, v, state, y, last, states, first_word, last_word):  # type: ignore[no-untyped-def]
+    """Writes y (B, T, C), the last state (B, 3, C) and all states (B, T + 1, 3, C)."""
+    _, length, width = k.shape
+    for n in range(first_word, last_word):
+        states[n, 0] = state[n]
+        for t in range(length):
+            for c in range(width):
+                key, value = k[n, t, c], v[n, t, c]
+                p, q, o = states[n, t, 0, c], states[n, t, 1, c], states[n, t, 2, c]
+                before, now, _ = _shares(o, u[c] + key)
+                y[n, t, c] = (before * p + now * value) / (before * q + now)
+                before, now, top = _shares(o + w[c], key)
+                states[n, t + 1, 0, c] = before * p + now * value
+                states[n, t + 1, 1, c] = before * q + now
+                states[n, t + 1, 2, c] = top
+        last[n] = states[n, length]
 
 
-def _write_step(
-    rows: Exponentials, k: Any, i: Any, v: Any, w: Any, c: Any, u: Any, s: Any, p: Any, q: Any, o: Any, y: Any, C3: Any
-) -> None:
-    build = rows._builder
-    key, value, top = rows.load(k, i), rows.load(v, i), rows.load(s, o)
-    numerator, denominator = rows.load(s, p), rows.load(s, q)
-    _, before, now = rows.shares(top, rows.plus(rows.load(u, c), key))
-    above = rows.plus(rows.times(before, numerator), rows.times(now, value))
-    rows.store(rows.over(above, rows.plus(rows.times(before, denominator), now)), y, i)
-    most, before, now = rows.shares(rows.plus(top, rows.load(w, c)), key)
-    rows.store(rows.plus(rows.times(before, numerator), rows.times(now, value)), s, build.add(p, C3))
-    rows.store(rows.plus(rows.times(before, denominator), now), s, build.add(q, C3))
-    rows.store(most, s, build.add(o, C3))
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def _backward(  # type: ignore[no-untyped-def]
+    w, u, k, v, state, y, last, states, dy, dlast, dw, du, dk, dv, dstate, first_word, last_word
+):
+    """Writes dk, dv and dstate, adds to dw and du. The adjoints of numerator and denominator are G e^e and F e^e."""
+    _, length, width = k.shape
+    G, F, e = np.empty(width, k.dtype), np.empty(width, k.dtype), np.empty(width, k.dtype)
+    for n in range(first_word, last_word):
+        # Gradients of the last state are those of a function of p e^o and q e^o, as all that follows is.
+        G[:], F[:], e[:] = dlast[n, 0], dlast[n, 1], -last[n, 2]
+        for c in range(width):
+            if G[c] == 0 and F[c] == 0:
+                e[c] = NOTHING
+        for t in range(length - 1, -1, -1):
+            for c in range(width):
+                key, value = k[n, t, c], v[n, t, c]
+                p, q, o = states[n, t, 0, c], states[n, t, 1, c], states[n, t, 2, c]
+                before, now, top = _shares(o, u[c] + key)
+                per = dy[n, t, c] / (before * q + now)
+                weight = now * per  # of this letter in its own average
+                of_now = weight * (value - y[n, t, c])
+                later = math.exp(key + e[c])  # of this letter in all later ones
+                dv[n, t, c] = weight + later * G[c]
+                dk[n, t, c] = of_now + later * (G[c] * value + F[c])
+                du[c] += of_now
+                faded = e[c] + w[c]
+                dw[c] += math.exp(faded + o) * (G[c] * p + F[c] * q)
+                old, new, e[c] = _shares(faded, -top)
+                G[c] = old * G[c] + new * per
+                F[c] = old * F[c] - new * per * y[n, t, c]
+        for c in range(width):
+            scale = math.exp(e[c] + states[n, 0, 2, c])
+            p, q = states[n, 0, 0, c], states[n, 0, 1, c]
+            dstate[n, 0, c], dstate[n, 1, c] = scale * G[c], scale * F[c]
+            dstate[n, 2, c] = scale * (G[c] * p + F[c] * q)
 
 
-def _write_back(
-    rows: Exponentials, k: Any, i: Any, v: Any, w: Any, c: Any, u: Any, s: Any, p: Any, q: Any, o: Any, y: Any, dy: Any,
-    g: Any, gp: Any, gq: Any, go: Any, dk: Any, dv: Any, shares: Any, dw: Any, du: Any,
-) -> None:  # fmt: skip
-    key, value, average, of_y = (rows.load(x, i) for x in (k, v, y, dy))
-    rate, top = rows.load(w, c), rows.load(s, o)
-    numerator, denominator = rows.load(s, p), rows.load(s, q)
-    G, F, e = rows.load(g, gp), rows.load(g, gq), rows.load(g, go)
-    n, before, now = rows.shares(top, rows.plus(rows.load(u, c), key))
-    per = rows.over(of_y, rows.plus(rows.times(before, denominator), now))
-    weight = rows.times(now, per)  # of this letter in its own average
-    of_now = rows.times(weight, rows.minus(value, average))
-    later = rows.exp(rows.plus(key, e))  # of this letter in all later ones
-    rows.store(rows.plus(weight, rows.times(later, G)), dv, i)
-    rows.store(rows.plus(of_now, rows.times(later, rows.plus(rows.times(G, value), F))), dk, i)
-    rows.store(rows.plus(rows.load(shares, du), of_now), shares, du)
-    faded = rows.plus(e, rate)
-    kept = rows.exp(rows.plus(faded, top))
-    of_rate = rows.times(kept, rows.plus(rows.times(G, numerator), rows.times(F, denominator)))
-    rows.store(rows.plus(rows.load(shares, dw), of_rate), shares, dw)
-    most, old, new = rows.shares(faded, rows.minus(rows.constant(0.0), n))
-    rows.store(rows.plus(rows.times(old, G), rows.times(new, per)), g, gp)
-    rows.store(rows.minus(rows.times(old, F), rows.times(rows.times(new, per), average)), g, gq)
-    rows.store(most, g, go)
+@njit(cache=True, nogil=True)
+def _shares(x, y):  # type: ignore[no-untyped-def]
+    """e^{x−m}, e^{y−m} and m = max(x, y): of the two exponentials one is 1."""
+    if x >= y:
+        return x - x + 1, math.exp(y - x), x
+    return math.exp(x - y), y - y + 1, y
 
 
-_step = instruction(_write_step, Exponentials)
-_back = instruction(_write_back, Exponentials)
-
-
-class Kernels(NamedTuple):
-    """Kernels on flat arrays, `sizes` = (T, C), `part` the words (n0, n1) to do, backward also the number of the share.
-
-    - forward(w, u, k, v, y, states, sizes, part): writes y (B, T, C) and states (B, T + 1, 3, C) but the first.
-    - backward(w, u, k, v, y, states, dy, g, dk, dv, shares, sizes, part): writes dk and dv, adds to `shares`
-      (shares, 2, C) of w and u, and turns the adjoint state g (B, 3, C) after the last letter into that before all.
-    """
-
-    forward: Callable[..., None]
-    backward: Callable[..., None]
-
-
-@by_width
-def kernels(width: int) -> Kernels:
-    @kernel(Exponentials)
-    def forward(w, u, k, v, y, states, sizes, part):  # type: ignore[no-untyped-def]
-        T, C = sizes
-        for n in range(part[0], part[1]):
-            for t in range(T):
-                i, s = (n * T + t) * C, (n * (T + 1) + t) * 3 * C
-                for c in range(0, C, width):
-                    p = s + c
-                    _step(width, (k, i + c, v, w, c, u, states, p, p + C, p + 2 * C, y, 3 * C))
-
-    @kernel(Exponentials)
-    def backward(w, u, k, v, y, states, dy, g, dk, dv, shares, sizes, part):  # type: ignore[no-untyped-def]
-        T, C = sizes
-        dw = part[2] * 2 * C
-        for n in range(part[0], part[1]):
-            for t in range(T - 1, -1, -1):
-                i, s = (n * T + t) * C, (n * (T + 1) + t) * 3 * C
-                for c in range(0, C, width):
-                    p, a = s + c, n * 3 * C + c
-                    _back(
-                        width,
-                        (
-                            k, i + c, v, w, c, u, states, p, p + C, p + 2 * C, y, dy,
-                            g, a, a + C, a + 2 * C, dk, dv, shares, dw + c, dw + C + c,
-                        ),
-                    )  # fmt: skip
-
-    return Kernels(forward, backward)
+_average = CompiledRecurrence(
+    name="average",
+    arguments=("w", "u", "k", "v", "state"),
+    n_shared=2,
+    shapes=lambda w, u, k, v, state: [k.shape, state.shape, (len(k), k.shape[1] + 1, *state.shape[1:])],
+    n_returned=2,
+    cost=100,
+    instead="sequential",
+    forward=_forward,
+    backward=_backward,
+)

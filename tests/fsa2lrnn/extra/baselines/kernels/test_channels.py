@@ -91,5 +91,5 @@ def test_states_that_die_out_leave_no_denormal_numbers():
 
 
 def test_outputs_alone_makes_no_last_state(monkeypatch):
-    monkeypatch.setattr(channels, "arrive", lambda *_: pytest.fail("made a state"))
+    monkeypatch.setattr(channels, "power", lambda *_: pytest.fail("made a state"))
     outputs_alone(system(True), *inputs(2, 40, True))

@@ -5,7 +5,7 @@ import torch
 
 from fsa2lrnn.extra.baselines.kernels import hippo
 from fsa2lrnn.extra.baselines.kernels.generating import cauchy_taps, truncated, untruncated
-from fsa2lrnn.extra.baselines.kernels.response import reference
+from fsa2lrnn.extra.baselines.kernels.response import respond
 from fsa2lrnn.extra.baselines.kernels.transition import low_rank
 
 H = 3
@@ -24,13 +24,13 @@ def legs():
 def test_cauchy_kernels_are_the_impulse_response(legs, length):
     poles, P, B, C, dt, transition, inputs = legs
     K = cauchy_taps(poles, P, B, truncated(transition, C, length), dt, length)
-    torch.testing.assert_close(K, reference(transition, inputs, C, length).K.T, rtol=1e-10, atol=1e-12)
+    torch.testing.assert_close(K, respond(transition, inputs, C, length).K.T, rtol=1e-10, atol=1e-12)
 
 
 def test_without_truncation_the_response_wraps_around(legs):
     poles, P, B, C, dt, transition, inputs = legs
     K = cauchy_taps(poles, P, B, C, dt, 8)
-    assert not torch.allclose(K, reference(transition, inputs, C, 8).K.T, rtol=1e-2)
+    assert not torch.allclose(K, respond(transition, inputs, C, 8).K.T, rtol=1e-2)
 
 
 def test_untruncated_is_the_inverse(legs):
