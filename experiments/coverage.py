@@ -80,10 +80,10 @@ of the call: where "sequential" alone is named, ask for it by name.
   prove the model again: under `MKL_CBWR=COMPATIBLE` models that were proved without it gave wrong outputs.
 - **`torch.compile` is not covered**, by any verdict. Its code may fuse, reorder and skip roundings.
 - All of it holds on the CPU, for a model that consists of the modules that its configuration makes, without hooks,
-  replaced methods, tensors outside the parameters, or other layouts in memory (`judge.modules` refuses all others);
-  with products that keep all bits of their factors, sums that every thread rounds to the nearest number without taking
-  small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a program replaces
-  in the modules of torch or of this library are not noticed.
+  replaced methods, tensors outside the parameters, or other layouts in memory (`verification.modules` refuses all
+  others); with products that keep all bits of their factors, sums that every thread rounds to the nearest number
+  without taking small ones for zero, and no active mode of torch (`lrnn.arithmetic` refuses others). Functions that a
+  program replaces in the modules of torch or of this library are not noticed.
 - A verdict on a model with user-defined layers holds as far as what they declare is true. That is tested on random
   inputs, not proved, and the verdict says so (`tested_layers`).
 - `Refuted` holds for the scans that its failing word names, and for single letters where it names none.
@@ -97,10 +97,13 @@ whoever is to trust it. Lines are all lines of the files, comments and blank one
 {trusted}
 
 `python -m fsa2lrnn.checker CERTIFICATE MODEL MACHINE.json` reads models whose gates look their tables up, as compiled
-models' and those of `as_tables(model)` do. `fsa2lrnn.check` proves the same of models whose gates compute their tables;
-it adds to what is trusted the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), what a
-model is made of (`verification/modules.py`), and torch, which evaluates the gates. Certificates by enumeration and
-`Proved` rest on the model's own step in torch.
+models' and those of `as_tables(model)` do. A proof by enumeration (`fsa2lrnn verify MODEL MACHINE --certificate FILE`)
+is replayed where no step can round, for the scans sequential, fused and letters; other proofs are refused, by name.
+
+`fsa2lrnn.check` proves horizon certificates of models whose gates compute their tables, too; it adds to what is trusted
+the bounds on how gates round (`lrnn/rounding.py` and the layer's `rounded_tables`), what a model is made of
+(`verification/modules.py`), and torch, which evaluates the gates. Horizon certificates by enumeration, and a `Proved`
+that the checker has not replayed, rest on the model's own step in torch.
 
 ## What was run against it
 
@@ -117,7 +120,10 @@ file and 50 MB, 500 MB for certificates of horizons and of families:
 def _trusted() -> str:
     """A table of the checkers that run on their own, with their lines."""
     alone = {
-        "checker": ("horizon certificates by sets", "Python, numpy (float64 of IEEE 754), safetensors"),
+        "checker": (
+            "horizon certificates by sets, proofs by enumeration",
+            "Python, numpy (float64 of IEEE 754), safetensors",
+        ),
         "families/recheck": ("certificates of families and of block sizes", "Python alone"),
         "extra/huggingface/recheck.py": ("refusals of layers of other libraries", "Python alone"),
     }

@@ -1,9 +1,21 @@
-"""What the checker raises: a certificate that does not hold, and input that it can't judge."""
+"""Exceptions of the checker, and functions that raise them."""
 
 
 class InvalidCertificate(ValueError):
-    """The certificate does not prove what it claims; the message names what fails."""
+    """Refusal of a certificate that does not prove its claim; the message names the failing step."""
 
 
 class UnsupportedInput(ValueError):
-    """A file is malformed, or the bounds on rounding do not cover the model; the message names value and remedy."""
+    """Refusal of a malformed file, or of a model that the bounds on rounding do not cover, with value and remedy."""
+
+
+def require(condition: bool, fault: str) -> None:
+    """Raise `UnsupportedInput` unless the condition holds."""
+    if not condition:
+        raise UnsupportedInput(fault)
+
+
+def demand(condition: bool, fault: str) -> None:
+    """Raise `InvalidCertificate` unless the condition holds."""
+    if not condition:
+        raise InvalidCertificate(fault)

@@ -1,17 +1,29 @@
-"""Certificates and automata in JSON files. Each field is checked before it is used."""
+"""Certificates and automata in JSON files. Each field is checked before it is used.
 
+Arrays are base64 of their compressed entries, little-endian, float32 where that loses nothing. A few bytes can claim to
+unpack to gigabytes. So a reader allows an array sixteen times its written size, and all arrays of a file `SPARE` bytes
+beyond that; a writer that compresses better writes the entries uncompressed.
+"""
+
+import base64
 import json
+import math
+import zlib
 from collections.abc import Hashable
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .errors import UnsupportedInput
-from .packing import Unpacking
-from .proof import Claim
-from .sets import Sets, Tail, Tube
+from .errors import UnsupportedInput, require
+from .sets import Claim, Sets, Tail, Tube
+
+RATIO = 16
+SPARE = 16 << 20
+_MOST_AXES = 8
+_KINDS = {"bool": np.bool_, "int64": np.int64, "float32": np.float64, "float64": np.float64}  # as written, as read
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,9 +38,9 @@ class Automaton:
 
 @dataclass(frozen=True, eq=False)
 class SetCertificate:
-    """A horizon certificate by sets, as its file holds it (format "fsa2lrnn-horizon-certificate", version 1)."""
+    """A certificate of a model, as a file holds it: a claim by sets, or pairs (`pairs.Pairs`)."""
 
-    claim: Claim
+    claim: Any
     dtype: str
     slack: float
     sha256: str
@@ -36,23 +48,24 @@ class SetCertificate:
     ignore: tuple[Hashable, ...]
 
 
-def read_json(path: Path) -> Any:
-    """The value of a JSON file. Raises `UnsupportedInput` for one that is damaged or names a field twice."""
+def parsed(source: Path | str, where: object) -> Any:
+    """Return the value of a JSON file or text. Raises `UnsupportedInput` if it is damaged or names a field twice."""
     try:
-        return json.loads(path.read_bytes(), object_pairs_hook=unique_fields)
+        text = source.read_bytes() if isinstance(source, Path) else source
+        return json.loads(text, object_pairs_hook=_unique_fields)
     except (OSError, RecursionError, ValueError) as fault:
-        raise UnsupportedInput(f"{path} can't be read as JSON ({str(fault)[:200]})") from None
+        raise UnsupportedInput(f"{where} can't be read as JSON ({str(fault)[:200]})") from None
 
 
 def read_certificate(path: Path) -> SetCertificate:
-    """Raises `UnsupportedInput` for a file that is no certificate by sets of this version."""
-    value = read_json(path)
+    """Return the certificate in a JSON file. Raises `UnsupportedInput` unless it is one by sets of this version."""
+    value = parsed(path, path)
     names = ("format", "version", "horizon", "margins", "method", "dtype", "scans", "slack", "sha256", "machine")
     form, version, horizon, margins, method, dtype, scans, slack, sha256, machine, tube, ignore = fields(
         value, "the certificate", *names, "tube", "ignore"
     )
-    if form != "fsa2lrnn-horizon-certificate" or version != 1 or method != "sets":
-        raise UnsupportedInput(f"{path}: {form!r:.80}, version {version!r:.80}, method {method!r:.80} is not read here")
+    is_ours = form == "fsa2lrnn-horizon-certificate" and version == 1 and method == "sets"
+    require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, method {method!r:.80} can't be read here")
     unpack = Unpacking().unpack
     for name, number, kinds in (("horizon", horizon, (int, type(None))), ("slack", slack, (int, float))):
         require(type(number) in kinds and (number is None or 0 <= number < 2.0**1000), f"{name} = {number!r:.80}")
@@ -61,16 +74,17 @@ def read_certificate(path: Path) -> SetCertificate:
     margins = unpack(margins, "margins")
     require(margins.ndim == 1 and margins.dtype == np.float64, f"margins of shape {margins.shape} are no row")
     ignored = tuple(symbol(output) for output in as_list(ignore))
-    claim = Claim(horizon, margins, tuple(scans), _tube(tube, unpack))
-    return SetCertificate(claim, dtype, float(slack), sha256, _automaton(machine, "the certificate's machine"), ignored)
+    claim = Claim(horizon, margins, tuple(scans), _part(Tube, tube, unpack))
+    return SetCertificate(claim, dtype, float(slack), sha256, automaton(machine, "the certificate's machine"), ignored)
 
 
 def read_automaton(path: Path) -> Automaton:
-    """Raises `UnsupportedInput` for a file that is no automaton in fsa2lrnn's JSON format."""
-    return _automaton(read_json(path), str(path))
+    """Return the automaton in a file. Raises `UnsupportedInput` unless it is in fsa2lrnn's JSON format."""
+    return automaton(parsed(path, path), str(path))
 
 
-def _automaton(value: Any, where: str) -> Automaton:
+def automaton(value: Any, where: str) -> Automaton:
+    """Return the automaton of a JSON value. Raises `UnsupportedInput` for any other value."""
     require(type(value) is dict and value.get("format") == "fsa2lrnn-machine", f"{where} is no automaton of fsa2lrnn")
     plain = {name: part for name, part in value.items() if name != "labels"}
     _, version, *parts, start = fields(plain, where, "format", "version", "alphabet", "outputs", "delta", "start")
@@ -84,30 +98,25 @@ def _automaton(value: Any, where: str) -> Automaton:
     return Automaton(alphabet, np.array(rows, np.int64), tuple(map(symbol, outputs)), start)
 
 
-def _tube(value: Any, unpack: Any) -> Tube:
-    names = ("memory", "frame_memory", "start", "basis", "slow", "part", "directions", "stored", "tail")
-    *sizes, basis, slow, part, directions, stored, tail = fields(value, "tube", *names)
-    require(all(type(size) is int and size < 2**32 for size in sizes), "memory, frame_memory or start is no number")
-    basis, slow, part, directions = (unpack(array, "tube") for array in (basis, slow, part, directions))
-    ramps: list[Tail] = []
-    for ramp in as_list(tail):
-        sets, radius, ball, steps = fields(ramp, "tail", "sets", "radius", "ball", "steps")
-        require(steps is None or (type(steps) is int and abs(steps) < 2**63), "steps of a tail is no number")
-        ramps.append(Tail(_sets(sets, unpack), unpack(radius, "tail"), unpack(ball, "tail"), steps))
-    memory, frame_memory, start = sizes
-    kept = tuple(_sets(sets, unpack) for sets in as_list(stored))
-    return Tube(memory, frame_memory, start, basis, slow, part, directions, kept, tuple(ramps))
-
-
-def _sets(value: Any, unpack: Any) -> Sets:
-    names = ("alive", "centre", "radius", "ball", "lower", "upper")
-    length, *arrays = fields(value, "sets", "length", *names)
-    require(type(length) is int and abs(length) < 2**63, "the length of sets is no number")
-    return Sets(length, *(unpack(array, name) for name, array in zip(names, arrays, strict=True)))
+def _part(kind: type, value: Any, unpack: Any) -> Any:
+    """Return a `Tube`, `Sets` or `Tail` from a JSON object of its fields: arrays, whole numbers and further parts."""
+    names = [field.name for field in dataclass_fields(kind)]
+    parts = dict(zip(names, fields(value, kind.__name__, *names), strict=True))
+    for name, part in parts.items():
+        if name in ("stored", "tail"):
+            parts[name] = tuple(_part(Sets if name == "stored" else Tail, each, unpack) for each in as_list(part))
+        elif name == "sets":
+            parts[name] = _part(Sets, part, unpack)
+        elif name in ("memory", "frame_memory", "start", "length", "steps"):
+            is_number = (type(part) is int and abs(part) < 2**63) or (name == "steps" and part is None)
+            require(is_number, f"{name} = {part!r:.80} is no whole number")
+        else:
+            parts[name] = unpack(part, name)
+    return kind(**parts)
 
 
 def symbol(value: Any) -> Any:
-    """A letter or an output as a hashable object whose equality is the symbols'."""
+    """Return a letter or an output as a hashable object; equal objects are equal symbols."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset"):
@@ -118,7 +127,7 @@ def symbol(value: Any) -> Any:
 
 
 def fields(value: Any, where: str, *names: str) -> list[Any]:
-    """The values of an object that has these fields and no others."""
+    """Return the values of a JSON object that has these fields and no others."""
     require(type(value) is dict, f"{where} is no object")
     odd = sorted(map(str, set(names) ^ set(value)))
     require(not odd, f"{where}: {', '.join(odd)[:200]} missing or too many: expected are {', '.join(names)}")
@@ -130,11 +139,46 @@ def as_list(value: Any) -> list[Any]:
     return value
 
 
-def require(condition: bool, fault: str) -> None:
-    if not condition:
-        raise UnsupportedInput(fault)
-
-
-def unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _unique_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     require(len(dict(pairs)) == len(pairs), "a field stands twice in one object")
     return dict(pairs)
+
+
+class Unpacking:
+    """A reader of the arrays of one file that bounds their total size."""
+
+    def __init__(self) -> None:
+        self._left = SPARE
+
+    def unpack(self, value: Any, where: str) -> np.ndarray:
+        """Return an array that `pack` wrote.
+
+        Raises `UnsupportedInput` unless the data are exactly the entries of the shape, and not far more than the text.
+        """
+        is_array = type(value) is dict and set(value) == {"dtype", "shape", "data"}
+        require(is_array, f"{where}: {str(value)[:80]!r} is no array: expected are dtype, shape and data")
+        kind, shape, data = value["dtype"], value["shape"], value["data"]
+        is_kind = type(kind) is str and kind in _KINDS
+        require(is_kind, f"{where}: an array of {str(kind)[:80]!r}: {', '.join(_KINDS)} are read")
+        is_shape = type(shape) is list and len(shape) <= _MOST_AXES and type(data) is str
+        is_shape = is_shape and all(type(size) is int and 0 <= size <= SPARE for size in shape)
+        require(is_shape, f"{where}: {str(shape)[:80]} is no shape of an array of ours, or its data no text")
+        written, read = np.dtype(kind).newbyteorder("<"), np.dtype(_KINDS[kind])
+        count = math.prod(shape)
+        self._left += RATIO * len(data) - count * read.itemsize
+        size = f"{len(data):,} characters are to unpack to {count * read.itemsize:,} bytes"
+        require(self._left >= 0, f"{where}: {size}, which no file of ours does: write it again")
+        entries = _inflated(data, count * written.itemsize, where)
+        return np.frombuffer(entries, written).reshape(shape).astype(read)
+
+
+def _inflated(text: str, size: int, where: str) -> bytes:
+    """Return the `size` bytes that a text unpacks to, without ever allocating more."""
+    unpacker = zlib.decompressobj()
+    try:
+        entries = unpacker.decompress(base64.b64decode(text, validate=True), size + 1)
+    except (ValueError, zlib.error) as fault:
+        raise UnsupportedInput(f"{where} is damaged ({fault})") from None
+    is_whole = len(entries) == size and unpacker.eof and not unpacker.unused_data
+    require(is_whole, f"{where} is damaged: its data are not the {size:,} bytes of its shape")
+    return entries

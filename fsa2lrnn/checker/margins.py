@@ -1,15 +1,13 @@
-"""How far the expected logit stays above the others on whole sets of states (L2 of docs/theory.md).
+"""Lower bounds, on whole sets of states, of the expected logit less the others (L2 of docs/theory.md).
 
-LayerNorm leaves by multiplying all logits with σ(x) = √(variance + ε) > 0: they become W2 relu(B x + β σ) + b2 σ, with
-B = W1 diag(w) Π and β = W1 c + b1. About a centre x̃ it is σ = σ(x̃) + ∇σ·e + [0, |e|² / (2 n σ_least)], since σ is
+LayerNorm is removed by multiplying all logits with σ(x) = √(variance + ε) > 0: they become W2 relu(B x + β σ) + b2 σ,
+with B = W1 diag(w) Π and β = W1 c + b1. About a centre x̃ it is σ = σ(x̃) + ∇σ·e + [0, |e|² / (2 n σ_least)], since σ is
 convex. Without LayerNorm, B = W1, β = b1 and σ = 1. The hidden units are bounded on the set, each ReLU is replaced by a
-line below or above it, as the sign of its weight asks, and what is left is linear in x: its least value on the set is
-read off. Any lines of the kind would do.
+line below or above it, depending on the sign of its weight, and the least value of the resulting linear function on the
+set bounds the margin. Any such lines would be sound.
 """
 
-from __future__ import annotations
-
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,54 +18,53 @@ from .sets import Sets
 _SLIP = 4 * EPS  # relative, of a few sums within one another
 
 
-@dataclass(frozen=True, eq=False)
 class ScaledReadout:
-    """The read-out with LayerNorm taken out of it: logits times σ are W2 relu(B x + β σ) + b2 σ."""
+    """The read-out without LayerNorm: logits times σ are W2 relu(B x + β σ) + b2 σ, of weights in float64."""
 
-    B: Ball  # (m, n)
-    beta: Ball  # (m,)
-    W2: np.ndarray
-    b2: np.ndarray
-    has_norm: bool
-    error: ReadoutError
-
-    @classmethod
-    def of(cls, weights: dict[str, np.ndarray], kind: FloatFormat) -> ScaledReadout:
-        """From weights in float64, "norm_weight" and "norm_bias" among them if there is a LayerNorm."""
+    def __init__(self, weights: dict[str, np.ndarray], kind: FloatFormat) -> None:
         W1, n = weights["W1"], weights["W1"].shape[1]
-        rows, beta, has_norm = Ball.exact(W1), Ball.exact(weights["b1"]), "norm_weight" in weights
-        if has_norm:
-            share = Ball.exact(np.ones((n, n))) / Ball.exact(np.full((n, n), n))
-            rows = (rows * Ball.exact(weights["norm_weight"])) @ (Ball.exact(np.eye(n)) - share)
-            beta = (Ball.exact(W1) @ Ball.exact(weights["norm_bias"][:, None]))[:, 0] + beta
-        return cls(rows, beta, weights["W2"], weights["b2"], has_norm, ReadoutError.of(weights, kind))
+        self.W2, self.b2, self.has_norm = weights["W2"], weights["b2"], "norm_weight" in weights
+        self.B, self.beta, self.error = Ball.exact(W1), Ball.exact(weights["b1"]), ReadoutError(weights, kind)
+        if self.has_norm:
+            share = Ball(np.full((n, n), 1 / n), np.full((n, n), EPS / n))  # 1 / n is off by 2⁻⁵³ / n at most
+            self.B = (self.B * Ball.exact(weights["norm_weight"])) @ (Ball.exact(np.eye(n)) - share)  # (m, n)
+            self.beta = (Ball.exact(W1) @ Ball.exact(weights["norm_bias"][:, None]))[:, 0] + self.beta  # (m,)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sigma:
+class _Box(NamedTuple):
+    """Sets, with the axis j before that of the entries."""
+
+    centre: np.ndarray  # (F, J, n)
+    radius: np.ndarray  # (F, J, n)
+    ball: np.ndarray  # (F, J, H)
+    lower: np.ndarray  # (F, J, D)
+    upper: np.ndarray
+
+
+class _Sigma(NamedTuple):
     """σ on each set is middle + gradient·(w − centre) + [−below, above], and at most `most`."""
 
     middle: np.ndarray  # (F, J)
     gradient: np.ndarray  # (F, J, n)
+    turn: np.ndarray  # (F, J), an upper bound of |gradient·(w − centre)|
     below: np.ndarray  # (F, J)
     above: np.ndarray
     most: np.ndarray
-    lost: np.ndarray  # where rounding may have taken the variance altogether
+    lost: np.ndarray  # whether rounding may make the variance negative
 
 
-@dataclass(frozen=True, eq=False)
-class _Hidden:
+class _Hidden(NamedTuple):
     """The hidden units before the ReLU, on each set; (F, J, m) each."""
 
     at_centre: np.ndarray
-    reach: np.ndarray  # at least the change from the centre, σ aside
-    slip: np.ndarray  # what at_centre may be off by
+    reach: np.ndarray  # an upper bound of the change from the centre, σ aside
+    slip: np.ndarray  # a bound on the rounding of at_centre
     low: np.ndarray
     high: np.ndarray
 
 
 class Margins:
-    """Margins of one read-out on sets in given coordinates: T, slow, directions and expected output of each f."""
+    """Margins of one read-out on sets in coordinates T, with slow, directions and the expected output of each f."""
 
     def __init__(
         self, readout: ScaledReadout, T: np.ndarray, slow: np.ndarray, directions: np.ndarray, expected: np.ndarray
@@ -86,11 +83,10 @@ class Margins:
         self._rows_ball = norm((self._rows_size * self._fast).reshape(F, -1, H, b))  # (F, m, H)
         self._rows_ball_slip = norm((self._rows_slip * self._fast).reshape(F, -1, H, b))
         self._directions = directions.reshape(F, directions.shape[1], n)
-        several = np.flatnonzero(directions.any(3).sum(2).max(0, initial=0) > 1)
-        every = np.arange(directions.shape[1])
-        self._choices = [rows for rows in (every, several) if len(rows)]
-        if len(several) == len(every):
-            self._choices = self._choices[:1]
+        # The best of all directions; and the best of those over several heads, if they are not all.
+        several = directions.any(3).sum(2).max(0, initial=0) > 1
+        choices = [np.ones_like(several)] if several.all() else [np.ones_like(several), several]
+        self._choices = [np.flatnonzero(rows) for rows in choices if rows.any()]
         rivals = np.array([[j for j in range(len(readout.b2)) if j != i] for i in range(len(readout.b2))], np.int64)
         rivals = rivals.reshape(len(readout.b2), -1)[y]  # (F, C)
         W2, b2, error = readout.W2, readout.b2, readout.error
@@ -101,28 +97,26 @@ class Margins:
         self._of_sigma = error.of_sigma[y][:, None] + error.of_sigma[rivals]
 
     def least(self, sets: Sets) -> np.ndarray:
-        """A lower bound of the least margin of the logits, as they are computed, on every set: (F, J).
+        """Return a lower bound of the least margin of the computed logits on every set: (F, J).
 
-        −∞ where nothing can be said; where it is negative it is no bound. Dead nodes count as any other. No state has
-        entries over `LARGEST`.
+        The bound is −∞ where the variance may be lost; a negative value is no bound. Dead nodes count as any other. The
+        entries of all states must be at most `LARGEST`.
         """
         F, J = sets.alive.shape
-        centre = np.ascontiguousarray(sets.centre.reshape(F, -1, J).swapaxes(1, 2))  # (F, J, n)
-        radius = np.ascontiguousarray(sets.radius.reshape(F, -1, J).swapaxes(1, 2))
-        ball = np.ascontiguousarray(sets.ball.swapaxes(1, 2))  # (F, J, H)
+        parts = (sets.centre.reshape(F, -1, J), sets.radius.reshape(F, -1, J), sets.ball, sets.lower, sets.upper)
+        box = _Box(*(np.ascontiguousarray(part.swapaxes(1, 2)) for part in parts))
         size, deviation, x, off = self._extent(sets)
-        sigma = self._sigma(x, off, deviation, size, radius, ball)
+        sigma = self._sigma(x, off, deviation, size, box)
         if not self._v.shape[1]:  # a single output has no rival but NaN
             return np.where(sigma.lost, -np.inf, np.inf)
-        hidden = self._hidden(sigma, centre, radius, ball)
-        low = self._linear_bound(sets, sigma, hidden, centre, radius, ball)  # (F, J, C)
+        low = self._linear_bound(sigma, self._hidden(sigma, box), box)  # (F, J, C)
         error = self._of_size[:, None] * size[..., None] + self._of_sigma[:, None] * sigma.most[..., None]
         least = np.asarray((low - above(error)).min(-1), np.float64)
         least = np.where(least > 0, least / (sigma.most * (1 + _SLIP)), least)
         return np.where(sigma.lost, -np.inf, least)
 
     def _extent(self, sets: Sets) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """max |x| (F, J), a bound on |x − x̃| (F, J), x̃ (F, J, n), a bound on |T centre − x̃| (F, J)."""
+        """Return max |x| (F, J), a bound on |x − x̃| (F, J), x̃ (F, J, n), a bound on |T centre − x̃| (F, J)."""
         F, J = sets.alive.shape
         x = self._T @ sets.centre  # (F, H, b, J)
         off = above(_SLIP * (self._size_T @ np.abs(sets.centre)))
@@ -131,14 +125,11 @@ class Margins:
         off, wide = norm(off.reshape(F, -1, J), axis=1), norm(wide.reshape(F, -1, J), axis=1)
         return size, wide, np.ascontiguousarray(x.reshape(F, -1, J).swapaxes(1, 2)), off
 
-    def _sigma(
-        self, x: np.ndarray, off: np.ndarray, deviation: np.ndarray, size: np.ndarray, radius: np.ndarray,
-        ball: np.ndarray,
-    ) -> _Sigma:  # fmt: skip
+    def _sigma(self, x: np.ndarray, off: np.ndarray, deviation: np.ndarray, size: np.ndarray, box: _Box) -> _Sigma:
         F, J, n = x.shape
         if not self._readout.has_norm:
             one, zero = np.ones((F, J)), np.zeros((F, J))
-            return _Sigma(one, np.zeros((F, J, n)), zero, zero, one, zero > 0)
+            return _Sigma(one, np.zeros((F, J, n)), zero, zero, zero, one, zero > 0)
         centred = x - x.mean(-1, keepdims=True)
         middle = np.sqrt((centred**2).mean(-1) + NORM_EPS)
         gradient = (centred / (n * middle[..., None])).reshape(F, J, *self._shape[1:])
@@ -147,34 +138,31 @@ class Margins:
         shift = above(deviation / np.sqrt(n) * (1 + _SLIP) + slip)  # σ has the Lipschitz constant 1/√n
         floor = np.sqrt(NORM_EPS) * (1 - _SLIP)
         # σ is convex, so at least its tangent at x̃.
-        tilt = self._reach(np.abs(gradient), radius, ball)
-        tilt = above(tilt + 2 * off + 2 * slip * (1 + np.sqrt(n) * deviation / floor))
+        turn = above(np.add(*self._reach(np.abs(gradient), box)))
+        tilt = above(turn + 2 * off + 2 * slip * (1 + np.sqrt(n) * deviation / floor))
         least = np.maximum((middle - np.minimum(shift, tilt)) * (1 - _SLIP), floor)
         most = above(middle + shift)
         curved = np.minimum(deviation * deviation / (2 * n * least), 2 * shift)
-        # x̃ in place of the centre; then what the floats of σ(x̃), of its gradient and of that in w may be off by.
+        # x̃ in place of the centre; then the rounding of σ(x̃), of its gradient and of that in w.
         wrong = 2 * off + 2 * slip * (1 + np.sqrt(n) * deviation / least)
         scale = self._readout.error.scale(size, least)
         lost = ~(scale < np.inf)
         scale = np.where(lost, 0, scale)
         below = above(wrong + scale * most)
-        return _Sigma(middle, gradient, below, above(curved + below), above(most * (1 + scale)), lost)
+        return _Sigma(middle, gradient, turn, below, above(curved + below), above(most * (1 + scale)), lost)
 
-    def _hidden(self, sigma: _Sigma, centre: np.ndarray, radius: np.ndarray, ball: np.ndarray) -> _Hidden:
+    def _hidden(self, sigma: _Sigma, box: _Box) -> _Hidden:
         beta, off = self._readout.beta.mid, self._readout.beta.rad + _SLIP * np.abs(self._readout.beta.mid)
-        reach = above(radius @ self._rows_size.swapaxes(1, 2) + ball @ self._rows_ball.swapaxes(1, 2))  # (F, J, m)
-        slip = np.abs(centre).max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2)
+        reach = above(box.radius @ self._rows_size.swapaxes(1, 2) + box.ball @ self._rows_ball.swapaxes(1, 2))
+        slip = np.abs(box.centre).max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2)
         slip = above(slip + sigma.most[..., None] * off)
-        at_centre = centre @ self._rows.swapaxes(1, 2) + beta * sigma.middle[..., None]
-        turn = self._reach(np.abs(sigma.gradient), radius, ball)[..., None]
-        spread = above(reach + np.abs(beta) * turn + slip + _SLIP * np.abs(at_centre))
+        at_centre = box.centre @ self._rows.swapaxes(1, 2) + beta * sigma.middle[..., None]
+        spread = above(reach + np.abs(beta) * sigma.turn[..., None] + slip + _SLIP * np.abs(at_centre))
         fall, rise = _along_sigma(beta, sigma.below[..., None], sigma.above[..., None])
         return _Hidden(at_centre, reach, slip, at_centre - above(spread + fall), at_centre + above(spread + rise))
 
-    def _linear_bound(
-        self, sets: Sets, sigma: _Sigma, hidden: _Hidden, centre: np.ndarray, radius: np.ndarray, ball: np.ndarray
-    ) -> np.ndarray:
-        """(F, J, C): the least value on each set of a linear function below σ (logit expected − logit of a rival)."""
+    def _linear_bound(self, sigma: _Sigma, hidden: _Hidden, box: _Box) -> np.ndarray:
+        """Return the least value on each set of a linear function below σ (expected logit − a rival's): (F, J, C)."""
         low, high = hidden.low[:, :, None], hidden.high[:, :, None]  # (F, J, 1, m)
         v, beta = self._v[:, None], self._readout.beta.mid  # (F, 1, C, m)
         bends = (low < 0) & (high > 0)
@@ -190,64 +178,58 @@ class Margins:
         g = (weight.reshape(F, J * C, m) @ self._rows).reshape(F, J, C, -1)
         g = g + coefficient[..., None] * sigma.gradient[:, :, None]
         fall, _ = _along_sigma(coefficient, sigma.below[..., None], sigma.above[..., None])
-        turn = self._reach(np.abs(sigma.gradient), radius, ball)[..., None]
         unit = hidden.slip + _SLIP * (np.abs(hidden.at_centre) + hidden.reach)
-        unit = unit + (radius.max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2))
-        unit = unit + ball.max(1, keepdims=True) @ self._rows_ball_slip.swapaxes(1, 2)
+        unit = unit + (box.radius.max(1, keepdims=True) @ self._rows_slip.swapaxes(1, 2))
+        unit = unit + box.ball.max(1, keepdims=True) @ self._rows_ball_slip.swapaxes(1, 2)
         wrong = (size * unit[:, :, None]).sum(-1) + _SLIP * (np.abs(v) * lift).sum(-1)
-        wrong = wrong + _SLIP * (size @ np.abs(beta) + np.abs(self._b)[:, None]) * (
-            turn + (sigma.below + sigma.above + sigma.middle)[..., None]
+        wrong = (
+            wrong
+            + _SLIP
+            * (size @ np.abs(beta) + np.abs(self._b)[:, None])
+            * ((sigma.turn + sigma.below + sigma.above + sigma.middle)[..., None])
         )
         wrong = wrong + (self._v_slip[:, None] * np.maximum(high, 0)).sum(-1) + self._b_slip[:, None] * middle * 4
         wrong = wrong + _SLIP * (np.abs(constant) + fall)
-        return constant - self._greatest(-g, sets, centre, radius, ball) - above(fall + wrong)
+        return constant - self._greatest(-g, box) - above(fall + wrong)
 
-    def _greatest(
-        self, g: np.ndarray, sets: Sets, centre: np.ndarray, radius: np.ndarray, ball: np.ndarray
-    ) -> np.ndarray:
-        """At least the greatest value of g·(w − centre) on each set: g (F, J, C, n) -> (F, J, C)."""
-        F, J, C, _ = g.shape
-        size = np.abs(g)
-        fast = norm((size * self._fast[:, None]).reshape(F, J, C, self._shape[1], -1))  # (F, J, C, H)
-        of_ball = (fast @ ball[..., None])[..., 0]
-        of_box = (size @ radius[..., None])[..., 0]
-        found = above(of_box + of_ball)
-        for rows in self._choices:
-            found = np.minimum(found, self._along_one(g, sets, centre, radius, of_box, of_ball, rows))
-        return found
+    def _greatest(self, g: np.ndarray, box: _Box) -> np.ndarray:
+        """Return an upper bound of g·(w − centre) on each set: g (F, J, C, n) -> (F, J, C)."""
+        of_box, of_ball = self._reach(np.abs(g), box)
+        bounds = [self._along_one(g, box, of_box, of_ball, rows) for rows in self._choices]
+        return np.minimum.reduce([above(of_box + of_ball), *bounds])
 
     def _along_one(
-        self, g: np.ndarray, sets: Sets, centre: np.ndarray, radius: np.ndarray, of_box: np.ndarray,
-        of_ball: np.ndarray, rows: np.ndarray,
-    ) -> np.ndarray:  # fmt: skip
-        """At least that value, by that of these directions that g goes along the most, and the box for the rest."""
+        self, g: np.ndarray, box: _Box, of_box: np.ndarray, of_ball: np.ndarray, rows: np.ndarray
+    ) -> np.ndarray:
+        """Return that bound by the one of these directions that g is closest to, and the box for the remainder."""
         F, J, C, n = g.shape
         directions = self._directions[:, rows]
-        squares = radius * radius
+        squares = box.radius * box.radius
         along = (g * squares[:, :, None]).reshape(F, J * C, n) @ directions.swapaxes(1, 2)
         lengths = squares @ (directions**2).swapaxes(1, 2)  # (F, J, D)
         lengths = np.where(lengths > 0, lengths, np.inf)[:, :, None]
         along = along.reshape(F, J, C, len(rows))
         best = (np.abs(along) / np.sqrt(lengths)).argmax(-1)[..., None]  # (F, J, C, 1)
-        factor = np.take_along_axis(along / lengths, best, -1)  # any number would do
+        factor = np.take_along_axis(along / lengths, best, -1)  # any number would be sound
         chosen = directions[np.arange(F)[:, None, None], best[..., 0]]  # (F, J, C, n)
-        known = (centre @ directions.swapaxes(1, 2)).swapaxes(1, 2)  # (F, D, J)
-        up = np.take_along_axis((sets.upper[:, rows] - known).swapaxes(1, 2)[:, :, None], best, -1)
-        down = np.take_along_axis((sets.lower[:, rows] - known).swapaxes(1, 2)[:, :, None], best, -1)
+        known = box.centre @ directions.swapaxes(1, 2)  # (F, J, D)
+        up, down = (np.take_along_axis((x[..., rows] - known)[:, :, None], best, -1) for x in (box.upper, box.lower))
         bound = np.where(factor > 0, factor * up, factor * down)[..., 0]
-        rest = (np.abs(g * ~self._fast[:, None] - factor * chosen) @ radius[..., None])[..., 0]
-        slip = np.abs(factor[..., 0]) * (np.abs(chosen) @ (np.abs(centre) + radius)[..., None])[..., 0]
+        rest = (np.abs(g * ~self._fast[:, None] - factor * chosen) @ box.radius[..., None])[..., 0]
+        slip = np.abs(factor[..., 0]) * (np.abs(chosen) @ (np.abs(box.centre) + box.radius)[..., None])[..., 0]
         slip = _SLIP * (slip + np.abs(bound) + of_box)
         return bound + above(rest + of_ball + slip)
 
-    def _reach(self, size: np.ndarray, radius: np.ndarray, ball: np.ndarray) -> np.ndarray:
-        """At least |g·(w − centre)| for |g| ≤ size: (F, J, n) -> (F, J)."""
-        F, J, _ = size.shape
-        fast = norm((size * self._fast).reshape(F, J, self._shape[1], -1))
-        return above((size * radius).sum(-1) + (fast * ball).sum(-1))
+    def _reach(self, size: np.ndarray, box: _Box) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds on the slow and the fast part of |g·(w − centre)|, |g| ≤ size: (F, J, …, n) -> (F, J, …)."""
+        F, J, *_, n = size.shape
+        rows = size.reshape(F, J, -1, n)
+        fast = norm((rows * self._fast[:, None]).reshape(*rows.shape[:3], self._shape[1], -1))  # (F, J, C, H)
+        of_box, of_ball = rows @ box.radius[..., None], fast @ box.ball[..., None]
+        return of_box.reshape(size.shape[:-1]), of_ball.reshape(size.shape[:-1])
 
 
 def _along_sigma(coefficient: np.ndarray, below: np.ndarray, over: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much coefficient · s, s in [−below, over], may be under and above zero."""
+    """Return by how much coefficient · s, s in [−below, over], may lie under and above zero."""
     plus, minus = np.maximum(coefficient, 0), np.maximum(-coefficient, 0)
     return plus * below + minus * over, plus * over + minus * below

@@ -1,4 +1,4 @@
-"""What a model should put out, and which sets there are: a node is a machine state with the last letters read."""
+"""The outputs that a model should give, and the nodes of a tube: a machine state with the last letters read."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,7 +8,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class CountedAutomaton:
-    """An automaton, and which of its outputs count, for a model of `n_outputs` outputs.
+    """An automaton, and the states whose outputs count, for a model of `n_outputs` outputs.
 
     Args:
         delta: int64 (|Σ|, n).
@@ -30,7 +30,7 @@ class CountedAutomaton:
 
     @cached_property
     def coaccessible(self) -> np.ndarray:
-        """The states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
+        """The states from which some word, possibly empty, leads to an output that counts: bool (n,)."""
         order, n = np.argsort(self.delta, axis=None, kind="stable"), self.delta.shape[1]
         first = np.searchsorted(self.delta.reshape(-1)[order], np.arange(n + 1))
         reached, waiting = self.counts.copy(), np.flatnonzero(self.counts).tolist()
@@ -47,14 +47,14 @@ class CountedAutomaton:
 class Nodes:
     """Nodes (f, j): f numbers pairs (machine state, last r letters), 1 ≤ r, and j the m − r letters before those.
 
-    Letters make numbers in base |Σ|, the oldest first. The pairs are in order of state, then of letters; only those
-    that words reach and from which a position that counts can be reached are among them.
+    Words of letters are numbers in base |Σ|, the oldest letter first. The pairs are in order of state, then of letters;
+    only those are included that words reach and from which a position that counts can be reached.
 
     Args:
         memory: m.
         state: int64 (F,), the machine state of each f.
-        delta: int64 (|Σ|, F), the f after a letter, −1 where nothing that follows counts.
-        oldest: int64 (F,), the first of the r letters of f, which is forgotten with the next.
+        delta: int64 (|Σ|, F), the f after a letter, −1 where no position that follows counts.
+        oldest: int64 (F,), the first of the r letters of f, which the next step drops.
         older: J = |Σ|^(m−r).
         codes: int64 (F,), state · |Σ|^r + letters, ascending.
     """
@@ -72,17 +72,13 @@ class Nodes:
         return len(self.delta)
 
     def numbers(self, state: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(f, j) of words that end in these states with these last m letters; f = −1 where nothing counts."""
+        """Return (f, j) of words that end in these states with these last m letters; f = −1 outside the nodes."""
         base = self.n_letters**self.memory // self.older  # |Σ|^r
-        code = state * base + letters % base
-        if not len(self.codes):
-            return np.full_like(code, -1), letters // base
-        f = np.asarray(np.searchsorted(self.codes[:-1], code), np.int64)  # the last one too where code is above all
-        return np.where(self.codes[f] == code, f, -1), letters // base
+        return _place(self.codes, state * base + letters % base), letters // base
 
 
 def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
-    """The nodes for a machine, breadth first: so a long chain of states takes linear time."""
+    """Return the nodes of a machine by breadth-first search, in linear time also for a long chain of states."""
     n_letters = len(target.delta)
     base = n_letters**frame_memory
     letter, coaccessible = np.arange(n_letters)[:, None], target.coaccessible
@@ -94,21 +90,22 @@ def nodes(target: CountedAutomaton, memory: int, frame_memory: int) -> Nodes:
     for _ in range(frame_memory):
         states = target.delta[:, states].T.reshape(-1)
         words = (words[:, None] * n_letters + letter.T).reshape(-1)
-    # Codes that were reached are marked, so that a machine that is a long chain takes linear time.
     is_reached = np.zeros(target.delta.shape[1] * base, np.bool_)
-    frontier = _kept(states * base + words, base, coaccessible)
+    frontier = states * base + words
     while len(frontier):
+        frontier = np.unique(frontier)
+        frontier = frontier[coaccessible[frontier // base] & ~is_reached[frontier]]
         is_reached[frontier] = True
-        frontier = _kept(after(frontier), base, coaccessible)
-        frontier = frontier[~is_reached[frontier]]
-    seen = np.flatnonzero(is_reached)
-    to = after(seen)
-    place = np.searchsorted(seen[:-1], to)
-    delta = np.where(seen[place] == to, place, -1) if len(seen) else to
-    oldest = seen % base // (base // n_letters)
-    return Nodes(memory, seen // base, delta, oldest, n_letters ** (memory - frame_memory), seen)
+        frontier = after(frontier).reshape(-1)
+    codes = np.flatnonzero(is_reached)
+    delta = _place(codes, after(codes))
+    oldest = codes % base // (base // n_letters)
+    return Nodes(memory, codes // base, delta, oldest, n_letters ** (memory - frame_memory), codes)
 
 
-def _kept(codes: np.ndarray, base: int, coaccessible: np.ndarray) -> np.ndarray:
-    found = np.unique(codes)
-    return found[coaccessible[found // base]]
+def _place(codes: np.ndarray, code: np.ndarray) -> np.ndarray:
+    """Return the index of each code among ascending codes, −1 for a code that is not among them."""
+    if not len(codes):
+        return np.full_like(code, -1)
+    place = np.searchsorted(codes[:-1], code)  # the last one too where the code is above all
+    return np.where(codes[place] == code, place, -1)

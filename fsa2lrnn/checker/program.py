@@ -1,4 +1,4 @@
-"""The command: whether a certificate holds for a model and an automaton in files."""
+"""The command: check a certificate for a model and an automaton in files."""
 
 import sys
 from collections.abc import Hashable
@@ -6,18 +6,19 @@ from pathlib import Path
 
 import numpy as np
 
-from .errors import InvalidCertificate, UnsupportedInput
+from .errors import InvalidCertificate, UnsupportedInput, demand, require
 from .files import Automaton, read_automaton, read_certificate
-from .model_file import read_tables
 from .nodes import CountedAutomaton
+from .pairs import check_pairs, read_pairs
 from .proof import check_sets
 from .rounding import Slack
+from .tables import read_tables
 
-USAGE = "usage: python -m fsa2lrnn.checker CERTIFICATE.json MODEL.safetensors MACHINE.json"
+USAGE = "usage: python -m fsa2lrnn.checker CERTIFICATE MODEL.safetensors MACHINE.json"
 
 
 def main(arguments: list[str]) -> int:
-    """Print what is proved, or what fails; return 0 for a valid certificate, 1 for another, 2 for bad input."""
+    """Print the proved claim, or the failing step; return 0 for a valid certificate, 1 for others, 2 for bad input."""
     if len(arguments) != 3:
         print(USAGE, file=sys.stderr)
         return 2
@@ -33,20 +34,24 @@ def main(arguments: list[str]) -> int:
 
 
 def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
-    """What the certificate proves, in a line. Raises `InvalidCertificate` or `UnsupportedInput`."""
-    certificate, machine = read_certificate(certificate_file), read_automaton(machine_file)
-    tables = read_tables(model_file)
+    """Return what the certificate proves, in one line. Raises `InvalidCertificate` or `UnsupportedInput`."""
+    is_pairs = certificate_file.suffix == ".safetensors"
+    certificate = read_pairs(certificate_file) if is_pairs else read_certificate(certificate_file)
+    machine, tables, claim = read_automaton(machine_file), read_tables(model_file), certificate.claim
     for name, of_model in (("sha256", tables.sha256), ("dtype", tables.dtype)):
-        if (claimed := getattr(certificate, name)) != of_model:
-            raise InvalidCertificate(f"it is of a model with {name} {claimed[:80]}, this one has {of_model}")
-    if (word := difference(certificate.machine, machine)) is not None:
-        raise InvalidCertificate(f"it is of another machine: they differ after the word {list(word)!r:.200}")
-    if unknown := set(certificate.ignore) & set(tables.outputs):
-        raise InvalidCertificate(f"it claims less: the outputs {sorted(map(repr, unknown))[:8]} do not count in it")
+        claimed = getattr(certificate, name)
+        demand(claimed == of_model, f"it is of a model with {name} {claimed[:80]}, this one has {of_model}")
+    word = difference(certificate.machine, machine)
+    demand(word is None, f"it is of another machine: they differ after the word {list(word or ())!r:.200}")
+    ignored = sorted(map(repr, set(certificate.ignore) & set(tables.outputs)))
+    demand(not ignored, f"it claims less: the outputs {ignored[:8]} do not count in it")
     target = target_of(certificate.machine, tables.alphabet, tables.outputs, certificate.ignore)
-    check_sets(certificate.claim, tables, target, Slack(certificate.slack, certificate.slack))
-    horizon = certificate.claim.horizon
-    length = "any length" if horizon is None else f"at most {horizon:,} letters"
+    if is_pairs:
+        check_pairs(claim, tables, target)
+        length = "any length, the empty one too" if claim.empty_word else "any length"
+    else:
+        check_sets(claim, tables, target, Slack(certificate.slack, certificate.slack))
+        length = "any length" if claim.horizon is None else f"at most {claim.horizon:,} letters"
     lacked = f", where the outputs {certificate.ignore!r:.200} do not count" if certificate.ignore else ""
     return f"the model gives the machine's output after each letter of every word of {length}{lacked}"
 
@@ -54,50 +59,47 @@ def proved(certificate_file: Path, model_file: Path, machine_file: Path) -> str:
 def target_of(
     machine: Automaton, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], ignored: tuple[Hashable, ...]
 ) -> CountedAutomaton:
-    """The automaton in a model's numbers. Raises `UnsupportedInput` for unlike alphabets, or if nothing counts."""
-    if set(machine.alphabet) != set(alphabet) or len(alphabet) != len(set(alphabet)):
-        raise UnsupportedInput(f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
+    """Return the automaton in a model's numbers. Raises `UnsupportedInput` for other letters or no outputs."""
+    is_same = set(machine.alphabet) == set(alphabet) and len(alphabet) == len(set(alphabet))
+    require(is_same, f"the model reads {alphabet!r:.200}, the machine {machine.alphabet!r:.200}")
     row = {letter: a for a, letter in enumerate(machine.alphabet)}
     number = {output: j for j, output in enumerate(outputs)}
     expected = np.array([number.get(output, len(outputs)) for output in machine.outputs], np.int64)
     dropped = set(ignored)
     counts = np.array([output not in dropped for output in machine.outputs])
-    if not counts.any():
-        raise UnsupportedInput("no output of the machine counts: there is nothing to check")
-    return CountedAutomaton(
-        machine.delta[[row[letter] for letter in alphabet]], machine.start, expected, counts, len(outputs)
-    )
+    require(bool(counts.any()), "no output of the machine counts: there is nothing to check")
+    delta = machine.delta[[row[letter] for letter in alphabet]]
+    return CountedAutomaton(delta, machine.start, expected, counts, len(outputs))
 
 
 def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | None:
-    """A word after which two automata give unlike outputs, None if there is none (Hopcroft and Karp, 1971).
+    """Return a word after which two automata give different outputs, None if they are equivalent.
 
-    States that were found to be alike are joined, so that as many pairs are looked at as there are states.
+    States shown to be equivalent are merged, so the time is nearly linear (Hopcroft and Karp, 1971).
     """
-    if set(first.alphabet) != set(second.alphabet):
-        raise InvalidCertificate(f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")
-    n, place = len(first.outputs), {letter: a for a, letter in enumerate(second.alphabet)}
-    steps = [
-        (letter, first.delta[a].tolist(), second.delta[place[letter]].tolist())
-        for a, letter in enumerate(first.alphabet)
-    ]
-    parent = list(range(n + len(second.outputs)))
+    letters = set(first.alphabet) == set(second.alphabet)
+    demand(letters, f"it is for the letters {first.alphabet!r:.200}, not {second.alphabet!r:.200}")
+    row, outputs = {letter: a for a, letter in enumerate(second.alphabet)}, first.outputs + second.outputs
+    n, delta = len(first.outputs), second.delta[[row[letter] for letter in first.alphabet]]
+    successors = np.concatenate([first.delta, n + delta], 1).T.tolist()
+    parent = list(range(len(outputs)))
 
     def root(q: int) -> int:
         while parent[q] != q:
             parent[q] = q = parent[parent[q]]
         return q
 
-    waiting = [(first.start, second.start, ())]
+    waiting = [(first.start, n + second.start, ())]
     while waiting:
         p, q, word = waiting.pop()
-        letters: list[Hashable] = []
-        if first.outputs[p] != second.outputs[q]:
+        if outputs[p] != outputs[q]:
+            path: list[Hashable] = []
             while word:
                 word, letter = word
-                letters.append(letter)
-            return tuple(reversed(letters))
-        if (a := root(p)) != (b := root(n + q)):
+                path.append(letter)
+            return tuple(reversed(path))
+        if (a := root(p)) != (b := root(q)):
             parent[a] = b
-            waiting += [(of_p[p], of_q[q], (word, letter)) for letter, of_p, of_q in steps]
+            pairs = zip(successors[p], successors[q], first.alphabet, strict=True)
+            waiting += [(after_p, after_q, (word, letter)) for after_p, after_q, letter in pairs]
     return None

@@ -1,91 +1,139 @@
-"""The check of a claim by sets: step by step as L1 and L2 of docs/theory.md have it.
+"""The check of a claim by sets, in the steps of L1 and L2 of docs/theory.md.
 
-1. Every word of up to `start` letters is computed, with a ball about its state for what rounding may do.
+1. Every word of up to `start` letters is computed, with a ball about its state that bounds the rounding.
 2. The states of the longest of these are enclosed in one set per node, and the sets are carried on letter by letter,
-   each with what a step computed in the model's dtype may be off by, for all tables within the slack.
-3. At the lengths where the certificate stores sets, the stored ones must hold those computed, and take their place.
-4. At each length no state may be so large as to overflow, and the read-out is bounded on every set that counts and must
-   be right with the margin claimed.
-5. A tail must hold itself, a letter on, at its first and last length; without growth, that is for ever.
+   widened by the error bound of a step in the model's dtype, for all tables within the slack.
+3. At the lengths where the certificate stores sets, the stored ones must hold those computed, and replace them.
+4. At each length, states must be too small to overflow, and on every set that counts, the read-out must be right with
+   the margin claimed.
+5. A tail must hold its own images at its first and last length; without growth, it holds the states of all longer
+   words.
+
+A few hundred bytes can describe sets for a hundred thousand nodes of a model with a thousand diagonal entries. So a
+check may hold `MOST_NUMBERS` numbers at a time, and its work, in operations of about a nanosecond, is bounded too; both
+are computed from a certificate's sizes before anything is allocated.
 """
 
-from itertools import pairwise
-from typing import NamedTuple
+import zlib
 
 import numpy as np
 
-from .errors import InvalidCertificate
-from .limits import check_size
+from .errors import InvalidCertificate, demand
 from .nodes import CountedAutomaton
-from .replay import TubeReplay, check_memory
+from .replay import TubeReplay
 from .rounding import Slack
-from .sets import Tube
+from .sets import Claim, Tube
 from .tables import Tables
 
 SCANS = ("sequential", "fused", "letters")
 """The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""
 _MOST_STEPS = 1 << 14  # four times as many as the search walks
-
-
-class Claim(NamedTuple):
-    """A model is right on every word of at most `horizon` letters, None for any length, by these scans.
-
-    `margins` has a lower bound for each length from 1; with a tail, it ends where the tail begins, and a last entry
-    bounds the rest.
-    """
-
-    horizon: int | None
-    margins: np.ndarray
-    scans: tuple[str, ...]
-    tube: Tube
+MOST_NUMBERS = 5 << 24
+"""Numbers of float64 that a check may hold at a time, as `demands` counts them: some 500 MB, as measured."""
+WORK = 1 << 32
+"""Operations, a nanosecond each or so, that every check may take: about 5 s."""
+WORK_PER_BYTE = 1 << 19
+"""Additional operations for each byte that a certificate's arrays compress to: a small file can't ask for much."""
+MOST_WORK = 1 << 35
+"""Operations that no check takes unless told otherwise: more than `certify` finds certificates for."""
+NUMBERS_PER_WORD = 16
+"""Arrays of the size of all words' states that are held at a time."""
+_CALLS = 1 << 18  # operations that the calls of one step cost for each letter, however small the arrays
+LONGEST_START = 64  # letters
+_MOST = 1 << 17  # sets, and words checked one by one: several times what the search asks for
 
 
 def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Slack, work: float | None = None) -> None:
-    """Do the proof of a claim again, for all tables within the slack of those given, in `work` operations (`limits`).
+    """Replay the proof of a claim, for all tables within the slack, in at most `work` operations (`limits`).
 
     Raises:
         InvalidCertificate: naming what fails.
         UnsupportedInput: for tables that the bounds on rounding do not cover.
     """
     tube, claimed = claim.tube, claim.margins
-    if unknown := set(claim.scans) - set(SCANS):
-        raise InvalidCertificate(f"{', '.join(sorted(unknown))}: the bounds on rounding are for {', '.join(SCANS)}")
+    unknown = ", ".join(sorted(set(claim.scans) - set(SCANS)))
+    demand(not unknown, f"{unknown}: the bounds on rounding are for {', '.join(SCANS)}")
     steps = len(claimed) - bool(tube.tail)
     check_memory(tube, *target.delta.shape)
-    _check_lengths(tube, steps)
+    demand(steps <= _MOST_STEPS, f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
+    lengths = [sets.length for sets in tube.stored]
+    rises = lengths == sorted({length for length in lengths if tube.start < length <= steps})
+    span = f"from above start = {tube.start} to {steps:,}"
+    demand(rises, f"sets are stored at the lengths {lengths}: they must rise, {span}")
+    is_last = all(ramp.steps is not None for ramp in tube.tail[:-1])
+    demand(is_last, "sets follow the part of the tail that holds for all longer words: nothing would check them")
     check_size(tube, claimed, tables, steps, work)
     with np.errstate(all="ignore"):  # what overflows becomes infinite or NaN, and no comparison lets that pass
         replay = TubeReplay(tables, target, tube, slack)
-        if not tube.tail and claim.horizon != steps:
-            raise InvalidCertificate(f"{steps} margins for a horizon of {claim.horizon}: there is one a length")
+        is_whole = bool(tube.tail) or claim.horizon == steps
+        demand(is_whole, f"{steps} margins for a horizon of {claim.horizon}: one is needed for each length")
         sets = None
         for length, (margin, sets) in zip(range(1, steps + 1), replay.lengths(), strict=False):  # noqa: B007
             _check_margin(claimed[length - 1], margin, f"at length {length:,}")
         if not tube.tail:
             return
         if sets is None:
-            raise InvalidCertificate("a tail follows sets, but there is none before it")
+            raise InvalidCertificate("a tail follows sets, but no sets precede it")
         margin, end = replay.tail(tube.tail, sets)
         _check_margin(claimed[-1], margin, "in the tail")
-    if end is not None and (claim.horizon is None or claim.horizon > end):
-        raise InvalidCertificate(f"the tail ends at length {end:,}, before the horizon {claim.horizon}")
+    reaches = end is None or (claim.horizon is not None and claim.horizon <= end)
+    demand(reaches, f"the tail ends at length {end}, before the horizon {claim.horizon}")
 
 
-def _check_lengths(tube: Tube, steps: int) -> None:
-    """Every set that is stored has its turn, and takes a bounded time."""
-    if steps > _MOST_STEPS:
-        raise InvalidCertificate(f"{steps:,} margins: at most {_MOST_STEPS:,} lengths are walked one by one")
-    lengths = [sets.length for sets in tube.stored]
-    if any(after <= before for before, after in pairwise([tube.start, *lengths])) or max(lengths, default=0) > steps:
-        raise InvalidCertificate(
-            f"sets are stored at the lengths {lengths}: they must rise, from above start = {tube.start} to {steps:,}"
-        )
-    if any(ramp.steps is None for ramp in tube.tail[:-1]):
-        raise InvalidCertificate("something follows the part of the tail that holds for ever: nothing would check it")
+def _check_margin(claimed: float, shown: float, where: str) -> None:
+    demand(shown > 0, f"{where} the output may be wrong: the margin is bounded by {shown:.3g} only")
+    demand(0 < claimed <= shown, f"{where} a margin of {claimed:.6g} is claimed, {shown:.6g} is what can be shown")
 
 
-def _check_margin(claimed: float, found: float, where: str) -> None:
-    if not found > 0:
-        raise InvalidCertificate(f"{where} the output may be wrong: the margin is bounded by {found:.3g} only")
-    if not 0 < claimed <= found:
-        raise InvalidCertificate(f"{where} a margin of {claimed:.6g} is claimed, {found:.6g} is what can be shown")
+def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
+    """Raise `InvalidCertificate` for numbers of letters that are out of order, or give too many sets or words."""
+    memory, start = tube.memory, tube.start
+    in_order = 1 <= tube.frame_memory <= memory <= start
+    numbers = f"frame_memory = {tube.frame_memory}, memory = {memory}, start = {start}"
+    demand(in_order, f"{numbers}: they must be in order, from 1 on")
+    demand(start <= LONGEST_START, f"start = {start:,}: at most {LONGEST_START} letters are read one by one")
+    sets, words = n_states * n_letters**memory, n_letters**start
+    asked = f"memory = {memory} and start = {start} of {n_letters} letters ask for {sets:,} sets and {words:,} words"
+    demand(max(sets, words) <= _MOST, f"{asked}, over {_MOST:,}")
+
+
+def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work: float | None) -> None:
+    """Raise `InvalidCertificate` if a tube, checked by `check_memory`, asks for too much; `steps` lengths are walked.
+
+    Without `work`, the bound on operations is that of `allowed_work`.
+    """
+    numbers, needed = demands(tube, tables, steps)
+    work = allowed_work(tube, margins) if work is None else work
+    held = f"the check holds {numbers:,} numbers at a time, its bound is {MOST_NUMBERS:,}"
+    demand(numbers <= MOST_NUMBERS, f"{held}: certify with less memory, or a smaller start")
+    taken = f"the check takes {needed:,} operations, its bound for a certificate of this size is {work:,}"
+    demand(needed <= work, f"{taken}: if you trust the certificate's author, give a larger `work` to `check`")
+
+
+def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
+    """Return estimates from above, fitted to measurements, of the numbers held at a time and of all operations."""
+    slow, directions = tube.slow.shape, tube.directions.shape
+    demand((len(slow), len(directions)) == (3, 4), f"slow {slow} and directions {directions}: not 3 and 4 axes")
+    letters, rivals = len(tables.alphabet), len(tables.outputs) - 1
+    (m, n), b, D = tables.numbers["W1"].shape, tables.numbers["x0"].shape[1], tube.directions.shape[1]
+    F, J = len(tube.slow), letters ** (tube.memory - tube.frame_memory)
+    extent = int(tube.directions.any((0, 3)).sum()) * b  # entries of directions over the heads that each extends over
+    numbers = NUMBERS_PER_WORD * n * letters**tube.start
+    numbers += letters * F * (12 * n * b + 8 * extent) + F * n * (6 * m + 6 * D)
+    numbers += F * J * (24 * n + 8 * rivals * (m + n) + D * (rivals + 8))
+    margin = 256 * n + 32 * rivals * (m + n) + (rivals + 2) * m * n // 2
+    along = D * (n * (rivals + 2) + 32 * (rivals + 1))
+    step = letters * (n * (64 + 4 * b) + 2 * extent + 64 * D) + margin + along
+    words = sum(letters**k for k in range(1, tube.start + 1))
+    setup = F * (letters * b * (n * (64 + 8 * b) + 16 * extent) + 8 * n * m)
+    walked = max(0, steps - tube.start) + 3 * len(tube.tail)
+    return numbers, words * margin + setup + walked * (F * J * step + _CALLS * (letters + 1))
+
+
+def allowed_work(tube: Tube, margins: np.ndarray) -> int:
+    """Return the operations that a certificate may ask for, in proportion to the compressed size of its arrays."""
+    arrays = [margins, tube.basis, tube.directions]
+    for sets in (*tube.stored, *(ramp.sets for ramp in tube.tail)):
+        arrays += [sets.centre, sets.radius, sets.ball, sets.lower, sets.upper]
+    held = sum(len(zlib.compress(np.ascontiguousarray(array).tobytes(), 1)) for array in arrays)
+    return min(MOST_WORK, WORK + WORK_PER_BYTE * held)

@@ -1,6 +1,9 @@
-"""The sets that a proof by sets rests on: dataclasses of numpy arrays, as a certificate's file holds them."""
+"""The sets of a proof by sets: dataclasses of numpy arrays, as a certificate's file holds them."""
+
+from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,12 +32,18 @@ class Sets:
     lower: np.ndarray
     upper: np.ndarray
 
+    def at(self, rows: Any) -> Sets:
+        """Return the sets of these f, one copy for each entry of an index array."""
+        parts = (self.alive, self.centre, self.radius, self.ball, self.lower, self.upper)
+        return Sets(self.length, *(part[rows] for part in parts))
+
 
 @dataclass(frozen=True, eq=False)
 class Tail:
-    """Sets that grow evenly: after i more letters, i ≤ steps, radii and balls are those of `sets` plus i times these.
+    """Sets that grow linearly: after i more letters, i ≤ steps, radii and balls are those of `sets` plus i times these.
 
-    Directions bound nothing here. With steps = None nothing grows, and the sets hold the states of all longer words.
+    Directions bound nothing in a tail. With steps = None nothing grows, and the sets hold the states of all longer
+    words.
     """
 
     sets: Sets
@@ -45,7 +54,7 @@ class Tail:
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """The sets along all words, or what it takes to compute them.
+    """The sets along all words, or the parameters from which the checker computes them.
 
     Args:
         memory: letters that a node remembers; at least 1.
@@ -53,10 +62,10 @@ class Tube:
         start: words of up to this length are computed one by one.
         basis: T, float64 (F, H, b, b).
         slow: bool (F, H, b), the coordinates that intervals bound.
-        part: int64 (|Q|,), states of like number have their directions in common.
+        part: int64 (|Q|,), states of equal number have their directions in common.
         directions: float64 (parts, D, H, b).
-        stored: at some lengths, in order. In between the checker computes the sets itself.
-        tail: what follows the last length computed so.
+        stored: sets at some lengths, in order. In between the checker computes the sets itself.
+        tail: the sets after the last length computed so.
     """
 
     memory: int
@@ -68,3 +77,16 @@ class Tube:
     directions: np.ndarray
     stored: tuple[Sets, ...] = ()
     tail: tuple[Tail, ...] = ()
+
+
+class Claim(NamedTuple):
+    """The claim that a model is right on every word of at most `horizon` letters (None for any length) by these scans.
+
+    `margins` has a lower bound for each length from 1. With a tail, it ends where the tail begins, and one more entry
+    bounds the margins in the tail.
+    """
+
+    horizon: int | None
+    margins: np.ndarray
+    scans: tuple[str, ...]
+    tube: Tube

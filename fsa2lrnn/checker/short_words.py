@@ -1,4 +1,4 @@
-"""Short words one by one: every state that a word of a given length leads to, with what rounding may add to it."""
+"""Short words one by one: the state after every word of a length, with a bound on its rounding."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,11 +17,11 @@ _NUMBERS_AT_ONCE = 1 << 22  # of bounds on one word for each hidden unit, entry 
 
 @dataclass(frozen=True, eq=False)
 class ShortWords:
-    """All words of one length but those after which nothing counts.
+    """All words of one length from which a position that counts can be reached.
 
     Args:
         state: int64 (W,), the machine's.
-        letters: int64 (W,), the last ones as a number, the oldest first.
+        letters: int64 (W,), the last letters as a number, the oldest first.
         x: a ball (W, H, b) about the model's states.
     """
 
@@ -33,9 +33,8 @@ class ShortWords:
 def all_words(
     A: np.ndarray, v: np.ndarray, x0: np.ndarray, target: CountedAutomaton, error: StepError, memory: int
 ) -> Iterator[ShortWords]:
-    """Words of length 0, 1, 2, … with their last `memory` letters."""
+    """Yield the words of length 0, 1, 2, … with their last `memory` letters."""
     n_letters = len(A)
-    kept = n_letters**memory
     state, letters, x = np.array([target.start]), np.zeros(1, np.int64), Ball.exact(x0[None])
     while True:
         yield ShortWords(state, letters, x)
@@ -44,7 +43,7 @@ def all_words(
         spread = spread + np.einsum("ahij,whj->wahi", error.matrix + 4 * EPS * np.abs(A), x.size, optimize=True)
         spread = above(spread + error.constant + 4 * EPS * np.abs(v))
         state = target.delta[:, state].T.reshape(-1)
-        letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % kept).reshape(-1)
+        letters = ((letters[:, None] * n_letters + np.arange(n_letters)) % n_letters**memory).reshape(-1)
         keep = target.coaccessible[state]
         shape = (-1, *x0.shape)
         state, letters = state[keep], letters[keep]
@@ -52,31 +51,31 @@ def all_words(
 
 
 def least_margin(words: ShortWords, readout: ScaledReadout, target: CountedAutomaton) -> float:
-    """A lower bound of the margin after each of these words that counts; ∞ if none does, −∞ if states may overflow or
-    the model lacks an output that counts."""
+    """Return a lower bound of the margin after each of these words that counts, ∞ if none does.
+
+    The bound is −∞ if states may overflow or the model lacks an output that counts.
+    """
     counts, answerable = target.counts[words.state], target.answerable[words.state]
     if not (words.x.size <= LARGEST).all() or (counts & ~answerable).any():
         return -np.inf
     expected = target.expected[words.state]
-    found = [np.inf]
+    least = [np.inf]
     for output in np.unique(expected[answerable]):
         some = answerable & (expected == output)
         mid, rad = words.x.mid[some], words.x.rad[some]
         _, H, b = mid.shape
-        box = Margins(
-            readout, np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b)),
-            np.array([output]),
-        )  # fmt: skip
+        T, slow, directions = np.eye(b) + np.zeros((1, H, b, b)), np.ones((1, H, b), bool), np.zeros((1, 0, H, b))
+        box = Margins(readout, T, slow, directions, np.array([output]))
         m, n = readout.B.mid.shape
         at_once = max(1, min(_AT_ONCE, _NUMBERS_AT_ONCE // (n + (m + n) * len(readout.b2))))
         for first in range(0, len(mid), at_once):
             some = slice(first, first + at_once)
-            found.append(float(box.least(_boxes(mid[some], rad[some])).min()))
-    return float(np.min(found))  # NaN if one of them is
+            least.append(float(box.least(_boxes(mid[some], rad[some])).min()))
+    return float(np.min(least))  # NaN if one of them is
 
 
 def _boxes(mid: np.ndarray, rad: np.ndarray) -> Sets:
-    """Boxes about states, (W, H, b) each, as W sets in one system of coordinates."""
+    """Return boxes about states, (W, H, b) each, as W sets in one system of coordinates."""
     count, H, _ = mid.shape
     centre, radius = np.moveaxis(mid, 0, -1)[None], np.moveaxis(rad, 0, -1)[None]
     none = np.zeros((1, 0, count))
@@ -84,17 +83,16 @@ def _boxes(mid: np.ndarray, rad: np.ndarray) -> Sets:
 
 
 def enclose(words: ShortWords, length: int, nodes: Nodes, tube: Tube, directions: np.ndarray) -> Sets:
-    """Sets that hold the states of these words, each in the node that the word leads to.
+    """Return sets that hold the states of these words, each in the node that the word leads to.
 
-    `directions` are those of each f, (F, D, H, b), zero but in slow coordinates.
+    `directions` are those of each f, (F, D, H, b), zero except in slow coordinates.
     """
     F, H, b = tube.slow.shape
     J = nodes.older
     f, j = nodes.numbers(words.state, words.letters)
-    sets = Sets(
-        length, np.zeros((F, J), bool), np.zeros((F, H, b, J)), np.zeros((F, H, b, J)), np.zeros((F, H, J)),
-        np.zeros((F, directions.shape[1], J)), np.zeros((F, directions.shape[1], J)),
-    )  # fmt: skip
+    row, box = (F, directions.shape[1], J), (F, H, b, J)
+    shapes = (box, box, (F, H, J), row, row)
+    sets = Sets(length, np.zeros((F, J), bool), *map(np.zeros, shapes))
     to_w = inverse(tube.basis)
     for here in np.unique(f):
         some = f == here
@@ -104,11 +102,11 @@ def enclose(words: ShortWords, length: int, nodes: Nodes, tube: Tube, directions
 
 
 def _enclose_in(sets: Sets, f: int, j: np.ndarray, w: Ball, slow: np.ndarray, directions: np.ndarray) -> None:
-    """The sets of all nodes (f, j), from coordinates w (H, b, W) of words and the j of each."""
+    """Write the sets of all nodes (f, j), from coordinates w (H, b, W) of words and the j of each."""
     order = np.argsort(j, kind="stable")
     at, starts = np.unique(j[order], return_index=True)
     count = np.diff(np.append(starts, len(j)))
-    lower, upper = w.lower[..., order], w.upper[..., order]
+    lower, upper = (x[..., order] for x in w.bounds())
     low, high = np.minimum.reduceat(lower, starts, -1), np.maximum.reduceat(upper, starts, -1)
     mean = np.add.reduceat(w.mid[..., order], starts, -1) / count
     centre = np.where(slow[..., None], (low + high) / 2, mean)  # any choice would be sound
@@ -118,6 +116,8 @@ def _enclose_in(sets: Sets, f: int, j: np.ndarray, w: Ball, slow: np.ndarray, di
     sets.centre[f][..., at] = centre
     sets.radius[f][..., at] = np.maximum.reduceat(off, starts, -1) * slow[..., None]
     sets.ball[f][..., at] = np.maximum.reduceat(norm(off * ~slow[..., None], axis=-2), starts, -1)
-    d = Ball.exact(directions.reshape(len(directions), w.mid.shape[0] * w.mid.shape[1])) @ w[..., order].joined()
-    sets.lower[f][:, at] = np.minimum.reduceat(d.lower, starts, -1)
-    sets.upper[f][:, at] = np.maximum.reduceat(d.upper, starts, -1)
+    rows = directions.reshape(len(directions), slow.size)
+    d = Ball.exact(rows) @ Ball(*(x[..., order].reshape(-1, len(j)) for x in (w.mid, w.rad)))
+    lower, upper = d.bounds()
+    sets.lower[f][:, at] = np.minimum.reduceat(lower, starts, -1)
+    sets.upper[f][:, at] = np.maximum.reduceat(upper, starts, -1)

@@ -1,244 +1,313 @@
-"""One letter further: sets that hold A_a x + v_a, as computed, for every x of the sets before (L1 of docs/theory.md).
+"""One step: sets that hold A_a x + v_a, as computed, for every x of the sets before (L1 of docs/theory.md).
 
 In the coordinates w of node p, x = T_p w, a letter a that leads to p' acts as w' = M w + t with M = T_p'⁻¹ A_a T_p and
-t = T_p'⁻¹ v_a, head by head. M and t are enclosed once; the sets' centres and radii are plain floats, and what a step
-computes with them is widened by `above`, and by what the midpoints' own rounding may come to.
+t = T_p'⁻¹ v_a, head by head. M and t are enclosed once; the sets' centres and radii are plain floats, and the results
+of a step are widened by `above` and by a bound on the rounding of the midpoints.
+
+Along a direction d of p' it is d·w' = d M w + d·t. d M is written as a sum of multiples ("shares") of the directions of
+p, as far as possible; intervals bound the remainder. A direction over several heads takes a share of itself. Directions
+that fan out in the plane of two slow coordinates of a head take shares of the two on either side of d M, so that a
+letter that turns the plane by a small angle makes the set little larger, where intervals would grow at each turn.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from .directions import LetterBounds, groups
 from .intervals import EPS, Ball, above, inverse, norm, spectral_norm
 from .nodes import Nodes
 from .rounding import StepError
 from .sets import Sets, Tube
 
+_JOINS = {"alive": np.logical_or, "low": np.minimum, "high": np.maximum, "lower": np.minimum, "upper": np.maximum}
+
 
 @dataclass(frozen=True, eq=False)
-class _Letter:
-    """What one letter does to all nodes: entries e stand for the f in `source` whose successor counts."""
+class _Bounds:
+    """Bounds on the image of each entry e of a letter, (E, …, J), or on all images at each node f, (F, …, J)."""
 
-    source: np.ndarray  # (E,)
-    order: np.ndarray  # (E,), by the group (f', forgotten letter) that the images join
-    starts: np.ndarray  # (G,), where each group begins in that order
-    group: np.ndarray  # (E,)
-    target: np.ndarray  # (G,), f'
-    forgotten: np.ndarray  # (G,)
-    M: np.ndarray  # (E, H, b, b)
-    t: np.ndarray  # (E, H, b)
-    slow: np.ndarray  # (E, H, b, b), |M| among slow coordinates
-    ball_to_slow: np.ndarray  # (E, H, b)
-    ball: np.ndarray  # (E, H)
-    slow_to_ball: np.ndarray  # (E, H, b)
-    error_size: np.ndarray  # (E, H, b, b), of the entries of x
-    error_centre: np.ndarray  # (E, H, b, b), of those of the centre in coordinates w
-    error: np.ndarray  # (E, H, b)
-    along: list[LetterBounds]  # by groups of directions
+    alive: np.ndarray  # (E, J)
+    middle: np.ndarray  # (E, H, b, J)
+    low: np.ndarray  # (E, H, b, J), slow coordinates
+    high: np.ndarray
+    ball: np.ndarray  # (E, H, J)
+    lower: np.ndarray  # (E, D, J)
+    upper: np.ndarray
 
 
 class Steps:
     """The step of a model's tables between the nodes of a tube."""
 
     def __init__(self, nodes: Nodes, tube: Tube, A: np.ndarray, v: np.ndarray, error: StepError) -> None:
-        self._nodes, self.slow = nodes, tube.slow
-        self.T, self._inverse = tube.basis, inverse(tube.basis)
+        self.nodes, self.slow = nodes, tube.slow
+        self.T, self.inverse_T = tube.basis, inverse(tube.basis)
         self.size_T = above(np.abs(tube.basis))
         self.ball_rows = norm(np.abs(tube.basis) * ~tube.slow[:, :, None, :])  # (F, H, b)
-        self.directions = tube.directions[tube.part[nodes.state]] * tube.slow[:, None]  # (F, D, H, b)
-        self._part, self._groups = tube.part[nodes.state], groups(tube.directions)
+        self.part, self.groups = tube.part[nodes.state], groups(tube.directions)
+        self.directions = tube.directions[self.part] * tube.slow[:, None]  # (F, D, H, b)
         self._axes = _axes(tube.directions)
-        self.letters = [self._letter(a, A[a], v[a], error) for a in range(nodes.n_letters)]
+        self.letters = [_Letter(self, a, A[a], v[a], error) for a in range(nodes.n_letters)]
 
     def sizes(self, sets: Sets) -> np.ndarray:
-        """At least the absolute values of the states' entries: (F, H, b, J)."""
+        """Return upper bounds of the absolute values of the states' entries: (F, H, b, J)."""
         reach = self.size_T @ above(np.abs(sets.centre) + sets.radius)
         return above(reach + self.ball_rows[..., None] * sets.ball[:, :, None])
 
     def after(self, sets: Sets, centre: np.ndarray | None = None) -> Sets:
-        """Sets that hold every image of a state of `sets`, as computed; about these centres where they are given."""
-        found = _Empty.like(sets)
-        radius, size = sets.radius, self.sizes(sets)
-        centres = found.centre if centre is None else centre
+        """Return sets that hold the computed image of every state of `sets`, about these centres, or chosen ones."""
+        size, count = self.sizes(sets), np.zeros(sets.alive.shape)
+        like = (sets.alive, sets.centre, sets.centre, sets.centre, sets.ball, sets.lower, sets.upper)
+        joined = _Bounds(*map(np.zeros_like, like))
+        centres = joined.middle if centre is None else centre
         for letter in self.letters:
             if not len(letter.source):
                 continue
             images = self._images(letter, sets, size)
-            self._join_intervals(found, letter, images)
-            if centre is None:
-                self._choose_centres(found, letter, images)
-            self._join_balls(found, letter, images, centres)
-        self._tighten(found)
-        alive = found.alive[:, None, None]
+            for name, join in _JOINS.items():
+                self._put(getattr(joined, name), letter, join, getattr(images, name))
+            if centre is None:  # the mean of the images' centres: any choice would be sound
+                self._put(joined.middle, letter, np.add, images.middle)
+                self._put(count, letter, np.add, images.alive.astype(np.float64))
+                centres = joined.middle / np.maximum(count, 1)[:, None, None]
+            self._put(joined.ball, letter, np.maximum, self._balls(letter, images, centres))
+        self._tighten(joined)
+        alive, along = joined.alive[:, None, None], joined.alive[:, None]
         slow = self.slow[..., None] & alive
         if centre is None:
-            middle = (np.where(slow, found.low, 0) + np.where(slow, found.high, 0)) / 2
+            middle = (np.where(slow, joined.low, 0) + np.where(slow, joined.high, 0)) / 2
             centres = np.where(slow, middle, centres)  # any choice would be sound
-        off = np.maximum(found.high - centres, centres - found.low)
+        off = np.maximum(joined.high - centres, centres - joined.low)
         radius = np.where(slow, above(np.where(slow, off, 0) + EPS * (np.abs(centres))), 0)
-        along = found.alive[:, None]
-        lower, upper = np.where(along, found.lower, 0), np.where(along, found.upper, 0)
-        ball = np.where(found.alive[:, None], found.ball, 0)
-        return Sets(sets.length + 1, found.alive, np.where(alive, centres, 0), radius, ball, lower, upper)
+        lower, upper = np.where(along, joined.lower, 0), np.where(along, joined.upper, 0)
+        return Sets(sets.length + 1, joined.alive, np.where(alive, centres, 0), radius, joined.ball, lower, upper)
 
-    def _images(self, letter: _Letter, sets: Sets, size: np.ndarray) -> _Images:
-        """Of each source's set: centre and radii, (E, H, b, J), the error of computing with them included."""
-        at = letter.source
-        centre, radius, ball = sets.centre[at], sets.radius[at], sets.ball[at]
-        # The errors are small beside the rest, so one bound serves all j.
-        error = letter.error_size @ size[at].max(-1, keepdims=True)
-        error = above(error + letter.error_centre @ np.abs(centre).max(-1, keepdims=True) + letter.error[..., None])
-        middle = letter.M @ centre + letter.t[..., None]
-        spread = above(letter.slow @ radius + letter.ball_to_slow[..., None] * ball[:, :, None] + error)
-        fast = norm((error * ~self._target_slow(letter)[..., None]), axis=2)
-        wide = letter.ball[..., None] * ball + (letter.slow_to_ball[..., None] * radius).sum(2) + fast
-        lower, upper = self._along(letter, sets, middle, spread, error)
-        return _Images(sets.alive[at], middle, spread, above(wide), lower, upper)
-
-    def _along(
-        self, letter: _Letter, sets: Sets, middle: np.ndarray, spread: np.ndarray, error: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds on each direction in the images, (E, D, J)."""
-        at = letter.source
-        lower, upper = (np.zeros((len(at), self.directions.shape[1], middle.shape[-1])) for _ in range(2))
+    def _images(self, letter: _Letter, sets: Sets, size: np.ndarray) -> _Bounds:
+        """Return bounds on the image of each source's set, rounding included; neutral ones where nothing is alive."""
+        sets, size = sets.at(letter.source), size[letter.source]
+        # The errors are small compared with the rest, so one bound serves all j.
+        error = letter.error_size @ size.max(-1, keepdims=True) + letter.error[..., None]
+        error = above(error + letter.error_centre @ np.abs(sets.centre).max(-1, keepdims=True))
+        middle = letter.M @ sets.centre + letter.t[..., None]
+        spread = above(letter.slow @ sets.radius + letter.ball_to_slow[..., None] * sets.ball[:, :, None] + error)
+        fast = norm(error * ~letter.is_slow[..., None], axis=2)
+        ball = letter.ball[..., None] * sets.ball + (letter.slow_to_ball[..., None] * sets.radius).sum(2) + fast
+        lower, upper = np.zeros_like(sets.lower), np.zeros_like(sets.upper)
         for along in letter.along:
-            lower[:, along.group.rows], upper[:, along.group.rows] = along.bounds(
-                sets.centre[at], sets.radius[at], sets.ball[at], sets.lower[at], sets.upper[at], spread, error
-            )
-        return lower, upper
+            lower[:, along.group.rows], upper[:, along.group.rows] = along.bounds(sets, spread, error)
+        here, along_here = sets.alive[:, None, None], sets.alive[:, None]
+        return _Bounds(
+            sets.alive,
+            middle=np.where(here, middle, 0),
+            low=np.where(here, middle - spread, np.inf),
+            high=np.where(here, middle + spread, -np.inf),
+            ball=above(ball),
+            lower=np.where(along_here, lower, np.inf),
+            upper=np.where(along_here, upper, -np.inf),
+        )
 
-    def _join_intervals(self, found: _Empty, letter: _Letter, images: _Images) -> None:
-        here = images.alive[:, None, None]
-        self._put(found.low, letter, np.minimum, np.where(here, images.middle - images.spread, np.inf))
-        self._put(found.high, letter, np.maximum, np.where(here, images.middle + images.spread, -np.inf))
-        along = images.alive[:, None]
-        self._put(found.lower, letter, np.minimum, np.where(along, images.lower, np.inf))
-        self._put(found.upper, letter, np.maximum, np.where(along, images.upper, -np.inf))
-        self._put(found.alive, letter, np.logical_or, images.alive)
-
-    def _tighten(self, found: _Empty) -> None:
-        """Intervals by the directions along their coordinates."""
-        for row, h, i in self._axes:
-            slow, low, high = self.slow[:, h, i, None], found.low[:, h, i], found.high[:, h, i]
-            found.low[:, h, i] = np.where(slow, np.maximum(low, found.lower[:, row]), low)
-            found.high[:, h, i] = np.where(slow, np.minimum(high, found.upper[:, row]), high)
-
-    def _choose_centres(self, found: _Empty, letter: _Letter, images: _Images) -> None:
-        """The mean of the images' centres: any choice would be sound."""
-        here = images.alive[:, None, None]
-        total, count = np.zeros_like(found.centre), np.zeros(found.alive.shape)
-        self._put(total, letter, np.add, np.where(here, images.middle, 0))
-        self._put(count, letter, np.add, images.alive.astype(np.float64))
-        mean = total / np.maximum(count, 1)[:, None, None]
-        found.centre += np.where((count > 0)[:, None, None], mean, 0)
-
-    def _join_balls(self, found: _Empty, letter: _Letter, images: _Images, centres: np.ndarray) -> None:
+    def _balls(self, letter: _Letter, images: _Bounds, centres: np.ndarray) -> np.ndarray:
+        """Return the radii about the centres at the targets that hold the images' fast coordinates: (E, H, J)."""
         there = self._pull(centres, letter)
         off = above(np.abs(images.middle - there) + EPS * (np.abs(images.middle) + np.abs(there)))
-        wide = above(norm(off * ~self._target_slow(letter)[..., None], axis=2) + images.ball)
-        self._put(found.ball, letter, np.maximum, np.where(images.alive[:, None], wide, 0))
+        wide = above(norm(off * ~letter.is_slow[..., None], axis=2) + images.ball)
+        return np.where(images.alive[:, None], wide, 0)
 
-    def _target_slow(self, letter: _Letter) -> np.ndarray:
-        return self.slow[letter.target[letter.group]]
+    def _tighten(self, joined: _Bounds) -> None:
+        """Intersect intervals with the bounds of directions along their coordinates."""
+        for row, h, i in self._axes:
+            slow, low, high = self.slow[:, h, i, None], joined.low[:, h, i], joined.high[:, h, i]
+            joined.low[:, h, i] = np.where(slow, np.maximum(low, joined.lower[:, row]), low)
+            joined.high[:, h, i] = np.where(slow, np.minimum(high, joined.upper[:, row]), high)
 
     def _put(self, into: np.ndarray, letter: _Letter, join: np.ufunc, values: np.ndarray) -> None:
-        """Join values (E, …, J) of the images that come to the same node, and write them there: (F, …, J)."""
-        n, J = self._nodes.n_letters, values.shape[-1]
+        """Join values (E, …, J) of the images that reach the same node, and write them there: (F, …, J)."""
+        n, J = self.nodes.n_letters, values.shape[-1]
         if J > 1:  # j = (oldest letter, others): the oldest is forgotten, the frame's oldest joins the others
             values = join.reduce(values.reshape(*values.shape[:-1], n, J // n), axis=-2)
         joined = join.reduceat(values[letter.order], letter.starts, axis=0)
         if J == 1:
             into[letter.target] = joined
         else:
-            view = into.reshape(*into.shape[:-1], J // n, n)
-            for letter_forgotten in range(n):
-                where = letter.forgotten == letter_forgotten
-                view[letter.target[where], ..., letter_forgotten] = joined[where]
+            np.moveaxis(into.reshape(*into.shape[:-1], J // n, n), -1, 1)[letter.target, letter.forgotten] = joined
 
     def _pull(self, values: np.ndarray, letter: _Letter) -> np.ndarray:
-        """Values at the node that each image comes to: (F, …, J) -> (E, …, J)."""
-        n, J = self._nodes.n_letters, values.shape[-1]
+        """Return the values at the node that each image reaches: (F, …, J) -> (E, …, J)."""
+        n, J = self.nodes.n_letters, values.shape[-1]
         if J == 1:
             return values[letter.target[letter.group]]
         view = np.moveaxis(values.reshape(*values.shape[:-1], J // n, n), -1, 1)  # (F, |Σ|, …, J/|Σ|)
         there = view[letter.target, letter.forgotten][letter.group]
         return np.repeat(there[..., None, :], n, axis=-2).reshape(*there.shape[:-1], J)
 
-    def _letter(self, a: int, A: np.ndarray, v: np.ndarray, error: StepError) -> _Letter:
-        nodes = self._nodes
-        source = np.flatnonzero(nodes.delta[a] >= 0)
-        target = nodes.delta[a][source]
+
+class _Letter:
+    """The step by letter a from all nodes: entries e stand for the f in `source` whose successor counts."""
+
+    def __init__(self, steps: Steps, a: int, A: np.ndarray, v: np.ndarray, error: StepError) -> None:
+        nodes, self.source = steps.nodes, np.flatnonzero(steps.nodes.delta[a] >= 0)  # (E,)
+        source, target = self.source, nodes.delta[a][self.source]
+        # Images join in groups (f', forgotten letter): `order` sorts entries by group, `starts` has their beginnings.
         forgotten = nodes.oldest[source] if nodes.older > 1 else np.zeros_like(source)
-        keys, group = np.unique(target * nodes.n_letters + forgotten, return_inverse=True)
-        order = np.argsort(group, kind="stable")
-        starts = np.searchsorted(group[order], np.arange(len(keys)))
-        inverse_there = self._inverse[target]
-        M = inverse_there @ Ball.exact(A) @ Ball.exact(self.T[source])
+        keys, self.group = np.unique(target * nodes.n_letters + forgotten, return_inverse=True)  # (E,)
+        self.order = np.argsort(self.group, kind="stable")  # (E,)
+        self.starts = np.searchsorted(self.group[self.order], np.arange(len(keys)))  # (G,)
+        self.target, self.forgotten = keys // nodes.n_letters, keys % nodes.n_letters  # (G,)
+        inverse_there = steps.inverse_T[target]
+        M = inverse_there @ Ball.exact(A) @ Ball.exact(steps.T[source])
         t = (inverse_there @ Ball.exact(v[..., None]))[..., 0]
-        is_slow, was_slow = self.slow[target][..., None], self.slow[source][..., None, :]
-        cross = norm(M.size * ~was_slow)
-        return _Letter(
-            source, order, starts, group, keys // nodes.n_letters, keys % nodes.n_letters,
-            M=M.mid,
-            t=t.mid,
-            slow=M.size * (is_slow & was_slow),
-            ball_to_slow=cross * is_slow[..., 0],
-            ball=spectral_norm(Ball(M.mid * (~is_slow & ~was_slow), M.rad * (~is_slow & ~was_slow))),
-            slow_to_ball=norm(M.size * ~is_slow, axis=-2) * was_slow[..., 0, :],
-            error_size=above(inverse_there.size @ error.matrix[a]),
-            error_centre=above(4 * EPS * np.abs(M.mid) + M.rad),
-            error=above(
-                (inverse_there.size @ error.constant[a][..., None])[..., 0] + 4 * EPS * np.abs(t.mid) + t.rad
-            ),
-            along=[
-                LetterBounds.of_letter(
-                    group, M, t, self.directions[target], self.directions[source], self.slow[source],
-                    self._part[source] == self._part[target],
-                )
-                for group in self._groups
-            ],
-        )  # fmt: skip
+        self.M, self.t, self.is_slow = M.mid, t.mid, steps.slow[target]  # (E, H, b, b), (E, H, b), (E, H, b)
+        is_slow, was_slow = self.is_slow[..., None], steps.slow[source][..., None, :]
+        self.slow = M.size * (is_slow & was_slow)  # (E, H, b, b), |M| among slow coordinates
+        self.ball_to_slow = norm(M.size * ~was_slow) * self.is_slow  # (E, H, b)
+        is_fast = ~is_slow & ~was_slow
+        self.ball = spectral_norm(Ball(M.mid * is_fast, M.rad * is_fast))  # (E, H)
+        self.slow_to_ball = norm(M.size * ~is_slow, axis=-2) * was_slow[..., 0, :]  # (E, H, b)
+        # The error of a step is at most error_size |x| + error_centre |centre| + error.
+        self.error_size = above(inverse_there.size @ error.matrix[a])  # (E, H, b, b)
+        self.error_centre = above(4 * EPS * np.abs(M.mid) + M.rad)  # (E, H, b, b)
+        of_constant = (inverse_there.size @ error.constant[a][..., None])[..., 0]
+        self.error = above(of_constant + 4 * EPS * np.abs(t.mid) + t.rad)  # (E, H, b)
+        is_alike = steps.part[source] == steps.part[target]
+        there, before = steps.directions[target], steps.directions[source]
+        self.along = [LetterBounds(group, M, t, there, before, steps.slow[source], is_alike) for group in steps.groups]
 
 
 def _axes(directions: np.ndarray) -> list[tuple[int, int, int]]:
-    """Which directions are those of a coordinate, in all parts: (row, head, coordinate)."""
-    found: list[tuple[int, int, int]] = []
+    """Return the directions that are those of a coordinate in all parts: (row, head, coordinate)."""
+    axes: list[tuple[int, int, int]] = []
     for row in range(directions.shape[1]):
         entries = np.argwhere(directions[:, row].any(0))
         if len(entries) == 1 and (directions[(slice(None), row, *entries[0])] == 1).all():
-            found.append((row, int(entries[0, 0]), int(entries[0, 1])))
-    return found
+            axes.append((row, int(entries[0, 0]), int(entries[0, 1])))
+    return axes
 
 
-@dataclass(frozen=True, eq=False)
-class _Images:
-    alive: np.ndarray  # (E, J)
-    middle: np.ndarray  # (E, H, b, J)
-    spread: np.ndarray  # (E, H, b, J), slow coordinates
-    ball: np.ndarray  # (E, H, J)
-    lower: np.ndarray  # (E, D, J)
-    upper: np.ndarray
+class Bundle(NamedTuple):
+    """Directions that are carried together: all that extend over several heads, or those of one head."""
+
+    rows: np.ndarray  # int64 (D,), their numbers
+    heads: np.ndarray  # int64 (h,), the heads over which they extend
+    is_fan: bool  # whether they extend over the first two coordinates of one head, both of these among them
 
 
-@dataclass(eq=False)
-class _Empty:
-    """Bounds that images are joined into."""
+def groups(directions: np.ndarray) -> list[Bundle]:
+    """Return the directions of a tube, (parts, D, H, b), in groups."""
+    used = np.abs(directions).max((0, 3), initial=0) > 0  # (D, H)
+    single = used.sum(1) == 1
+    parts = [Bundle(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
+    for h in range(used.shape[1]):
+        rows = np.flatnonzero(single & used[:, h])
+        parts.append(Bundle(rows, np.array([h]), _is_fan(directions[:, rows, h])))
+    return [group for group in parts if len(group.rows)]
 
-    alive: np.ndarray
-    centre: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-    ball: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
 
-    @classmethod
-    def like(cls, sets: Sets) -> _Empty:
-        return cls(
-            np.zeros_like(sets.alive), np.zeros_like(sets.centre), np.full_like(sets.centre, np.inf),
-            np.full_like(sets.centre, -np.inf), np.zeros_like(sets.ball), np.full_like(sets.lower, np.inf),
-            np.full_like(sets.upper, -np.inf),
-        )  # fmt: skip
+def _is_fan(rows: np.ndarray) -> bool:
+    off = np.abs(rows[:, :, None, :2] - np.eye(2)).max((0, 3), initial=0)  # (D, 2), of all parts
+    return len(rows[0]) > 0 and not off.min(0).any() and not rows[:, :, 2:].any()
+
+
+class LetterBounds:
+    """The effect of a letter w' = M w + t on the bounds of one group; n counts the entries of its heads.
+
+    Args:
+        M, t: balls (E, H, b, b) and (E, H, b).
+        there, before: all directions at targets and at sources, (E, D, H, b).
+        slow: the sources' slow coordinates, (E, H, b).
+        alike: whether source and target have their directions in common, (E,).
+    """
+
+    def __init__(
+        self,
+        group: Bundle,
+        M: Ball,
+        t: Ball,
+        there: np.ndarray,
+        before: np.ndarray,
+        slow: np.ndarray,
+        alike: np.ndarray,
+    ) -> None:
+        self.group = group
+        at = np.ix_(np.arange(len(there)), group.heads)
+        there, before = there[:, group.rows][:, :, group.heads], before[:, group.rows][:, :, group.heads]
+        d = Ball.exact(np.moveaxis(there, 1, 2))  # (E, h, D, b)
+        image, constant = d @ M[at], (d @ t[at][..., None])[..., 0]  # (E, h, D, b), (E, h, D)
+        d0 = np.moveaxis(before, 1, 2)
+        # The source directions of the shares, by their place in the group, and the shares: (E, D, 2).
+        self.of, share = _neighbours(image.mid[:, 0], d0[:, 0]) if group.is_fan else _own(image.mid, d0)
+        self.share = np.where(alike[:, None, None], share, 0)
+        rest, size = image, np.abs(image.mid)
+        for i in (0, 1):
+            part, taken = np.take_along_axis(d0, self.of[:, None, :, i, None], 2), self.share[:, None, :, i, None]
+            rest, size = rest - Ball.exact(taken) * Ball.exact(part), size + np.abs(taken * part)
+        count, D, h, b = there.shape
+        flat, of_slow = (count, D, h * b), slow[at][:, :, None]
+        self.image = np.moveaxis(image.mid, 2, 1).reshape(flat)  # (E, D, n), d M
+        self.rest = np.moveaxis(rest.size * of_slow, 2, 1).reshape(flat)  # (E, D, n), |d M| less shares, where slow
+        self.ball = np.moveaxis(norm(image.size * ~of_slow), 2, 1)  # (E, D, h)
+        self.before, self.size = before.reshape(flat), np.abs(there).reshape(flat)  # (E, D, n), d and |d|
+        self.constant = constant.mid.sum(1)  # (E, D), d·t
+        # Bounds on the rounding of products with a centre, per size of the centre, and of d·t: (E, D, n), (E, D).
+        self.slip = above(np.moveaxis(image.rad + 4 * EPS * size, 2, 1).reshape(flat))
+        self.slip_constant = above((constant.rad + 4 * EPS * np.abs(constant.mid)).sum(1))
+
+    def bounds(self, sets: Sets, spread: np.ndarray, error: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return bounds on each direction in the images, (E, D, J) each: the better of shares and intervals.
+
+        Args:
+            sets: of the sources, (E, …, J).
+            spread, error: of the images' slow coordinates, (E, H, b, J) and (E, H, b, 1).
+        """
+        heads, count = self.group.heads, len(sets.centre)
+        parts = (sets.centre, sets.radius, spread, error)
+        centre, radius, spread, error = (x[:, heads].reshape(count, -1, x.shape[-1]) for x in parts)
+        size = np.abs(centre)
+        at_centre = self.image @ centre + self.constant[..., None]
+        known = self.before @ centre
+        slip = self.slip @ size + self.slip_constant[..., None]
+        high, low = sets.upper[:, self.group.rows] - known, sets.lower[:, self.group.rows] - known
+        rest = above(self.rest @ radius + self.ball @ sets.ball[:, heads] + self.size @ error + slip)
+        up, down, moved = rest, -rest, np.zeros_like(rest)
+        for i in (0, 1):
+            share = self.share[..., i, None]
+            above_it, below_it = (np.take_along_axis(x, self.of[..., i, None], 1) for x in (high, low))
+            is_positive = share > 0
+            up = up + share * np.where(is_positive, above_it, below_it)
+            down = down + share * np.where(is_positive, below_it, above_it)
+            moved = moved + (1 + np.abs(share)) * (np.abs(above_it) + np.abs(below_it))
+        from_box = above(self.size @ spread + slip)
+        up, down = np.minimum(up, from_box), np.maximum(down, -from_box)
+        widen = 4 * EPS * (np.abs(at_centre) + np.abs(up) + np.abs(down) + moved)
+        return at_centre + down - above(widen), at_centre + up + above(widen)
+
+
+def _own(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a share of each direction itself, by least squares: from (E, h, D, b) to (E, D, 2) twice."""
+    size = (before * before).sum((1, 3))
+    share = (image * before).sum((1, 3)) / np.where(size > 0, size, 1)
+    of = np.broadcast_to(np.arange(size.shape[1])[:, None], (*size.shape, 2))
+    return of, np.stack([share, np.zeros_like(share)], -1)
+
+
+def _neighbours(image: np.ndarray, before: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the nearest directions, or opposites, on either side in the plane: (E, D, b) -> (E, D, 2) twice.
+
+    Directions that are zero have no share.
+    """
+    D = before.shape[1]
+    fan = np.concatenate([before, -before], 1)[..., :2]  # (E, 2D, 2)
+    turn = np.arctan2(image[..., 1], image[..., 0])[..., None] - np.arctan2(fan[..., 1], fan[..., 0])[:, None]
+    is_some = np.abs(fan).max(-1) > 0
+    turn = np.where(is_some[:, None], turn % (2 * np.pi), np.nan)  # (E, D, 2D), how far the image lies beyond each
+    below = np.where(np.isnan(turn), np.inf, turn).argmin(-1)
+    over = np.where(np.isnan(turn), -np.inf, turn).argmax(-1)
+    a, b = (np.take_along_axis(fan, at[..., None], 1) for at in (below, over))
+    det = a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0]
+    is_pair = np.abs(det) > 1e-9
+    det = np.where(is_pair, det, 1)
+    first = (image[..., 0] * b[..., 1] - image[..., 1] * b[..., 0]) / det
+    second = (a[..., 0] * image[..., 1] - a[..., 1] * image[..., 0]) / det
+    share = np.stack([np.where(below < D, first, -first), np.where(over < D, second, -second)], -1)
+    return np.stack([below % D, over % D], -1), np.where(is_pair[..., None], share, 0)

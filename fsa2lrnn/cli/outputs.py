@@ -27,6 +27,11 @@ def check_certificate(path: Path | None) -> None:
     _check(path, "a certificate", ".json")
 
 
+def check_proof(path: Path | None) -> None:
+    """Check that a proof by enumeration can be written to this path, before any work."""
+    _check(path, "a proof", ".safetensors")
+
+
 def check_page(path: Path) -> None:
     """The same for a report, and for the facts beside it."""
     _check(path, "the page", ".html")

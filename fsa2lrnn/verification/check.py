@@ -10,7 +10,7 @@ import torch
 
 from fsa2lrnn.automata.counting import Ignore, ignored_outputs
 from fsa2lrnn.checker import SCANS, check_sets
-from fsa2lrnn.checker.proof import Claim
+from fsa2lrnn.checker.sets import Claim
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.lrnn.tensor_file import digest

@@ -10,19 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
 from fsa2lrnn.automata.counting import Ignore
+from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.errors import OutOfTime
+from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.extraction.walk import TransitionSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.recurrence import Recurrence
 from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
+from fsa2lrnn.verification import pairs
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
 from fsa2lrnn.verification.goal import Specification, specification_of
@@ -49,6 +52,7 @@ def prove_equivalent(
     empty_word: bool = True,
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
+    certificate: str | Path | None = None,
 ) -> Proved | Refuted | Undecided:
     """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
 
@@ -60,6 +64,8 @@ def prove_equivalent(
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The verdict's scope says what was ignored.
         seconds: the time limit after which to give up; by default there is none.
+        certificate: a file (.safetensors) to write the proof into, if there is one: all pairs of states, their
+            successors and outputs. `python -m fsa2lrnn.checker` replays it for tables whose steps do not round.
 
     Returns:
         `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
@@ -69,8 +75,10 @@ def prove_equivalent(
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, if `ignore` makes no sense, or for a model whose modules, hooks or
-            arithmetic are not those modelled (`judge.modules`).
+        UnsupportedFormat: if no output counts, if `ignore` makes no sense, for a model whose modules, hooks or
+            arithmetic are not those modelled (`verification.modules`), or for a certificate of exact tables or of
+            symbols that JSON can't hold.
+        OSError: if the certificate can't be written.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -80,6 +88,8 @@ def prove_equivalent(
     """
     deadline = Deadline.of(seconds)
     if isinstance(model, Recurrence):
+        if certificate is not None:
+            raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")
         system = _RecurrenceSystem(model)
         found = _explored(system, specification_of(system, machine, ignore, empty_word), budget, deadline)
         return found.proved(model, of_integers(model)) if isinstance(found, _ClosedWalk) else found
@@ -89,27 +99,42 @@ def prove_equivalent(
     if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
         return found
     if isinstance(found, _ClosedWalk) and watched.is_exact:
-        return found.proved(model, of_exact(model))
-    if isinstance(found, _ClosedWalk) and is_right_in_every_order(model, goal, found.rows, found.states):
-        return found.proved(model, of_exact_steps(model))
-    dtype = str(model.dtype).removeprefix("torch.")
-    # Batches may round otherwise than words alone.
-    found = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
-    return found.proved(model, of_letters(dtype)) if isinstance(found, _ClosedWalk) else found
+        covers = of_exact(model)
+    elif isinstance(found, _ClosedWalk) and is_right_in_every_order(model, goal, found.rows, found.states):
+        covers = of_exact_steps(model)
+    else:
+        dtype = str(model.dtype).removeprefix("torch.")
+        # Batches may round otherwise than words alone.
+        found = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
+        if not isinstance(found, _ClosedWalk):
+            return found
+        covers = of_letters(dtype)
+    if certificate is not None:
+        pairs.write(Path(certificate), model, minimise(machine), goal, covers, found.pairs_table)
+    return found.proved(model, covers)
 
 
 @dataclass(frozen=True, eq=False)
 class _ClosedWalk:
-    """All pairs: as many, by so many letters; and those read after a letter, or before one where that counts."""
+    """All pairs, by so many letters; and those read after a letter, or before one where that counts."""
 
-    pairs: int
+    pairs_table: pairs.PairsTable
     letters: int
-    rows: np.ndarray
-    states: np.ndarray
+    start_is_read: bool
     goal: Specification
 
+    @property
+    def rows(self) -> np.ndarray:
+        """The model states that are read, as bytes."""
+        return self.pairs_table.rows[0 if self.start_is_read else 1 :]
+
+    @property
+    def states(self) -> np.ndarray:
+        """The machine states that are read."""
+        return self.pairs_table.states[0 if self.start_is_read else 1 :]
+
     def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
-        return Proved(self.pairs, self.letters, covers, self.goal.scope, model_digest(model))
+        return Proved(len(self.pairs_table.states), self.letters, covers, self.goal.scope, model_digest(model))
 
 
 def _explored(
@@ -121,6 +146,7 @@ def _explored(
         if goal.is_wrong(given, walk.tags).any():
             return _refuted(np.empty(0, np.int64), given, goal)
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
+    parents, letters, reached, first = [], [], [], 0
     while len(walk):
         try:
             deadline.check("exploring joint states")
@@ -131,13 +157,20 @@ def _explored(
         if len(wrong):
             word = walk.word(ahead, int(wrong[0]))
             return _refuted(word, _outputs_along(system, word), goal)
-        start_is_read |= bool((walk.keep_new(ahead, to) == 0).any())
+        parents.append(first + ahead.parents)
+        letters.append(ahead.letters)
+        first += len(walk)
+        reached.append(walk.keep_new(ahead, to))
+        start_is_read |= bool((reached[-1] == 0).any())
         rows.append(walk.states)
         states.append(walk.tags)
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
-    read = slice(0 if start_is_read else 1, None)
-    return _ClosedWalk(walk.seen, walk.letters, np.concatenate(rows[read]), np.concatenate(states[read]), goal)
+    table = pairs.PairsTable(
+        np.concatenate(rows), np.concatenate(states), np.full((walk.seen, len(goal.alphabet)), -1), start_is_read
+    )
+    table.successors[np.concatenate(parents), np.concatenate(letters)] = np.concatenate(reached)
+    return _ClosedWalk(table, walk.letters, start_is_read, goal)
 
 
 class _WatchedModel(ModelSystem):

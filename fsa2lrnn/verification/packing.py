@@ -1,4 +1,4 @@
-"""Arrays written to JSON, as the checker reads them (`checker.packing`)."""
+"""Arrays written to JSON, as the checker reads them (`checker.files`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fsa2lrnn.checker.packing import RATIO
-from fsa2lrnn.checker.packing import Unpacking as Unpacking
+from fsa2lrnn.checker.files import RATIO
+from fsa2lrnn.checker.files import Unpacking as Unpacking
 
 _SMALL = 1 << 16  # bytes: such an array is compressed as well as it can be
 

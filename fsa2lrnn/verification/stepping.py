@@ -43,7 +43,7 @@ def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, 
         return False
     words = ShortWords(states, np.zeros(len(states), np.int64), Ball.exact(x))
     with np.errstate(all="ignore"):
-        return least_margin(words, ScaledReadout.of(weights, kind), goal.target) > 0
+        return least_margin(words, ScaledReadout(weights, kind), goal.target) > 0
 
 
 def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat) -> bool:

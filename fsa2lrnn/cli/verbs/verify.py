@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from fsa2lrnn import registry
-from fsa2lrnn.cli import sources
+from fsa2lrnn.cli import outputs, sources
 from fsa2lrnn.cli.options import (
     NO,
     AlphabetOption,
@@ -31,13 +32,17 @@ def verify(
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
+    certificate: Annotated[
+        Path | None, typer.Option(help="write a proof here (.safetensors), for `python -m fsa2lrnn.checker`")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove a model equal to an automaton on every word, or show a shortest word on which they differ."""
+    outputs.check_proof(certificate)
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
-        given = ["--dtype"] if dtype != "float32" else []
+        given = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
         exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, seconds, as_json, given)
         return
 
@@ -45,7 +50,7 @@ def verify(
     from fsa2lrnn.verification import Proved, prove_equivalent
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
-    verdict = prove_equivalent(network, machine, budget, empty_word, seconds=seconds)
+    verdict = prove_equivalent(network, machine, budget, empty_word, seconds=seconds, certificate=certificate)
     evidence.tell(verdict, network.alphabet, as_json)
     if not isinstance(verdict, Proved):
         raise typer.Exit(NO)

@@ -133,10 +133,15 @@ class _Stages:
         read = {j for i in inside for j in cascade.components[i].reads}
         layers = [layer for layer, there in enumerate(members) if read & set(there)]
         kinds, found = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
+        # States that agree in these layers choose the same maps: the first of each kind stands for all, in their order.
+        columns = [i for layer in layers for i in members[layer]]
+        firsts = np.sort(np.unique(cascade.states[self._after][:, columns], axis=0, return_index=True)[1])
+        _check_size(len(firsts))
+        after = self._after[firsts]
         for a in self._letters:
             rows = [cascade.rows(i, a) for i in inside]
             maps = [cascade.components[i].maps[row] for i, row in zip(inside, rows, strict=True)]
-            for j in self._after:
+            for j in after:
                 seen = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
                 chosen = tuple(tuple(part[j].tolist()) for part in maps)
                 found[a, seen] = kinds.setdefault(chosen, len(kinds))

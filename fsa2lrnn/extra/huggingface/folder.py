@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from fsa2lrnn.automata.formats.json_file import from_json, to_value
+from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, NotExpressible, UnsupportedFormat, shortened
 from fsa2lrnn.extra.huggingface import layer_file
@@ -39,6 +40,7 @@ _NOTES = {
 # Files that none of the packages reads: those of repositories, and what a killed export leaves.
 _UNREAD = ("README.md", "LICENSE", ".gitattributes", ".gitignore", ".git", ".cache")
 _SHOWN = 5  # faults that a message names
+MOST_OTHER_STATES = 12  # of a recorded machine that is not the expected one: planning these takes a second or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,12 +101,21 @@ def described(folder: Path) -> tuple[MooreMachine, str]:
         ) from None
 
 
-def load(folder: Path) -> ExportedModel:
+def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
     """Load a folder that `save` wrote, as any user of its package would.
 
-    Raises `CheckpointError` where anything but the values of the weights is not as `export` writes it today.
+    Args:
+        folder: written by `save`, or by anyone else.
+        expected: the machine that the model is to be compared with. Writing a machine again can take minutes, so the
+            recorded machine must be equivalent to this one, or have at most `MOST_OTHER_STATES` states.
+
+    Raises:
+        CheckpointError: where anything but the values of the weights is not as `export` writes it today, or the
+            recorded machine is too large.
     """
     machine, layer = described(folder)
+    if expected is not None:
+        _check_recorded(folder, machine, expected)
     file = layer_file(layer)
     code: Code | None = file.CODE
     if code is None:
@@ -126,16 +137,29 @@ def load(folder: Path) -> ExportedModel:
         check_files(folder, [path.name for path in reference.iterdir()])
         _check_fields(folder, reference)
         changed = _changed(folder, weights, code.weights(reference))
-        found, expected = code.settings(folder), code.settings(reference)
+        found, written = code.settings(folder), code.settings(reference)
     _refuse(
         folder,
         (
-            f"{name} becomes {found.get(name)}, where `export` leads to {expected.get(name)}"
-            for name in sorted({*found, *expected})
-            if found.get(name) != expected.get(name)
+            f"{name} becomes {found.get(name)}, where `export` leads to {written.get(name)}"
+            for name in sorted({*found, *written})
+            if found.get(name) != written.get(name)
         ),
     )
     return ExportedModel(code.load(folder), layer, machine, plan.outputs, code, _digest(folder), changed)
+
+
+def _check_recorded(folder: Path, machine: MooreMachine, expected: MooreMachine) -> None:
+    """Raise `CheckpointError` for a machine of more than `MOST_OTHER_STATES` states unless it is the expected one."""
+    if machine.n_states <= MOST_OTHER_STATES:
+        return
+    is_same = set(machine.alphabet) == set(expected.alphabet) and equivalent(machine, expected) is None
+    if not is_same or machine.n_states > expected.minimise().n_states:
+        raise CheckpointError(
+            f"{folder / FILE} records a machine of {machine.n_states:,} states, which is not the minimal form of the "
+            f"machine to compare with: other machines are read up to {MOST_OTHER_STATES} states; compare with the "
+            "recorded one, or export again"
+        )
 
 
 def check_files(folder: Path, names: Iterable[str]) -> None:

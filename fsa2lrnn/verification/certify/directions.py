@@ -18,7 +18,7 @@ def gradients(tables: Tables, target: CountedAutomaton, nodes: Nodes, tube: Tube
     """For each part, what margins at its states grow along, in slow coordinates: (parts, D, H, b), zeros to fill up."""
     _, H, b = tube.slow.shape
     weights = tables.weights
-    readout = ScaledReadout.of(weights, tables.format())
+    readout = ScaledReadout(weights, tables.format())
     B, beta, W2, b2 = readout.B.mid, readout.beta.mid, readout.W2, readout.b2
     x = _typical(weights, target, nodes, tube.start)  # (F, n)
     n = x.shape[1]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fsa2lrnn.checker.limits import MOST_NUMBERS, NUMBERS_PER_WORD
 from fsa2lrnn.checker.nodes import CountedAutomaton, nodes
-from fsa2lrnn.checker.replay import LONGEST_START, TubeReplay
+from fsa2lrnn.checker.proof import LONGEST_START, MOST_NUMBERS, NUMBERS_PER_WORD
+from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.checker.sets import Sets, Tube
 from fsa2lrnn.checker.tables import Tables

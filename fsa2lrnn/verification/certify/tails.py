@@ -25,14 +25,14 @@ _LONGEST = 10**7
 
 def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
     """A tail that begins with sets holding these, and keeps the output right; empty if none is found in time."""
-    steps = replay.wide_steps
+    steps = replay.wide.steps
     room = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
     for i in range(1, _SETTLING + 1):
         if deadline.left() <= 0:
             return ()
         room = _joined(room, steps.after(room, room.centre))
         if i % _LOOK == 0:
-            if not replay.wide_margin(room) > 0:
+            if not replay.wide.margin(room) > 0:
                 return ()
             if (steady := _invariant(replay, room)) is not None:
                 return (steady,)
@@ -66,7 +66,7 @@ def _invariant(replay: TubeReplay, room: Sets) -> Tail | None:
     """Somewhat larger sets that no letter leads out of, if these are such and right."""
     wider = rounded(replace(room, radius=_wider(room.radius), ball=_wider(room.ball)))
     steady = Tail(wider, np.zeros_like(wider.radius), np.zeros_like(wider.ball), None)
-    return steady if _is_accepted(replay, steady) and replay.wide_margin(wider) > 0 else None
+    return steady if _is_accepted(replay, steady) and replay.wide.margin(wider) > 0 else None
 
 
 def _is_accepted(replay: TubeReplay, ramp: Tail) -> bool:
@@ -109,7 +109,7 @@ def _ramps(replay: TubeReplay, steps: Steps, room: Sets, deadline: Deadline) -> 
     while count >= _LEAST and len(found) < _MOST_RAMPS and room.length < _LONGEST and deadline.left() > 0:
         ramp = _ramp(replay, steps, room, count)
         end = None if ramp is None else grown(ramp, count)
-        if ramp is None or end is None or not replay.wide_margin(end) > 0:
+        if ramp is None or end is None or not replay.wide.margin(end) > 0:
             count //= 2
             continue
         found.append(ramp)

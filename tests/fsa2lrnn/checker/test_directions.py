@@ -5,8 +5,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fsa2lrnn.checker.directions import DirectionGroup, LetterBounds, groups
 from fsa2lrnn.checker.intervals import Ball
+from fsa2lrnn.checker.sets import Sets
+from fsa2lrnn.checker.steps import Bundle, LetterBounds, groups
 
 
 def turned(angle, stretch=1.0):
@@ -24,7 +25,7 @@ def along(M, rows):
     directions = rows[None, :, None]  # (parts or E, D, H, b)
     (group,) = groups(directions)
     t, slow = Ball.exact(np.zeros((1, 1, 2))), np.ones((1, 1, 2), bool)
-    return LetterBounds.of_letter(group, Ball.exact(M[None, None]), t, directions, directions, slow, np.ones(1, bool))
+    return LetterBounds(group, Ball.exact(M[None, None]), t, directions, directions, slow, np.ones(1, bool))
 
 
 def carried(M, rows, letters):
@@ -35,7 +36,8 @@ def carried(M, rows, letters):
     lower, upper = -np.ones((1, len(rows), 1)), np.ones((1, len(rows), 1))
     for _ in range(letters):
         spread = np.abs(M)[None, None] @ radius
-        lower, upper = step.bounds(centre, radius, ball, lower, upper, spread, error)
+        sets = Sets(1, np.ones((1, 1), bool), centre, radius, ball, lower, upper)
+        lower, upper = step.bounds(sets, spread, error)
         radius = upper[:, [0, len(rows) // 2]].reshape(1, 1, 2, 1)  # of the coordinates
     return lower, upper
 
@@ -90,8 +92,8 @@ def test_directions_that_vanish_take_no_share():
     rows = fan(4)
     there, before = rows[None, :, None], np.zeros((1, 4, 1, 2))
     M, t = Ball.exact(turned(0.3)[None, None]), Ball.exact(np.zeros((1, 1, 2)))
-    group = DirectionGroup(np.arange(4), np.array([0]), True)
-    step = LetterBounds.of_letter(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
+    group = Bundle(np.arange(4), np.array([0]), True)
+    step = LetterBounds(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
     assert not step.share.any()
     assert np.allclose(step.rest, np.abs(step.image))
 
@@ -142,10 +144,9 @@ def test_no_direction_leaves_an_image_out(kind):
         error = np.zeros((E, H, b, 1))
         extent = there if kind == "fan" else np.abs(np.concatenate([there, before])).max(0, keepdims=True)
         for group in groups(extent):
-            step = LetterBounds.of_letter(group, Ball.exact(M), Ball.exact(t), there, before, slow, np.ones(E, bool))
-            low, high = step.bounds(
-                centre[..., None], radius[..., None], ball[..., None], lower[..., None], upper[..., None], spread, error
-            )
+            step = LetterBounds(group, Ball.exact(M), Ball.exact(t), there, before, slow, np.ones(E, bool))
+            numbers = (x[..., None] for x in (centre, radius, ball, lower, upper))
+            low, high = step.bounds(Sets(1, np.ones((E, 1), bool), *numbers), spread, error)
             for e in range(E):
                 for d, row in enumerate(group.rows):
                     assert Fraction(low[e, d, 0]) <= wanted[e, row] <= Fraction(high[e, d, 0])

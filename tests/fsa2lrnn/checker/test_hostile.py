@@ -196,3 +196,11 @@ def test_whatever_is_changed_in_a_certificate_it_is_refused_by_name_or_still_tru
     event(f"accepted: {certificate.method}")
     if certificate.method == "sets":
         assert_uncontradicted(certificate, model, certificate.machine)
+
+
+def test_no_output_counts_after_the_words_that_a_set_remembers():
+    """The sets of no node at all have no shape: this was a `ValueError` of numpy."""
+    tables = one_number([0.5, 0.0], [0.0, 1.0], 1.0, [1.0, -1.0], [0.0, 0.0], "ab", ("yes", "no"))
+    machine = MooreMachine([[1, 1], [1, 1]], ["yes", "?"], 0, "ab")
+    with pytest.raises(CertificateRefused, match="after 1 letters no output counts that the model has"):
+        check(by_hand(tables, machine, 1), tables, "lacked")

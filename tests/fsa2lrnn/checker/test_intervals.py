@@ -17,12 +17,10 @@ radii = st.sampled_from([0.0, 1e-16, 1e-9, 0.25])
 
 
 @st.composite
-def balls(draw, shape, away_from_zero=False):
+def balls(draw, shape):
     """A ball of that shape and, of its elements, one near its edge or its middle, as rational numbers."""
     count = int(np.prod(shape))
     mid = np.array(draw(st.lists(numbers, min_size=count, max_size=count))).reshape(shape)
-    if away_from_zero:
-        mid = np.where(mid < 0, mid - 1, mid + 1)
     rad = np.full(shape, draw(radii))
     weights = draw(st.lists(st.sampled_from([-1, 0, 1]), min_size=count, max_size=count))
     pairs = zip(mid.ravel(), rad.ravel(), weights, strict=True)
@@ -39,14 +37,13 @@ def holds(ball, exact):
     return all(abs(rational(m) - x) <= rational(r) for m, r, x in entries)
 
 
-@given(balls((3,)), balls((3,), away_from_zero=True))
+@given(balls((3,)), balls((3,)))
 def test_entrywise_operations(left, right):
     (a, xs), (b, ys) = left, right
     assert holds(a + b, [x + y for x, y in zip(xs, ys, strict=True)])
     assert holds(a - b, [x - y for x, y in zip(xs, ys, strict=True)])
     assert holds(a * b, [x * y for x, y in zip(xs, ys, strict=True)])
-    assert holds(a / b, [x / y for x, y in zip(xs, ys, strict=True)])
-    for x, low, high, size in zip(xs, a.lower, a.upper, a.size, strict=True):
+    for x, low, high, size in zip(xs, *a.bounds(), a.size, strict=True):
         assert rational(low) <= x <= rational(high)
         assert abs(x) <= rational(size)
 
@@ -77,21 +74,13 @@ def test_sums_that_are_too_long_are_refused():
         x @ x.mT
 
 
-@given(balls((1,)))
-def test_what_may_be_zero_is_no_divisor(drawn):
-    ball, _ = drawn
-    around_zero = Ball(np.zeros(1), ball.rad)
-    with pytest.raises(ZeroDivisionError):
-        ball / around_zero
-
-
 @given(balls((3, 3)))
 def test_inverses(drawn):
     ball, _ = drawn
     matrix = ball.mid
     try:
         found = inverse(matrix)
-    except ZeroDivisionError:
+    except (ZeroDivisionError, np.linalg.LinAlgError):
         return
     exact = flint.fmpq_mat(3, 3, [rational(x) for x in matrix.ravel()]).inv()
     assert holds(found, [exact[i, j] for i in range(3) for j in range(3)])
@@ -99,7 +88,7 @@ def test_inverses(drawn):
 
 def test_singular_matrices_have_no_inverse():
     for matrix in (np.zeros((2, 2)), np.array([[1.0, 1.0], [1.0, 1.0 + 1e-17]]), np.full((2, 2), np.nan)):
-        with pytest.raises(ZeroDivisionError, match="singular"):
+        with pytest.raises((ZeroDivisionError, np.linalg.LinAlgError), match=r"[Ss]ingular"):
             inverse(matrix)
 
 
@@ -124,7 +113,7 @@ def test_spectral_norms_are_close():
 def test_what_is_not_finite_has_no_finite_spectral_norm(entry):
     M = np.eye(3)
     M[0, 1] = entry
-    with np.errstate(all="ignore"), suppress(ArithmeticError):
+    with np.errstate(all="ignore"), suppress(ArithmeticError, np.linalg.LinAlgError):
         assert not np.isfinite(spectral_norm(Ball.exact(M)))
 
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.checker.limits import MOST_WORK, WORK, allowed_work, demands
+from fsa2lrnn.checker.proof import MOST_WORK, WORK, allowed_work, demands
 from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine

@@ -64,7 +64,7 @@ def test_a_single_output_has_no_rival_but_the_variance_may_be_lost():
     """LayerNorm in one pass over large numbers may find a negative variance, and no number is its root."""
     weights = {"W1": np.ones((1, 2)), "b1": np.zeros(1), "W2": np.ones((1, 1)), "b2": np.zeros(1)}
     weights |= {"norm_weight": np.ones(2), "norm_bias": np.zeros(2)}
-    readout = ScaledReadout.of(
+    readout = ScaledReadout(
         weights, FloatFormat(2.0**-24, float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max))
     )
     box = Margins(readout, np.eye(2)[None, None], np.ones((1, 1, 2), bool), np.zeros((1, 0, 1, 2)), np.array([0]))

@@ -19,8 +19,8 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.formats import json_file
 from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
 from fsa2lrnn.checker.files import read_automaton, read_certificate
-from fsa2lrnn.checker.model_file import read_tables
 from fsa2lrnn.checker.program import difference, main, proved
+from fsa2lrnn.checker.tables import read_tables
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import as_tables, switched
 from fsa2lrnn.verification.certify import certify

@@ -17,7 +17,7 @@ def test_steps_in_any_order_with_and_without_fusing(seed):
     rng = np.random.default_rng(seed)
     b = 8
     A, v, x = (np.float32(rng.normal(size=shape)) for shape in ((1, 1, b, b), (1, 1, b), (200, b)))
-    error = StepError.of(np.float64(A), np.float64(v), Slack(), KIND)
+    error = StepError(np.float64(A), np.float64(v), Slack(), KIND)
     exact = np.float64(x) @ np.float64(A[0, 0]).T + v[0, 0]
     bound = np.abs(x) @ error.matrix[0, 0].T + error.constant[0, 0]
     for order in (np.arange(b), rng.permutation(b), np.arange(b)[::-1]):
@@ -59,7 +59,7 @@ def test_logits_by_every_way_to_norm(moments, offset):
     w = {name: np.float32(rng.normal(size=shape) / 4) for name, shape in shapes.items()}
     exact = {name: np.float64(number) for name, number in w.items()}
     x = np.float32(rng.normal(size=(300, n)) + offset)
-    error = ReadoutError.of(exact, KIND)
+    error = ReadoutError(exact, KIND)
     mean, variance = moments(x)
     scale = np.float32(1) / np.sqrt(variance + np.float32(EPS))
     sigma = np.sqrt(np.float64(x).var(-1, keepdims=True) + EPS)
@@ -77,7 +77,7 @@ def test_variances_that_rounding_may_take_give_no_scale():
     weights = {name: np.ones((2, 2)) for name in ("W1", "W2")} | {
         name: np.ones(2) for name in ("b1", "b2", "norm_weight", "norm_bias")
     }
-    error = ReadoutError.of(weights, KIND)
+    error = ReadoutError(weights, KIND)
     assert error.scale(np.array([1.0, 1e4]), np.array([1.0, 1.0])).tolist()[1] == np.inf
 
 

@@ -22,10 +22,10 @@ ROUNDED = 1e-15
 def test_every_scan_stays_in_the_balls_and_above_the_margin(walk):
     _, tables, goal, tube = walk
     named, kind, k, length = plain(tables).weights, plain(tables).format(), len(tables.alphabet), 4
-    error = StepError.of(named["A"], named["v"], Slack(), kind)
+    error = StepError(named["A"], named["v"], Slack(), kind)
     words = np.array(list(itertools.product(range(k), repeat=length)))
     states = goal.path(words)
-    readout = ScaledReadout.of(named, kind)
+    readout = ScaledReadout(named, kind)
     balls = all_words(named["A"], named["v"], named["x0"], goal.target, error, tube.memory)
     for method in ("sequential", "fused", "letters"):
         x = scan_tokens(torch.from_numpy(words), tables.A, tables.v, tables.x0, method)

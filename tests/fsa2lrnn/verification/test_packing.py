@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from fsa2lrnn.checker.errors import UnsupportedInput
-from fsa2lrnn.checker.packing import SPARE, Unpacking
+from fsa2lrnn.checker.files import SPARE, Unpacking
 from fsa2lrnn.verification.packing import pack
 
 

@@ -137,7 +137,7 @@ def verify(
     from fsa2lrnn.extra.huggingface.proof import prove
 
     _refuse(given, folder)
-    model = load(folder)
+    model = load(folder, machine)
     verdict = prove(model, machine, budget, seconds)
     evidence.tell(verdict, model.machine.alphabet, as_json)
     if not isinstance(verdict, Proved):

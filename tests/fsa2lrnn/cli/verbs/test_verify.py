@@ -5,6 +5,7 @@ import json
 import pytest
 
 from fsa2lrnn import MooreMachine, compile_machine, save
+from fsa2lrnn.checker import program as checker_program
 from fsa2lrnn.lrnn.scans import METHODS
 
 
@@ -16,6 +17,15 @@ def test_a_proof(call):
     verdict = json.loads(call("verify", "task:parity", "task:parity", "--json")[1])
     assert verdict["verdict"] == "proved"
     assert verdict["scans"] == list(METHODS)
+
+
+def test_a_proof_is_written_for_the_checker(call):
+    assert call("compile", "task:parity", "-o", "m.safetensors")[0] == 0
+    assert call("convert", "task:parity", "-o", "m.json")[0] == 0
+    assert call("verify", "m.safetensors", "task:parity", "--certificate", "c.safetensors")[0] == 0
+    assert checker_program.main(["c.safetensors", "m.safetensors", "m.json"]) == 0
+    code, _, err = call("verify", "m.safetensors", "task:parity", "--certificate", "c.json")
+    assert (code, "a proof is written to a file ending in .safetensors" in err) == (2, True)
 
 
 def test_a_refutation_shows_a_shortest_word_and_exits_with_one(call):

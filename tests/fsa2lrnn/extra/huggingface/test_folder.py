@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 
 import pytest
 import torch
@@ -194,3 +195,32 @@ def test_a_model_on_which_their_code_fails_is_said_to_be(exported):
     model.model.backbone.layers[0].mixer.chunk_size = 0
     with pytest.raises(CheckpointError, match="the code of Mamba2ForCausalLM fails on this model"):
         run(model, torch.zeros(1, dtype=torch.int64))
+
+
+@pytest.mark.parametrize(
+    "machine",
+    [
+        MooreMachine([[(i + 1) % 1_500 for i in range(1_500)]] * 2, [i == 0 for i in range(1_500)], alphabet="01"),
+        MooreMachine([[i and i - 1 for i in range(16)], [min(i + 1, 15) for i in range(16)]], range(16), alphabet="01"),
+        MooreMachine([[(i + 1) % 14 for i in range(14)]] * 2, [i % 2 for i in range(14)], alphabet="01"),
+    ],
+    ids=["large", "slow to plan", "not minimal"],
+)
+def test_a_recorded_machine_that_would_take_long_to_write_again_is_refused(exported, tmp_path, machine):
+    """Planning these takes 5 to 30 s, and the machine to compare with has two states."""
+    folder = tmp_path / "model"
+    shutil.copytree(exported("parity")[0], folder)
+    described_with(**{name: part for name, part in json.loads(machine.to_json()).items() if name != "format"})(folder)
+    begun = time.process_time()
+    with pytest.raises(CheckpointError, match=rf"of {machine.n_states:,} states, .* are read up to 12 states"):
+        load(folder, zoo.parity())
+    assert time.process_time() - begun < 2
+
+
+def test_a_larger_machine_is_read_where_it_is_the_expected_one(exported):
+    machine = MooreMachine([range(13), *([q] * 13 for q in range(13))], range(13))
+    folder = exported(machine)[0]
+    assert load(folder, machine).machine.n_states == 13
+    other = MooreMachine(machine.delta, [False, *[True] * 12])
+    with pytest.raises(CheckpointError, match="of 13 states"):
+        load(folder, other)

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.checker.directions import groups
 from fsa2lrnn.checker.nodes import nodes
+from fsa2lrnn.checker.steps import groups
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.directions import fans, gradients
 from fsa2lrnn.verification.goal import specification_of
