@@ -185,7 +185,7 @@ def _axes(directions: np.ndarray) -> list[tuple[int, int, int]]:
     return axes
 
 
-class Bundle(NamedTuple):
+class Slabs(NamedTuple):
     """Directions that are carried together: all that extend over several heads, or those of one head."""
 
     rows: np.ndarray  # int64 (D,), their numbers
@@ -193,14 +193,14 @@ class Bundle(NamedTuple):
     is_fan: bool  # whether they extend over the first two coordinates of one head, both of these among them
 
 
-def groups(directions: np.ndarray) -> list[Bundle]:
+def groups(directions: np.ndarray) -> list[Slabs]:
     """Return the directions of a tube, (parts, D, H, b), in groups."""
     used = np.abs(directions).max((0, 3), initial=0) > 0  # (D, H)
     single = used.sum(1) == 1
-    parts = [Bundle(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
+    parts = [Slabs(np.flatnonzero(~single), np.arange(used.shape[1]), False)]
     for h in range(used.shape[1]):
         rows = np.flatnonzero(single & used[:, h])
-        parts.append(Bundle(rows, np.array([h]), _is_fan(directions[:, rows, h])))
+        parts.append(Slabs(rows, np.array([h]), _is_fan(directions[:, rows, h])))
     return [group for group in parts if len(group.rows)]
 
 
@@ -220,14 +220,7 @@ class LetterBounds:
     """
 
     def __init__(
-        self,
-        group: Bundle,
-        M: Ball,
-        t: Ball,
-        there: np.ndarray,
-        before: np.ndarray,
-        slow: np.ndarray,
-        alike: np.ndarray,
+        self, group: Slabs, M: Ball, t: Ball, there: np.ndarray, before: np.ndarray, slow: np.ndarray, alike: np.ndarray
     ) -> None:
         self.group = group
         at = np.ix_(np.arange(len(there)), group.heads)

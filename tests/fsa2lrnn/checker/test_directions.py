@@ -7,7 +7,7 @@ import pytest
 
 from fsa2lrnn.checker.intervals import Ball
 from fsa2lrnn.checker.sets import Sets
-from fsa2lrnn.checker.steps import Bundle, LetterBounds, groups
+from fsa2lrnn.checker.steps import Slabs, LetterBounds, groups
 
 
 def turned(angle, stretch=1.0):
@@ -92,7 +92,7 @@ def test_directions_that_vanish_take_no_share():
     rows = fan(4)
     there, before = rows[None, :, None], np.zeros((1, 4, 1, 2))
     M, t = Ball.exact(turned(0.3)[None, None]), Ball.exact(np.zeros((1, 1, 2)))
-    group = Bundle(np.arange(4), np.array([0]), True)
+    group = Slabs(np.arange(4), np.array([0]), True)
     step = LetterBounds(group, M, t, there, before, np.ones((1, 1, 2), bool), np.ones(1, bool))
     assert not step.share.any()
     assert np.allclose(step.rest, np.abs(step.image))
