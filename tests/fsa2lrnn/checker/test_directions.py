@@ -7,7 +7,7 @@ import pytest
 
 from fsa2lrnn.checker.intervals import Ball
 from fsa2lrnn.checker.sets import Sets
-from fsa2lrnn.checker.steps import Slabs, LetterBounds, groups
+from fsa2lrnn.checker.steps import LetterBounds, Slabs, groups
 
 
 def turned(angle, stretch=1.0):
