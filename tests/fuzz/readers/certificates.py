@@ -30,7 +30,7 @@ from tests.fuzz.readers.hostile import either, of_json
 from tests.fuzz.readers.models import networks
 
 recheck = sys.modules["fsa2lrnn.families.recheck"]  # in the package the name is the function's
-Rejected = recheck.Rejected
+Rejected = recheck.RejectedCertificate
 
 
 @cache
