@@ -30,15 +30,15 @@ SCANS = ("sequential", "fused", "letters")
 _MOST_STEPS = 1 << 14  # four times as many as the search walks
 MOST_NUMBERS = 5 << 24
 """Numbers of float64 that a check may hold at a time, as `demands` counts them: some 500 MB, as measured."""
-WORK = 1 << 32
-"""Operations, a nanosecond each or so, that every check may take: about 5 s."""
+WORK = 1 << 31
+"""Operations, a nanosecond each or so, that every check may take: 2 to 5 s."""
 WORK_PER_BYTE = 1 << 19
 """Additional operations for each byte that a certificate's arrays compress to: a small file can't ask for much."""
 MOST_WORK = 1 << 35
 """Operations that no check takes unless told otherwise: more than `certify` finds certificates for."""
 NUMBERS_PER_WORD = 16
 """Arrays of the size of all words' states that are held at a time."""
-_CALLS = 1 << 18  # operations that the calls of one step cost for each letter, however small the arrays
+_CALLS = 1 << 18  # operations that the calls of a step cost per letter, and of a node once, however small the arrays
 LONGEST_START = 64  # letters
 _MOST = 1 << 17  # sets, and words checked one by one: several times what the search asks for
 
@@ -125,7 +125,7 @@ def demands(tube: Tube, tables: Tables, steps: int) -> tuple[int, int]:
     along = D * (n * (rivals + 2) + 32 * (rivals + 1))
     step = letters * (n * (64 + 4 * b) + 2 * extent + 64 * D) + margin + along
     words = sum(letters**k for k in range(1, tube.start + 1))
-    setup = F * (letters * b * (n * (64 + 8 * b) + 16 * extent) + 8 * n * m)
+    setup = F * (_CALLS + letters * b * (n * (64 + 8 * b) + 16 * extent) + 8 * n * m)
     walked = max(0, steps - tube.start) + 3 * len(tube.tail)
     return numbers, words * margin + setup + walked * (F * J * step + _CALLS * (letters + 1))
 

@@ -91,11 +91,11 @@ def enclose(words: ShortWords, length: int, nodes: Nodes, tube: Tube, directions
     J = nodes.older
     f, j = nodes.numbers(words.state, words.letters)
     row, box = (F, directions.shape[1], J), (F, H, b, J)
-    shapes = (box, box, (F, H, J), row, row)
-    sets = Sets(length, np.zeros((F, J), bool), *map(np.zeros, shapes))
+    sets = Sets(length, np.zeros((F, J), bool), *map(np.zeros, (box, box, (F, H, J), row, row)))
     to_w = inverse(tube.basis)
-    for here in np.unique(f):
-        some = f == here
+    order = np.argsort(f, kind="stable")  # words of one node side by side
+    for some in np.split(order, np.flatnonzero(np.diff(f[order])) + 1) if len(f) else ():
+        here = f[some[0]]
         x = Ball(np.moveaxis(words.x.mid[some], 0, -1), np.moveaxis(words.x.rad[some], 0, -1))  # (H, b, W)
         _enclose_in(sets, here, j[some], to_w[here] @ x, tube.slow[here], directions[here])
     return sets

@@ -56,7 +56,7 @@ def test_a_small_file_that_asks_for_much_memory_is_refused():
 def test_a_small_file_that_asks_for_much_work_is_refused_unless_more_is_allowed():
     tables, machine = wide_tables(64)
     certificate = small_certificate(tables, machine, 4, 16_000)
-    with pytest.raises(CertificateRefused, match=r"takes \d+,\d+,\d+,\d+ operations, .* is 4,\d+,\d+,\d+: .*`work`"):
+    with pytest.raises(CertificateRefused, match=r"takes \d+,\d+,\d+,\d+ operations, .* is 2,\d+,\d+,\d+: .*`work`"):
         check(certificate, tables)
     short = replace(certificate, horizon=40, margins=certificate.margins[:40])
     assert check(short, tables).horizon == 40
