@@ -24,6 +24,7 @@ import torch
 import typer
 from torch import Tensor
 
+from experiments import script
 from experiments.benchmarks import scans, steps
 
 ROOT = Path(__file__).parents[2]
@@ -180,4 +181,4 @@ def _ask(server: subprocess.Popen[str], name: str, threads: int) -> float:
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    script.run(main)

@@ -104,7 +104,7 @@ class CascadeSearch:
         deadline: checked before each cascade is built.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> search = Search(zoo.even_pair(5))
+    >>> search = CascadeSearch(zoo.even_pair(5))
     >>> search.cheapest(counted=False).cost.units, search.cheapest().cost.units > 0
     (0, True)
     """

@@ -28,7 +28,7 @@ class ReluGate:
     Raises:
         InvalidMachine: if the shapes do not fit, or an entry is no integer.
 
-    >>> conjunction = Gate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
+    >>> conjunction = ReluGate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
     >>> conjunction(np.array([[0, 1], [1, 1]])).tolist()
     [[2], [7]]
     """
@@ -104,7 +104,7 @@ class ReluGate:
     def largest_sum(self, u: np.ndarray) -> int:
         """The most that any sum, or part of one in any order, can reach in absolute value: int (…, D) -> a number.
 
-        >>> Gate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3])).largest_sum(np.array([[1, 1]]))
+        >>> ReluGate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3])).largest_sum(np.array([[1, 1]]))
         3
         """
         W1, b1, W2, b2 = self.weights

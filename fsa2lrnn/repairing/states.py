@@ -28,7 +28,7 @@ class RepairStates(Specification):
 
         >>> from fsa2lrnn import compile_machine, zoo
         >>> from fsa2lrnn.verification.goal import specification_of
-        >>> states = States.of(specification_of(compile_machine(zoo.parity()), zoo.parity()))
+        >>> states = RepairStates.of(specification_of(compile_machine(zoo.parity()), zoo.parity()))
         >>> states.delta.tolist(), states.numbers.tolist()
         ([[0, 1, 0], [1, 0, 1]], [0, 1, 0])
         """

@@ -64,9 +64,9 @@ def has_one_largest(logits: RoundedNumbers) -> bool:
     """Whether every evaluation has its largest entry in the same place, the first of equals: (…, n), all finite.
 
     >>> close = torch.tensor([1.0, 1.0 + 2**-20])
-    >>> has_one_largest(Rounded.exact(close)), has_one_largest(Rounded.exact(close).scaled(1 / 3))
+    >>> has_one_largest(RoundedNumbers.exact(close)), has_one_largest(RoundedNumbers.exact(close).scaled(1 / 3))
     (True, True)
-    >>> has_one_largest(Rounded.exact(torch.tensor([1.0, 1.0 + 2**-23])).scaled(1 / 3))
+    >>> has_one_largest(RoundedNumbers.exact(torch.tensor([1.0, 1.0 + 2**-23])).scaled(1 / 3))
     False
     """
     column = RoundedNumbers(logits.mid.unsqueeze(-1), logits.off.unsqueeze(-1), logits.kind)

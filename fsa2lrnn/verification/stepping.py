@@ -53,7 +53,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
     All products and sums of a row must be multiples of a power of two, of no more than a mantissa can tell apart.
 
     >>> half, third = (np.array(c).reshape(1, 1, 1, 1) for c in (0.5, 1 / 3))
-    >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), Format.of("float32")
+    >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), FloatFormat.of("float32")
     >>> steps_exactly(half, v, x, kind), steps_exactly(np.float64(np.float32(third)), v, x, kind)
     (True, False)
     """

@@ -55,7 +55,7 @@ def patch_table(
 
     >>> wrong, words = np.array([[0, 1, 2], [1, 1, 2]]), np.array([[1, 1, 0, 1], [0, 1, 1, 1]])
     >>> labels = np.array([[0, 1, 0, 0, 1], [0, 0, 1, 0, 1]])
-    >>> found = mend(wrong, 0, words, labels, 2)
+    >>> found = patch_table(wrong, 0, words, labels, 2)
     >>> found.before, found.after
     (3, 0)
     """

@@ -24,8 +24,9 @@ def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
         UnsupportedFormat: for labels that contradict each other.
         OutOfTime: at the deadline.
     """
-    module = "aalpy.learning_algs.deterministic_passive.GsmRPNI"
-    learning: Any = require(module, "learn", 'method="rpni"', 'method="train"')
+    learning: Any = require(
+        "aalpy.learning_algs.deterministic_passive.GsmRPNI", "learn", 'method="rpni"', 'method="train"'
+    )
 
     class Rpni(learning.GsmRPNI):
         """`run_RPNI` of AALpy, which takes no time limit, with a check before it tries each pair of states."""

@@ -22,7 +22,7 @@ class WorkBudget:
     Raises:
         UnsupportedFormat: for a budget or a time limit that is not a positive number.
 
-    >>> work = Work(10.0)
+    >>> work = WorkBudget(10.0)
     >>> work.spend(8.0)
     >>> work.allows(2.0), work.allows(3.0)
     (True, False)
