@@ -104,7 +104,8 @@ class ReluGate:
     def largest_sum(self, u: np.ndarray) -> int:
         """The most that any sum, or part of one in any order, can reach in absolute value: int (…, D) -> a number.
 
-        >>> ReluGate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3])).largest_sum(np.array([[1, 1]]))
+        >>> gate = ReluGate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3]))
+        >>> gate.largest_sum(np.array([[1, 1]]))
         3
         """
         W1, b1, W2, b2 = self.weights
