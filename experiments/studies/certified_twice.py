@@ -31,8 +31,8 @@ from experiments.studies.keep_models import MODELS
 from experiments.studies.learned import work_of
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.distributed.results import KeptModelOrigin, read_result
 from fsa2lrnn.lrnn.checkpoint import load
-from fsa2lrnn.training.results import KeptModelOrigin, read_result
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 

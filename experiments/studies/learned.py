@@ -29,11 +29,11 @@ from experiments import results_io, script
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.distributed.results import KeptModelOrigin, read_result
 from fsa2lrnn.extra.report.judgement import REPAIRS, judge
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.checkpoint import load
 from fsa2lrnn.symbols import from_json
-from fsa2lrnn.training.results import KeptModelOrigin, read_result
 from fsa2lrnn.verdicts import Refuted
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.check import check

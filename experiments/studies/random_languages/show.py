@@ -12,8 +12,8 @@ from typing import Any
 
 from experiments.studies.random_languages.machines import KINDS
 from experiments.tables import markdown
+from fsa2lrnn.extra.report.compare import matplotlib
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.training.compare import matplotlib
 
 ANSWERS = ("yes", "no", "not excluded")  # of theory
 

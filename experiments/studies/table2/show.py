@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from experiments.tables import markdown
+from fsa2lrnn.extra.report.compare import matplotlib
 from fsa2lrnn.files import write_atomically
-from fsa2lrnn.training.compare import matplotlib
 
 UNFINISHED = "unfinished"
 NEAR = 0.05  # how far a best evaluation may lie from the printed number that it reproduces

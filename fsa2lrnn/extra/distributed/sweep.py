@@ -31,8 +31,8 @@ from rich.table import Column, Table
 from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.distributed.engines import Job, JobResult, Run, on_ray, processes, serial, stacked
 from fsa2lrnn.extra.distributed.grid import Trial
+from fsa2lrnn.extra.distributed.results import SweepLine, parse_result
 from fsa2lrnn.files import alone, write_atomically
-from fsa2lrnn.training.results import SweepLine, parse_result
 from fsa2lrnn.training.train import Stop
 
 RESULTS, SUMMARY = "results.jsonl", "summary.json"

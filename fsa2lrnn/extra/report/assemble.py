@@ -10,6 +10,7 @@ from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.report.align import Alignment, align
+from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare
 from fsa2lrnn.extra.report.facts import REPAIRED, LayerInternals, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts
 from fsa2lrnn.extra.report.judgement import REPAIRS, ModelAssessment, judge
@@ -18,7 +19,6 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing import Repaired
 from fsa2lrnn.repairing.evaluation import LETTERS, EvaluatedRepair
-from fsa2lrnn.training.compare import CONSTRUCTED, compare
 from fsa2lrnn.verdicts import Proved, Refuted, Scope, Undecided
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.equivalence import prove_equivalent

@@ -145,7 +145,7 @@ class Model:
         searched: what was searched for failing words, in words.
         wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
         accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
-            "interval", as `fsa2lrnn.training.compare` writes them.
+            "interval", as `fsa2lrnn.extra.report.compare` writes them.
         evidence: of a model that is compared with no machine, what is known of it, in words.
         inside: of a model of one layer over letters.
         learning: of a model that `learn` made.

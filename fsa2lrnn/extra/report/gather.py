@@ -97,5 +97,5 @@ def _centre(points: list[list[float]], state: int) -> np.ndarray:
 
 
 def accuracy_of(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The lines of one model of a document of `fsa2lrnn.training.compare`, as they come back from JSON."""
+    """The lines of one model of a document of `fsa2lrnn.extra.report.compare`, as they come back from JSON."""
     return json.loads(json.dumps(document["models"][name]["lengths"]))

@@ -11,6 +11,7 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.assemble import constructed_model, digest_facts, look_inside, proof_facts
+from fsa2lrnn.extra.report.compare import compare
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
 from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning, Model, ReportFacts
@@ -18,7 +19,6 @@ from fsa2lrnn.extra.report.gather import accuracy_of, machine_facts
 from fsa2lrnn.extra.report.joint import heads_by_layer
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training.compare import compare
 from fsa2lrnn.training.learning.examples import FreshWords
 from fsa2lrnn.training.learning.film import NEVER, Frame, HeadHistory
 from fsa2lrnn.training.learning.judging import LearningTarget

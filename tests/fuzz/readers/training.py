@@ -12,9 +12,9 @@ import torch
 
 from fsa2lrnn.extra.distributed.grid import Sweep
 from fsa2lrnn.extra.distributed.grid import read as read_sweep
+from fsa2lrnn.extra.distributed.results import KeptModelOrigin, RunResult, read_result
 from fsa2lrnn.extra.distributed.sweep import RESULTS, Ledger
 from fsa2lrnn.training import run_folder
-from fsa2lrnn.training.results import KeptModelOrigin, RunResult, read_result
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import TrainingRun, train
 from tests.fuzz.base import Reader

@@ -40,9 +40,9 @@ def compare(
     networks, machine = sources.models_and_machine(models, against, layers)
 
     from fsa2lrnn.cli import console, evidence
+    from fsa2lrnn.extra.report import compare as comparison
     from fsa2lrnn.extra.report.align import align
     from fsa2lrnn.extra.report.rows import alignment_rows
-    from fsa2lrnn.training import compare as comparison
     from fsa2lrnn.verification import Budget, falsify
 
     if plot is not None:

@@ -7,11 +7,11 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extra.report.align import align
+from fsa2lrnn.extra.report.compare import compare
 from fsa2lrnn.extra.report.facts import FAR, NEAR
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts, plane
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.training.compare import compare
 from fsa2lrnn.verification.goal import specification_of
 
 

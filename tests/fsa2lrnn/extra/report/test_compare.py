@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
+from fsa2lrnn.extra.report import compare as comparison
+from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare, plot, table
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.training import compare as comparison
-from fsa2lrnn.training.compare import CONSTRUCTED, compare, plot, table
 
 SOURCE = "task:sum_mod(3)"
 

@@ -6,7 +6,7 @@ import pytest
 
 from experiments.studies.keep_models import MODELS
 from fsa2lrnn.errors import CheckpointError
-from fsa2lrnn.training.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
+from fsa2lrnn.extra.distributed.results import KeptModelOrigin, RunResult, SweepLine, parse_result, read_result
 
 SHARE = {"accuracy": 0.5, "interval": [0.25, 0.75]}
 LENGTH = {"length": 40, "words": 4, "whole": 2, "last": 2, "whole_word": SHARE, "last_position": SHARE}
