@@ -161,7 +161,7 @@ class Counterexample:
         for k, (wanted, given, does_count) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
             if does_count and wanted != given:
                 return k if self.word else 0
-        raise UnsupportedFormat("a failing word needs an output that counts and differs from the machine's")
+        raise UnsupportedFormat("a counterexample needs an output that counts and differs from the machine's")
 
     def as_text(self) -> Counterexample:
         """Return the counterexample with all symbols as text."""
@@ -308,7 +308,7 @@ class Refuted(Verdict):
         checked = counted(self.checked_length, "letter")
         least = "no shorter word fails" if self.is_shortest else f"no word of up to {checked} fails"
         length = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
-        return [("failing word", length), ("shorter", least), ("scope", str(self.scope))]
+        return [("counterexample", length), ("shorter", least), ("scope", str(self.scope))]
 
     @property
     def word(self) -> tuple[Hashable, ...]:
