@@ -53,9 +53,9 @@ def classes_of(masked: MaskedModel, max_classes: int, max_suffix: int, max_words
     exhaustive_depth = 0
     while quiet < _QUIET or (len(table.classes) < _FEWEST and depth < _DEEP) or not table.is_complete():
         before = table.n_classes, table.conflicts
-        level = table.extend(level)
+        level = table.extend(level)  # all words that are one live letter longer
         depth += 1
-        while (conflict := table.conflict()) is not None:
+        while (conflict := table.conflict()) is not None:  # split classes until transitions are well defined
             table.resolve(*conflict, max_suffix)
         if table.n_classes > max_classes or len(table.classes) > max_words:
             word = table.word(int((table.classes == table.n_classes - 1).argmax()))
@@ -178,7 +178,7 @@ class _SuffixTable:
         self.classes = self._interner.number(_bytes(self._rows))
 
     def is_complete(self) -> bool:
-        """Whether every live letter has been read in every class."""
+        """Decide whether every live letter has been read in every class."""
         is_read = np.zeros((self.n_classes, self._children.shape[1]), bool)
         np.logical_or.at(is_read, self.classes, self._children >= 0)
         needed = np.zeros_like(is_read)

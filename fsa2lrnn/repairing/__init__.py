@@ -83,7 +83,7 @@ def repair(
         )
     observed = observe(tables, states)
     faults: list[NotExact | NotExpressible] = []
-    for attempt in _ATTEMPTS:
+    for attempt in _ATTEMPTS:  # return the first repaired model that is right
         if attempt.marks_start and mode == "least":
             continue  # blocks that keep their rest need no mark of the start
         work = RepairWork(model, machine, goal, tables, states, observed, attempt, mode, deadline)

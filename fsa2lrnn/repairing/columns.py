@@ -144,7 +144,7 @@ class _Problem:
         return [self._cp.sum(X, axis=0) == 0] if self._is_centred else []
 
     def _sizes(self, X: Any) -> Any:
-        """‖·‖_p^p of every column."""
+        """Return ‖·‖_p^p of every column."""
         return self._cp.sum(self._cp.power(self._cp.abs(X), self._p), axis=0)
 
     def _apart(self, X: Any) -> np.ndarray:

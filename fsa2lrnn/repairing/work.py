@@ -67,7 +67,7 @@ class RepairWork:
         self._mode: Mode = mode
         A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
         self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
-        learned = {
+        learned = {  # the nearest exact image of each block, None without one
             h: learned_representation(observed.head(h), block.x0, states, attempt.told, deadline)
             for h, block in enumerate(self._learned)
         }
@@ -120,7 +120,7 @@ class RepairWork:
         beats = self._beats(self._least("keep"))
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
-        for amplitude, places in product(AMPLITUDES, PLACES):
+        for amplitude, places in product(AMPLITUDES, PLACES):  # from many binary places to few
             self._deadline.check("repair: rounding to dyadic numbers")
             try:
                 rounded = {
@@ -131,7 +131,7 @@ class RepairWork:
             except NotExpressible as error:
                 refusals.append(error)
                 continue
-            if max(block.bits for block in rounded.values()) > digits:
+            if max(block.bits for block in rounded.values()) > digits:  # T26: exact sums fit into the mantissa
                 continue
             blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
             model = self._build(blocks, "keep")

@@ -68,6 +68,7 @@ def _walked(
     visited = {(rows.tobytes(), goal.start)}
     while len(rows) and (longest is None or length < longest):
         live = goal.live[:, states].T  # (N, |Σ|)
+        # A length is explored only if the budget covers all of it.
         if not allows(steps + int(live.sum())):
             break
         steps += int(live.sum())
@@ -80,6 +81,7 @@ def _walked(
         if goal.is_wrong(outputs, to).any():
             is_wrong = True
             break
+        # Continue with the pairs that were not visited before.
         new: list[int] = []
         for i in range(len(to)):
             pair = after[i].tobytes(), int(to[i])

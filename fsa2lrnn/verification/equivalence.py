@@ -153,6 +153,7 @@ def _explored(
             ahead, to = walk.look()
         except OutOfTime:
             return Undecided(walk.length, goal.scope, seconds=deadline.seconds)
+        # Words are explored by length, so the first wrong output gives a shortest counterexample.
         wrong = np.flatnonzero(goal.is_wrong(ahead.read, to))
         if len(wrong):
             word = walk.word(ahead, int(wrong[0]))
@@ -166,6 +167,7 @@ def _explored(
         states.append(walk.tags)
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
+    # No pair is new: the reachable joint state set is complete.
     table = pairs.PairsTable(
         np.concatenate(rows), np.concatenate(states), np.full((walk.seen, len(goal.alphabet)), -1), start_is_read
     )

@@ -172,7 +172,7 @@ def _differences(name: str, module: nn.Module, fresh: nn.Module, assumed: set[st
             yield from _tampering(place, part)
         return
     yield from _tampering(label, module)
-    own, made = vars(module), vars(fresh)
+    own, made = vars(module), vars(fresh)  # attributes first, then parameters, buffers and submodules
     for key in sorted(own.keys() ^ made.keys()):
         if key in own and _is_plain(own[key]):  # a mark of another program, which is never read here
             continue

@@ -74,7 +74,7 @@ def certify(
     """
     layers = check_modelled(model)
     tables, effort = _tables(model), WorkBudget(work, seconds)
-    if isinstance(tables, LRNN):
+    if isinstance(tables, LRNN):  # no tables: enumerate the joint states
         certificate = _enumerated(tables, machine, specification_of(tables, machine, ignore), effort)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate

@@ -198,6 +198,6 @@ class TubeSearch:
 
 
 def _will_last(margins: list[float]) -> bool:
-    """Whether margins that continue to fall at this rate stay positive for a whole walk."""
+    """Decide whether margins that continue to fall at this rate stay positive for a whole walk."""
     before, now = margins[-_DECLINE // 2], margins[-1]
     return now == before or now > _LONGEST_WALK * (before - now) / (_DECLINE // 2 - 1)

@@ -37,7 +37,7 @@ class WorkBudget:
         self._left -= amount
 
     def allows(self, amount: float, seconds: float = 0.0) -> bool:
-        """Whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""
+        """Decide whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""
         if amount > self._left:
             return False
         self._is_cut_short |= self.deadline.left() <= seconds
