@@ -1,4 +1,4 @@
-"""Running a model along a word that need not fit in memory."""
+"""Streaming: run a model along a word that need not fit in memory."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from fsa2lrnn.lrnn.model import LRNN, decode
 from fsa2lrnn.multi_step import MultiStepTable
 from fsa2lrnn.tracing import Step, steps_json
 
-LONG = 1 << 18  # letters from which reading the transition table out of the model pays
+LONG = 1 << 18  # the length in letters from which extracting the transition table is faster
 _TABLE_STATES = 20_000
-_PIECE = 1 << 20  # bytes read at once
+_PIECE = 1 << 20  # bytes per read
 _REPORT_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class StreamResult:
-    """What a word led to: its length, the last output, all outputs where they were kept, and how they were computed."""
+    """The result of a run: the word's length, the last output, all outputs if stored, and the method."""
 
     length: int
     output: Hashable
@@ -39,19 +39,19 @@ class StreamResult:
 
 
 def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str]:
-    """A stream of UTF-8 in pieces of bounded size; on a terminal's standard error it reports how far it has come.
+    """Yield a UTF-8 stream in pieces of bounded size, and report the progress on standard error if it is a terminal.
 
-    Raises `UnsupportedFormat` naming a byte that is no UTF-8 and its offset.
+    Raises `UnsupportedFormat` naming a byte that is not UTF-8 and its offset.
     """
     decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
     read, reported = 0, time.monotonic()
     while True:
         data = stream.read(_PIECE)
-        kept, _ = decoder.getstate()  # the beginning of a character that the last piece cut
+        incomplete, _ = decoder.getstate()  # the first bytes of a character that the last read cut
         try:
             piece = decoder.decode(data, final=not data)
         except UnicodeDecodeError as fault:
-            offset = read - len(kept) + fault.start
+            offset = read - len(incomplete) + fault.start
             raise UnsupportedFormat(
                 f"{name} is not UTF-8 (byte 0x{fault.object[fault.start]:02x} at offset {offset:,}): give it in that "
                 "encoding"
@@ -69,16 +69,16 @@ def read_pieces(stream: IO[bytes], name: str = "standard input") -> Iterator[str
 def run(
     model: LRNN, tokens: Iterable[np.ndarray], method: str = "auto", sink: Callable[[np.ndarray], None] | None = None
 ) -> StreamResult:
-    """Run `model` along a word that arrives in pieces, in memory that the length of the word does not change.
+    """Run `model` along a word that arrives in pieces, in memory independent of the word's length.
 
-    A word longer than `LONG` is walked on the model's own transition table, if the model's states close (`extract`) and
-    no scan was asked for by name; the table is exact, so the outputs are the model's. Where nobody wants the outputs on
-    the way, several letters are taken at a time. Otherwise the scan runs, piece by piece, carrying its state.
+    A word longer than `LONG` is read on the model's transition table, if the model's states are finite (`extract`) and
+    `method` is "auto"; the table is exact, so the outputs are the model's. If no intermediate outputs are needed,
+    several letters are read at a time. Otherwise the scan runs piece by piece and carries its state.
 
     Args:
-        tokens: positions of letters in the model's alphabet, int64 arrays (`symbols.encode_text`).
-        sink: called with the output numbers of each piece; without it they are kept in `Result.trace`, unless the word
-            is longer than `LONG`.
+        tokens: int64 arrays of letter numbers in the model's alphabet (`symbols.encode_text`).
+        sink: called with the output numbers of each piece; without it they are stored in `StreamResult.trace`, unless
+            the word is longer than `LONG`.
     """
     tokens = iter(tokens)
     head: list[np.ndarray] = []
@@ -103,9 +103,9 @@ def run(
 
 
 def result_json(model: LRNN, result: StreamResult, steps: Sequence[Step] | None = None) -> dict[str, Any]:
-    """A result as a JSON object, with its steps where they are given.
+    """Return a result as a JSON object, with its steps if given.
 
-    Raises `BudgetExceeded` for a word too long for all of its steps to have been kept.
+    Raises `BudgetExceeded` for a word so long that not all of its steps were stored.
     """
     value: dict[str, Any] = {
         "length": result.length,
@@ -124,24 +124,24 @@ def result_json(model: LRNN, result: StreamResult, steps: Sequence[Step] | None 
 
 
 def result_text(model: LRNN, result: StreamResult) -> str:
-    """A result in one line."""
+    """Return a result as one line of text."""
     how = "" if result.method == "auto" else f", {result.method}"
     letters = "the empty word" if not result.length else f"{result.length:,} letter{'s' if result.length > 1 else ''}"
     return f"[bold]{symbols.show(result.output)}[/]  ({letters}, {str(model.dtype).removeprefix('torch.')}{how})"
 
 
 def _table(model: LRNN) -> MooreMachine | None:
-    """The machine that the model computes, None if its states do not close."""
+    """Return the machine that the model computes, None if its states are not known to be finite."""
     try:
         return extract(model, _TABLE_STATES)
-    except (BudgetExceeded, UnsupportedFormat):  # of a layer of which nothing exact can be said
+    except (BudgetExceeded, UnsupportedFormat):  # also for a layer without exact claims
         return None
 
 
 def _walk(
     machine: MooreMachine, symbols_in_order: Sequence[Hashable], pieces: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Output numbers along a word."""
+    """Yield the output numbers along a word."""
     number = {output: j for j, output in enumerate(symbols_in_order)}
     outputs = np.array([number[output] for output in machine.outputs])
     q = machine.start
@@ -153,10 +153,10 @@ def _walk(
 
 
 def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> StreamResult:
-    """The last output alone, several letters at a time."""
-    leaps, q, length = MultiStepTable.of(machine.delta), machine.start, 0
+    """Return the last output alone, reading several letters at a time."""
+    table, q, length = MultiStepTable.of(machine.delta), machine.start, 0
     for tokens in pieces:
-        q = leaps.final(q, tokens)
+        q = table.final(q, tokens)
         length += len(tokens)
-    how = f"walked on the model's {machine.n_states:,}-state table, {leaps.m} letters at a time"
+    how = f"walked on the model's {machine.n_states:,}-state table, {table.m} letters at a time"
     return StreamResult(length, machine.outputs[q], [], how)

@@ -1,4 +1,4 @@
-"""What a model does letter by letter: the letter, the automaton's state, the output, and the model's own state."""
+"""Traces of a model: each letter with the automaton's state, the output, and the model's own state."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.lrnn.model import LRNN, decode
 
-Vectors = list[list[float]]  # a row of numbers a layer; of an index table the number of its state
+Vectors = list[list[float]]  # one row of numbers per layer; for an index table, its state number
 
 
 @dataclass(frozen=True)
 class Step:
-    """One letter.
+    """One letter of a trace.
 
     Args:
         letter, output: symbols.
-        state: the automaton's state after it, by its label or else its number; None where no automaton is known.
-        vectors: the model's state after it, where it was asked for.
+        state: the automaton's state after the letter, by label or else by number; None without an automaton.
+        vectors: the model's state after the letter, if requested.
     """
 
     letter: Hashable
@@ -36,8 +36,8 @@ class Step:
 
 
 class Tracer:
-    """Puts letters, states and outputs together, which come from two sides: letters pass through `read` on their way to
-    the model, whose outputs come to `steps`. It remembers no more letters than are between the two."""
+    """A buffer that joins letters, states and outputs: letters pass through `read` on their way to the model, and its
+    outputs are passed to `steps`. It stores only the letters whose outputs are still missing."""
 
     def __init__(
         self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...], machine: MooreMachine | None = None
@@ -49,13 +49,13 @@ class Tracer:
             self._q = machine.start
 
     def read(self, pieces: Iterable[np.ndarray]) -> Iterator[np.ndarray]:
-        """The same pieces, their letters remembered."""
+        """Yield the pieces unchanged and store their letters."""
         for piece in pieces:
             self._waiting.append(piece)
             yield piece
 
     def steps(self, numbers: np.ndarray) -> list[Step]:
-        """The next letters, with the numbers of their outputs."""
+        """Return the next letters as steps, given the numbers of their outputs."""
         tokens = self._taken(len(numbers))
         letters = [self._alphabet[a] for a in tokens]
         outputs = [self._outputs[j] for j in numbers]
@@ -83,9 +83,9 @@ class Tracer:
 def with_vectors(
     model: LRNN, pieces: Iterable[np.ndarray], machine: MooreMachine | None = None, method: str = "auto"
 ) -> Iterator[Step]:
-    """Every letter with the model's state after it, the model being called once a letter.
+    """Yield every letter as a step with the model's state after it, calling the model once per letter.
 
-    Raises `UnsupportedFormat` for a model that is not causal, and `NotExact` where logits are not numbers.
+    Raises `UnsupportedFormat` for a model that is not causal, and `NotExact` for NaN logits.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> parity = zoo.parity()
@@ -104,29 +104,29 @@ def with_vectors(
 
 
 def header(has_states: bool) -> str:
-    """What the columns of `line` are."""
+    """Return the names of the columns of `line`, separated by tabs."""
     return "\t".join(["after", "letter", *(["state"] if has_states else []), "output"])
 
 
 def line(k: int, step: Step, has_states: bool) -> str:
-    """A step as a line of text, and one for each layer's vector; columns are separated by tabs."""
+    """Return a step as one line of text, and one line per layer's vector, with columns separated by tabs."""
     state = [symbols.show_label(step.state)] if has_states else []
     row = "\t".join([str(k), str(step.letter), *state, symbols.show(step.output)])
-    shown = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [], start=1)]
-    return "\n".join([row, *shown])
+    vectors = [f"\tx{i}\t{' '.join(f'{x:.6g}' for x in row)}" for i, row in enumerate(step.vectors or [], start=1)]
+    return "\n".join([row, *vectors])
 
 
 def steps_json(steps: Iterable[Step]) -> dict[str, Any]:
-    """Steps as lists of equal length: "letters", "trace" (the outputs), "states" and "vectors" where there are any."""
+    """Return steps as lists of equal length: "letters", "trace" (the outputs), and "states" and "vectors" if any."""
     steps = list(steps)
-    found: dict[str, Any] = {
+    value: dict[str, Any] = {
         "letters": [symbols.to_json(step.letter) for step in steps],
         "trace": [symbols.to_json(step.output) for step in steps],
     }
     if any(step.state is not None for step in steps):
-        found["states"] = [
+        value["states"] = [
             step.state if isinstance(step.state, int) else symbols.show_label(step.state) for step in steps
         ]
     if any(step.vectors is not None for step in steps):
-        found["vectors"] = [step.vectors for step in steps]
-    return found
+        value["vectors"] = [step.vectors for step in steps]
+    return value

@@ -1,6 +1,6 @@
-"""What judges answer: proved, refuted or undecided, about which positions, and with which failing word.
+"""Verdicts of the verifiers: proved, refuted with a counterexample, or undecided, with their scope and coverage.
 
-One vocabulary for all of them, in code, JSON and prose. It needs no torch, so that a report can be read without.
+All verifiers share these classes, in code, JSON and prose. They do not need torch, so reports can be read without it.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card, failing
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.reading import read, shown
 
-_NAMED = 8  # outputs that a line of text names
+_NAMED = 8  # the most outputs that a line of text names
 
 
 class Verdict:
-    """A verdict is looked at with isinstance or match: as a truth value it would be read wrongly sooner or later."""
+    """The base class of verdicts. Distinguish them by isinstance or match: a verdict has no truth value."""
 
     def __bool__(self) -> NoReturn:
         raise TypeError(f"{type(self).__name__} is no truth value: ask isinstance(verdict, Proved)")
 
     @property
     def kind(self) -> str:
-        """Its name in JSON and in prose: "proved", "refuted", "undecided"."""
+        """The name of the verdict in JSON and in prose: "proved", "refuted", "undecided", "accepted"."""
         return type(self).__name__.lower()
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object: the kind under "verdict", and all that the verdict holds."""
+        """Return a JSON object with the kind under "verdict" and all fields of the verdict."""
         return {"verdict": self.kind, **{f.name: _plain(getattr(self, f.name)) for f in fields(cast("Any", self))}}
 
     def in_words(self) -> list[tuple[str, str]]:
-        """What it says, as names and values for people."""
+        """Return the verdict as a list of names and values for display."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """Return the verdict as an HTML card for notebooks."""
         colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
         failure: Counterexample | None = getattr(self, "failure", None)
         return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
@@ -46,12 +46,12 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Scope:
-    """The positions that a verdict is about: all words, after each letter, less what is named here.
+    """The positions that a verdict covers: all words, after each letter, less those named here.
 
     Args:
-        states: of the minimal machine.
-        ignored_states: how many of them have outputs that do not count.
-        ignored: these outputs.
+        states: the number of states of the minimal machine.
+        ignored_states: the number of states whose outputs do not count.
+        ignored: the outputs that do not count.
         empty_word: whether the output on the empty word counts.
     """
 
@@ -61,7 +61,7 @@ class Scope:
     empty_word: bool = False
 
     def __str__(self) -> str:
-        """In words.
+        """Return the scope as a sentence.
 
         >>> print(Scope(5, 2, ("error",)))
         outputs of 2 of 5 states do not count: error; nor does that of the empty word
@@ -76,7 +76,7 @@ class Scope:
         return f"outputs of {self.ignored_states:,} of {self.states:,} states do not count: {named}{more}{rest}"
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """Return the scope as a JSON object."""
         return {**vars(self), "ignored": _written(self.ignored)}
 
 
@@ -88,13 +88,13 @@ class Coverage:
     """The runs that a verdict is about, on the CPU, without `torch.compile`.
 
     Args:
-        arithmetic: the dtype computed in, "int" for exact tables.
-        scans: by name.
-        shapes: "every" shape of call, words in batches and in pieces as one likes; or "letters": words read one at a
-            time, a letter a call.
-        threads: how many, None for any number.
-        environment: where the result depends on the order of float operations, what decides on that order: the version
-            of torch, the CPU capability, the BLAS library and its settings (`versions.environment`).
+        arithmetic: the dtype of the computation, "int" for exact tables.
+        scans: the names of the scans.
+        shapes: "every" shape of call, with words in any batches and pieces; or "letters": words read one at a time,
+            one letter per call.
+        threads: the number of threads, None for any number.
+        environment: what determines the order of float operations, if the result depends on it: the version of torch,
+            the CPU capability, the BLAS library and its settings (`versions.environment`).
         tested_layers: names of user-defined layers. The verdict rests on what they declare, which was tested on random
             inputs, not proved.
     """
@@ -107,7 +107,7 @@ class Coverage:
     tested_layers: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """In words.
+        """Return the coverage as one line of text.
 
         >>> print(Coverage("float32", ("sequential", "fused"), "every", None))
         in float32, by the scans sequential, fused; every shape of call, batch and number of threads
@@ -128,23 +128,23 @@ class Coverage:
 
 
 def tested(layers: tuple[str, ...]) -> list[str]:
-    """Return what a verdict says of user-defined layers: one sentence, or none without such layers."""
+    """Return the assumption about user-defined layers as a list of one sentence, empty without such layers."""
     named = f"layer{'s' * (len(layers) > 1)} {', '.join(layers)} declare{'s' * (len(layers) == 1)}"
     return [f"what the {named} was tested on random inputs, not proved"] if layers else []
 
 
 @dataclass(frozen=True)
 class Counterexample:
-    """A word that a model gets wrong.
+    """A word on which a model's output differs from the machine's.
 
     Args:
         word: the letters.
-        wanted, given: what the machine and the model put out after each letter, or on the empty word for the empty
-            word. The model's is "NaN" where its logits are not numbers.
+        wanted, given: the expected and the predicted output after each letter, or on the empty word for the empty
+            word. The predicted output is "NaN" where logits are NaN.
         counts: whether each of these outputs counts; None if all do.
-        margin: the logit of the output wanted at the last letter less the largest other; None where it was not looked
-            at, −∞ where one is not a number or the model has no such output.
-        scans: the scans of the model that are known to be wrong after this word.
+        margin: the logit of the expected output at the last letter less the largest other; None if not computed, −∞ if
+            a logit is NaN or the model lacks the output.
+        scans: the scans of the model that were shown to be wrong after this word.
     """
 
     word: tuple[Hashable, ...]
@@ -156,20 +156,20 @@ class Counterexample:
 
     @property
     def position(self) -> int:
-        """The first wrong output, from 1; 0 for the empty word. Raises `UnsupportedFormat` if none is wrong."""
+        """The position of the first wrong output, from 1; 0 for the empty word. Raises `UnsupportedFormat` without."""
         counts = self.counts or [True] * len(self.wanted)
-        for k, (wanted, given, is_asked) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
-            if is_asked and wanted != given:
+        for k, (wanted, given, does_count) in enumerate(zip(self.wanted, self.given, counts, strict=True), 1):
+            if does_count and wanted != given:
                 return k if self.word else 0
-        raise UnsupportedFormat("a failing word needs an output that counts and differs from the machine's")
+        raise UnsupportedFormat("a counterexample needs an output that counts and differs from the machine's")
 
     def as_text(self) -> Counterexample:
-        """The same with all symbols as they are written."""
+        """Return the counterexample with all symbols as text."""
         word, wanted, given = (tuple(map(str, part)) for part in (self.word, self.wanted, self.given))
         return Counterexample(word, wanted, given, self.counts, self.margin, self.scans)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back; an infinite margin, which JSON can't hold, becomes null."""
+        """Return a JSON object that `from_json` reads back; an infinite margin becomes null."""
         margin = self.margin if self.margin is not None and math.isfinite(self.margin) else None
         return {
             "length": self.position,
@@ -183,10 +183,10 @@ class Counterexample:
 
     @classmethod
     def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
-        """Inverse of `to_json`; "counts", "margin", "scans" and "length" may be missing.
+        """Return the counterexample that `to_json` wrote; "counts", "margin", "scans" and "length" may be missing.
 
         Raises:
-            UnsupportedFormat: for anything else.
+            UnsupportedFormat: for any other value.
 
         >>> Counterexample.from_json(Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
@@ -195,32 +195,32 @@ class Counterexample:
         if isinstance(value, Mapping):
             rest = dict(cast("Mapping[str, Any]", value))
             length, value = rest.pop("length", None), rest
-        found = read(cls, value, where, {Hashable: lambda symbol, _: symbols.from_json(symbol)})
-        lengths = {max(len(found.word), 1), len(found.wanted), len(found.given), len(found.counts or found.wanted)}
+        loaded = read(cls, value, where, {Hashable: lambda symbol, _: symbols.from_json(symbol)})
+        lengths = {max(len(loaded.word), 1), len(loaded.wanted), len(loaded.given), len(loaded.counts or loaded.wanted)}
         if len(lengths) > 1:
             raise UnsupportedFormat(
-                f"{where}: {len(found.word)} letters, but {len(found.wanted)} and {len(found.given)} outputs"
+                f"{where}: {len(loaded.word)} letters, but {len(loaded.wanted)} and {len(loaded.given)} outputs"
             )
-        if length is not None and length != found.position:
+        if length is not None and length != loaded.position:
             raise UnsupportedFormat(
-                f"{where}: length {shown(length)}, but the first wrong output stands at {found.position}: leave length "
-                "out, the word and its outputs say it"
+                f"{where}: length {shown(length)}, but the first wrong output stands at {loaded.position}: leave "
+                "length out, the word and its outputs say it"
             )
-        return found
+        return loaded
 
 
 @dataclass(frozen=True)
 class SearchRecord:
-    """One search for a failing word and what it covered.
+    """One search for a counterexample and the words that it covered.
 
     Args:
         name: "known", "exhaustive", "periodic", "random", "beam", "guided" or "shorten".
-        what: the words that it looked at, in words.
-        length: all those words were judged at every letter up to this length.
-        words: how many words, at the longest length; letters: model steps taken.
-        seconds: what it took.
-        found: the length of the shortest failing word that it found, if any.
-        finished: False where time cut it short, so that another run may answer otherwise.
+        what: a description of the words searched.
+        length: all those words were compared at every letter up to this length.
+        words: the number of words at the longest length; letters: of model steps taken.
+        seconds: the duration of the search.
+        found: the length of the shortest counterexample that the search found, if any.
+        finished: False if the time limit ended the search, so that another run may differ.
     """
 
     name: str
@@ -233,23 +233,23 @@ class SearchRecord:
     finished: bool
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object."""
+        """Return the record as a JSON object."""
         return dict(vars(self))
 
 
 @dataclass(frozen=True)
 class Proved(Verdict):
-    """The model of this digest is right on every word of every length, wherever the output counts, in the runs covered.
+    """A proof that the model is right on all words of all lengths, wherever outputs count, in the runs covered.
 
     Args:
-        digest: SHA-256 of weights and configuration (`judge.model_digest`); of an exported folder, of its files.
-        pairs: pairs (model state, machine state) reached; the graph is closed.
-        transitions: letters read in them, each computed and compared; those after which nothing counts are left out.
-        covers: the runs. Where every transition that was reached is one-hot or a lane's, and rounding can change
-            neither it nor an output (`judge.exactness`), every schedule gives the same. Where steps do not round and
-            the margins are larger than what the read-out may (`judge.stepping`), every call does that makes x_k of
-            x_{k−1}. Else it is words read letter by letter, one at a time: each transition was computed so.
-        scope: which outputs count.
+        digest: SHA-256 of weights and configuration (`verification.model_digest`), or of the files of an export.
+        pairs: the number of reachable pairs (model state, machine state), all of them enumerated.
+        transitions: the letters read in them, each computed and compared, less those after which nothing counts.
+        covers: the runs covered. If all transitions are one-hot or of one scalar channel, and rounding can change no
+            transition and no output (`verification.exactness`): every schedule. If steps do not round and the margins
+            exceed the rounding of the read-out (`verification.stepping`): every call that computes x_k from x_{k−1}.
+            Otherwise: words read letter by letter, one at a time, as each transition was computed.
+        scope: the outputs that count.
     """
 
     pairs: int
@@ -259,7 +259,7 @@ class Proved(Verdict):
     digest: str = field(repr=False)
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return names and values: what was proved, how, in which runs, and of which model."""
+        """Return the claim, the size of the proof, the coverage, the scope and the model, as names and values."""
         return [
             ("right", "on every word of every length, wherever the output counts, in the runs covered"),
             ("closed", f"{counted(self.pairs, 'joint state')}, {counted(self.transitions, 'transition')}"),
@@ -270,7 +270,7 @@ class Proved(Verdict):
 
     @property
     def arithmetic(self) -> str:
-        """The dtype computed in, "int" for a `Recurrence`."""
+        """The dtype of the computation, "int" for a `Recurrence`."""
         return self.covers.arithmetic
 
     @property
@@ -287,14 +287,14 @@ class Proved(Verdict):
 
 @dataclass(frozen=True)
 class Refuted(Verdict):
-    """Wrong, with a word that shows it.
+    """A refutation: a counterexample, and the searches that found it.
 
     Args:
-        failure: the word; the model is wrong after its last letter and right wherever else it counts.
-        checked_length: no word of at most this length fails; −1 where the empty one does.
-        scope: which outputs count.
-        found_by: the search that found it.
-        searches: everything that was searched, by `falsify`.
+        failure: the counterexample; the model is wrong after its last letter and right before, wherever outputs count.
+        checked_length: no word of at most this length fails; −1 if the empty word does.
+        scope: the outputs that count.
+        found_by: the search that found the counterexample.
+        searches: the records of all searches of `falsify`.
     """
 
     failure: Counterexample
@@ -304,20 +304,20 @@ class Refuted(Verdict):
     searches: tuple[SearchRecord, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
-        """How long the word is, and what is known of shorter ones."""
+        """Return the length of the counterexample, the claim about shorter words, and the scope."""
         checked = counted(self.checked_length, "letter")
         least = "no shorter word fails" if self.is_shortest else f"no word of up to {checked} fails"
-        found = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
-        return [("failing word", found), ("shorter", least), ("scope", str(self.scope))]
+        length = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
+        return [("counterexample", length), ("shorter", least), ("scope", str(self.scope))]
 
     @property
     def word(self) -> tuple[Hashable, ...]:
-        """The letters of the failing word."""
+        """The letters of the counterexample."""
         return self.failure.word
 
     @property
     def position(self) -> int:
-        """Where the model is wrong, counted from 1: the last letter."""
+        """The position of the wrong output, from 1: that of the last letter."""
         return len(self.failure.word)
 
     @property
@@ -326,21 +326,21 @@ class Refuted(Verdict):
         return self.checked_length >= self.position - 1
 
     def to_json(self) -> dict[str, Any]:
-        """As every verdict, and whether all shorter words were tried."""
+        """Return the fields of the verdict and `is_shortest` as a JSON object."""
         return {**super().to_json(), "is_shortest": self.is_shortest}
 
 
 @dataclass(frozen=True)
 class Undecided(Verdict):
-    """No failing word, and no proof.
+    """An open verdict: neither a counterexample nor a proof was found.
 
     Args:
-        checked_length: no word of at most this length fails, by single steps; None if that holds for words of every
-            length, since the states closed, in an arithmetic that is not the scans' own (`falsify` proves nothing).
-        scope: which outputs count.
-        budget: the joint states allowed to the proof that ran out of them, None for a search.
-        searches: everything that was searched, by `falsify`.
-        seconds: the time limit that ended the proof, None where none did.
+        checked_length: no word of at most this length fails, by single steps; None if this holds for every length,
+            since the reachable states are finite, in another arithmetic than the scans' own (`falsify` proves nothing).
+        scope: the outputs that count.
+        budget: the joint states after which the proof gave up, None for a search.
+        searches: the records of all searches of `falsify`.
+        seconds: the time limit that ended the proof, if one did.
     """
 
     checked_length: int | None
@@ -350,24 +350,24 @@ class Undecided(Verdict):
     seconds: float | None = None
 
     def in_words(self) -> list[tuple[str, str]]:
-        """How far was looked."""
+        """Return the length checked, the budget and time spent, the searches and the scope."""
         so_far = f"of up to {counted(self.checked_length or 0, 'letter')} fails, by single steps"
         if self.checked_length is None:
             so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
         spent = [] if self.budget is None else [("budget", f"{counted(self.budget, 'joint state')}, all spent")]
         spent += [] if self.seconds is None else [("time limit", f"{self.seconds:.3g} s, all spent")]
-        looked = [("searched", search.what) for search in self.searches]
-        return [("checked", f"no word {so_far}"), *spent, *looked, ("scope", str(self.scope))]
+        searched = [("searched", search.what) for search in self.searches]
+        return [("checked", f"no word {so_far}"), *spent, *searched, ("scope", str(self.scope))]
 
 
 @dataclass(frozen=True)
 class Accepted(Verdict):
-    """A certificate proves what it claims, of this model: right on every word so long, wherever the output counts.
+    """A successful check: the certificate proves the model right up to its length, wherever outputs count.
 
     Args:
-        horizon: N, or None for words of every length.
-        scope: which outputs count.
-        tested_layers: as those of `Coverage`.
+        horizon: the certified length, or None for all lengths.
+        scope: the outputs that count.
+        tested_layers: as in `Coverage`.
     """
 
     horizon: int | None
@@ -375,7 +375,7 @@ class Accepted(Verdict):
     tested_layers: tuple[str, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Up to which length."""
+        """Return the certified length, the scope and the assumptions, as names and values."""
         length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
         right = f"on every word of every {length}, wherever the output counts"
         assumed = [("assumed", text) for text in tested(self.tested_layers)]
@@ -383,7 +383,7 @@ class Accepted(Verdict):
 
 
 def _plain(value: Any) -> Any:
-    """A field as JSON: what knows how to write itself does, lists and mappings go part by part."""
+    """Return a field as JSON data: by its own `to_json`, or part by part for lists and mappings."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):

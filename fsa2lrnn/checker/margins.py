@@ -212,8 +212,8 @@ class Margins:
         best = (np.abs(along) / np.sqrt(lengths)).argmax(-1)[..., None]  # (F, J, C, 1)
         factor = np.take_along_axis(along / lengths, best, -1)  # any number would be sound
         chosen = directions[np.arange(F)[:, None, None], best[..., 0]]  # (F, J, C, n)
-        known = box.centre @ directions.swapaxes(1, 2)  # (F, J, D)
-        up, down = (np.take_along_axis((x[..., rows] - known)[:, :, None], best, -1) for x in (box.upper, box.lower))
+        base = box.centre @ directions.swapaxes(1, 2)  # (F, J, D)
+        up, down = (np.take_along_axis((x[..., rows] - base)[:, :, None], best, -1) for x in (box.upper, box.lower))
         bound = np.where(factor > 0, factor * up, factor * down)[..., 0]
         rest = (np.abs(g * ~self._fast[:, None] - factor * chosen) @ box.radius[..., None])[..., 0]
         slip = np.abs(factor[..., 0]) * (np.abs(chosen) @ (np.abs(box.centre) + box.radius)[..., None])[..., 0]

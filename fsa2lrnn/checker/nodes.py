@@ -1,4 +1,4 @@
-"""The outputs that a model should give, and the nodes of a tube: a machine state with the last letters read."""
+"""The target automaton of a check, and the nodes of a tube: machine states with the last letters read."""
 
 from dataclasses import dataclass
 from functools import cached_property

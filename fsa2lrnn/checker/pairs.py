@@ -70,8 +70,8 @@ def check_pairs(claim: Pairs, tables: Tables, target: CountedAutomaton) -> None:
     """
     weights, kind, q, successors = tables.weights, tables.format(), claim.machine_states, claim.successors
     A, v, x0, (m, n), N = weights["A"], weights["v"], weights["x0"], weights["W1"].shape, len(q)
-    are_shown = set(claim.scans) <= set(SCANS) and len(claim.scans) == len(set(claim.scans)) > 0
-    demand(are_shown, f"scans {claim.scans!r:.80}: exact steps are shown for {', '.join(SCANS)}")
+    are_covered = set(claim.scans) <= set(SCANS) and len(claim.scans) == len(set(claim.scans)) > 0
+    demand(are_covered, f"scans {claim.scans!r:.80}: exact steps are shown for {', '.join(SCANS)}")
     require(not claim.environment, f"the proof is for the environment {claim.environment!r:.200}: {_COVERED}")
     # The memory and work of the replay, as in `limits.demands`.
     rivals, numbers = len(tables.outputs) - 1, NUMBERS_PER_WORD * n * N

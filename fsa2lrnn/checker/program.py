@@ -89,7 +89,7 @@ def difference(first: Automaton, second: Automaton) -> tuple[Hashable, ...] | No
             parent[q] = q = parent[parent[q]]
         return q
 
-    waiting = [(first.start, n + second.start, ())]
+    waiting = [(first.start, n + second.start, ())]  # pairs to compare, each with the linked list of its word
     while waiting:
         p, q, word = waiting.pop()
         if outputs[p] != outputs[q]:

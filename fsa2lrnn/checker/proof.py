@@ -27,20 +27,20 @@ from .tables import Tables
 
 SCANS = ("sequential", "fused", "letters")
 """The scans that a certificate by sets covers: x_k from x_{k-1}, by inner products in some order."""
-_MOST_STEPS = 1 << 14  # four times as many as the search walks
+_MOST_STEPS = 1 << 14  # four times as many lengths as the search walks
 MOST_NUMBERS = 5 << 24
 """Numbers of float64 that a check may hold at a time, as `demands` counts them: some 500 MB, as measured."""
 WORK = 1 << 31
-"""Operations, a nanosecond each or so, that every check may take: 2 to 5 s."""
+"""Operations of about a nanosecond each that every check may take: 2 to 5 s."""
 WORK_PER_BYTE = 1 << 19
-"""Additional operations for each byte that a certificate's arrays compress to: a small file can't ask for much."""
+"""Additional operations per compressed byte of a certificate's arrays: a small file cannot require much work."""
 MOST_WORK = 1 << 35
-"""Operations that no check takes unless told otherwise: more than `certify` finds certificates for."""
+"""The most operations of a check without an explicit `work`: more than any certificate of `certify` needs."""
 NUMBERS_PER_WORD = 16
 """Arrays of the size of all words' states that are held at a time."""
 _CALLS = 1 << 18  # operations that the calls of a step cost per letter, and of a node once, however small the arrays
 LONGEST_START = 64  # letters
-_MOST = 1 << 17  # sets, and words checked one by one: several times what the search asks for
+_MOST = 1 << 17  # sets, and words checked one by one: several times as many as the search uses
 
 
 def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Slack, work: float | None = None) -> None:
@@ -80,9 +80,9 @@ def check_sets(claim: Claim, tables: Tables, target: CountedAutomaton, slack: Sl
     demand(reaches, f"the tail ends at length {end}, before the horizon {claim.horizon}")
 
 
-def _check_margin(claimed: float, shown: float, where: str) -> None:
-    demand(shown > 0, f"{where} the output may be wrong: the margin is bounded by {shown:.3g} only")
-    demand(0 < claimed <= shown, f"{where} a margin of {claimed:.6g} is claimed, {shown:.6g} is what can be shown")
+def _check_margin(claimed: float, proved: float, where: str) -> None:
+    demand(proved > 0, f"{where} the output may be wrong: the margin is bounded by {proved:.3g} only")
+    demand(0 < claimed <= proved, f"{where} a margin of {claimed:.6g} is claimed, {proved:.6g} is what can be shown")
 
 
 def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
@@ -93,8 +93,8 @@ def check_memory(tube: Tube, n_letters: int, n_states: int) -> None:
     demand(in_order, f"{numbers}: they must be in order, from 1 on")
     demand(start <= LONGEST_START, f"start = {start:,}: at most {LONGEST_START} letters are read one by one")
     sets, words = n_states * n_letters**memory, n_letters**start
-    asked = f"memory = {memory} and start = {start} of {n_letters} letters ask for {sets:,} sets and {words:,} words"
-    demand(max(sets, words) <= _MOST, f"{asked}, over {_MOST:,}")
+    needed = f"memory = {memory} and start = {start} of {n_letters} letters ask for {sets:,} sets and {words:,} words"
+    demand(max(sets, words) <= _MOST, f"{needed}, over {_MOST:,}")
 
 
 def check_size(tube: Tube, margins: np.ndarray, tables: Tables, steps: int, work: float | None) -> None:

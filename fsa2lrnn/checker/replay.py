@@ -112,8 +112,8 @@ class TubeReplay:
         in_range = steps is None or 1 <= steps <= _MOST_STEPS
         demand(in_range, f"{where} has {steps} steps: a number from 1 to {_MOST_STEPS:,} is needed")
         for i in (0,) if steps is None else (0, steps - 1):
-            before, there = grown(ramp, i), grown(ramp, i if steps is None else i + 1, down=True)
-            self.check_holds(there, self.wide.steps.after(before, before.centre), f"{where}, {i:,} letters on,")
+            before, after = grown(ramp, i), grown(ramp, i if steps is None else i + 1, down=True)
+            self.check_holds(after, self.wide.steps.after(before, before.centre), f"{where}, {i:,} letters on,")
 
     def check_holds(self, outer: Sets, inner: Sets, what: str) -> None:
         """Raise `InvalidCertificate` unless every set of `inner` lies in that of `outer`."""
@@ -164,7 +164,7 @@ def _checked_nodes(tube: Tube, target: CountedAutomaton, heads: int, b: int) -> 
         checked.append((f"{where}growth of ", ramp, {"radius": box, "ball": row}))
     faults: list[str] = []
     kinds = {"slow": np.bool_, "alive": np.bool_, "part": np.int64}
-    for where, part, shapes in checked:
+    for where, part, shapes in checked:  # collect the faults of all arrays
         for name, shape in shapes.items():
             array, kind = getattr(part, name), np.dtype(kinds.get(name, np.float64))
             if array.shape != shape or array.dtype != kind:

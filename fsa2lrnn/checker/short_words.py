@@ -110,8 +110,8 @@ def _enclose_in(sets: Sets, f: int, j: np.ndarray, w: Ball, slow: np.ndarray, di
     low, high = np.minimum.reduceat(lower, starts, -1), np.maximum.reduceat(upper, starts, -1)
     mean = np.add.reduceat(w.mid[..., order], starts, -1) / count
     centre = np.where(slow[..., None], (low + high) / 2, mean)  # any choice would be sound
-    there = np.repeat(centre, count, -1)
-    off = above(np.maximum(upper - there, there - lower) + EPS * np.abs(there))  # (H, b, W)
+    centres = np.repeat(centre, count, -1)
+    off = above(np.maximum(upper - centres, centres - lower) + EPS * np.abs(centres))  # (H, b, W)
     sets.alive[f, at] = True
     sets.centre[f][..., at] = centre
     sets.radius[f][..., at] = np.maximum.reduceat(off, starts, -1) * slow[..., None]

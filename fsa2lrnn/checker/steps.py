@@ -97,21 +97,21 @@ class Steps:
         lower, upper = np.zeros_like(sets.lower), np.zeros_like(sets.upper)
         for along in letter.along:
             lower[:, along.group.rows], upper[:, along.group.rows] = along.bounds(sets, spread, error)
-        here, along_here = sets.alive[:, None, None], sets.alive[:, None]
+        alive, alive_along = sets.alive[:, None, None], sets.alive[:, None]
         return _Bounds(
             sets.alive,
-            middle=np.where(here, middle, 0),
-            low=np.where(here, middle - spread, np.inf),
-            high=np.where(here, middle + spread, -np.inf),
+            middle=np.where(alive, middle, 0),
+            low=np.where(alive, middle - spread, np.inf),
+            high=np.where(alive, middle + spread, -np.inf),
             ball=above(ball),
-            lower=np.where(along_here, lower, np.inf),
-            upper=np.where(along_here, upper, -np.inf),
+            lower=np.where(alive_along, lower, np.inf),
+            upper=np.where(alive_along, upper, -np.inf),
         )
 
     def _balls(self, letter: _Letter, images: _Bounds, centres: np.ndarray) -> np.ndarray:
         """Return the radii about the centres at the targets that hold the images' fast coordinates: (E, H, J)."""
-        there = self._pull(centres, letter)
-        off = above(np.abs(images.middle - there) + EPS * (np.abs(images.middle) + np.abs(there)))
+        target = self._pull(centres, letter)
+        off = above(np.abs(images.middle - target) + EPS * (np.abs(images.middle) + np.abs(target)))
         wide = above(norm(off * ~letter.is_slow[..., None], axis=2) + images.ball)
         return np.where(images.alive[:, None], wide, 0)
 
@@ -139,8 +139,8 @@ class Steps:
         if J == 1:
             return values[letter.target[letter.group]]
         view = np.moveaxis(values.reshape(*values.shape[:-1], J // n, n), -1, 1)  # (F, |Σ|, …, J/|Σ|)
-        there = view[letter.target, letter.forgotten][letter.group]
-        return np.repeat(there[..., None, :], n, axis=-2).reshape(*there.shape[:-1], J)
+        pulled = view[letter.target, letter.forgotten][letter.group]
+        return np.repeat(pulled[..., None, :], n, axis=-2).reshape(*pulled.shape[:-1], J)
 
 
 class _Letter:
@@ -155,9 +155,9 @@ class _Letter:
         self.order = np.argsort(self.group, kind="stable")  # (E,)
         self.starts = np.searchsorted(self.group[self.order], np.arange(len(keys)))  # (G,)
         self.target, self.forgotten = keys // nodes.n_letters, keys % nodes.n_letters  # (G,)
-        inverse_there = steps.inverse_T[target]
-        M = inverse_there @ Ball.exact(A) @ Ball.exact(steps.T[source])
-        t = (inverse_there @ Ball.exact(v[..., None]))[..., 0]
+        inverse_after = steps.inverse_T[target]
+        M = inverse_after @ Ball.exact(A) @ Ball.exact(steps.T[source])
+        t = (inverse_after @ Ball.exact(v[..., None]))[..., 0]
         self.M, self.t, self.is_slow = M.mid, t.mid, steps.slow[target]  # (E, H, b, b), (E, H, b), (E, H, b)
         is_slow, was_slow = self.is_slow[..., None], steps.slow[source][..., None, :]
         self.slow = M.size * (is_slow & was_slow)  # (E, H, b, b), |M| among slow coordinates
@@ -166,13 +166,13 @@ class _Letter:
         self.ball = spectral_norm(Ball(M.mid * is_fast, M.rad * is_fast))  # (E, H)
         self.slow_to_ball = norm(M.size * ~is_slow, axis=-2) * was_slow[..., 0, :]  # (E, H, b)
         # The error of a step is at most error_size |x| + error_centre |centre| + error.
-        self.error_size = above(inverse_there.size @ error.matrix[a])  # (E, H, b, b)
+        self.error_size = above(inverse_after.size @ error.matrix[a])  # (E, H, b, b)
         self.error_centre = above(4 * EPS * np.abs(M.mid) + M.rad)  # (E, H, b, b)
-        of_constant = (inverse_there.size @ error.constant[a][..., None])[..., 0]
+        of_constant = (inverse_after.size @ error.constant[a][..., None])[..., 0]
         self.error = above(of_constant + 4 * EPS * np.abs(t.mid) + t.rad)  # (E, H, b)
         is_alike = steps.part[source] == steps.part[target]
-        there, before = steps.directions[target], steps.directions[source]
-        self.along = [LetterBounds(group, M, t, there, before, steps.slow[source], is_alike) for group in steps.groups]
+        after, before = steps.directions[target], steps.directions[source]
+        self.along = [LetterBounds(group, M, t, after, before, steps.slow[source], is_alike) for group in steps.groups]
 
 
 def _axes(directions: np.ndarray) -> list[tuple[int, int, int]]:
@@ -214,18 +214,18 @@ class LetterBounds:
 
     Args:
         M, t: balls (E, H, b, b) and (E, H, b).
-        there, before: all directions at targets and at sources, (E, D, H, b).
+        after, before: all directions at targets and at sources, (E, D, H, b).
         slow: the sources' slow coordinates, (E, H, b).
         alike: whether source and target have their directions in common, (E,).
     """
 
     def __init__(
-        self, group: Slabs, M: Ball, t: Ball, there: np.ndarray, before: np.ndarray, slow: np.ndarray, alike: np.ndarray
+        self, group: Slabs, M: Ball, t: Ball, after: np.ndarray, before: np.ndarray, slow: np.ndarray, alike: np.ndarray
     ) -> None:
         self.group = group
-        at = np.ix_(np.arange(len(there)), group.heads)
-        there, before = there[:, group.rows][:, :, group.heads], before[:, group.rows][:, :, group.heads]
-        d = Ball.exact(np.moveaxis(there, 1, 2))  # (E, h, D, b)
+        at = np.ix_(np.arange(len(after)), group.heads)
+        after, before = after[:, group.rows][:, :, group.heads], before[:, group.rows][:, :, group.heads]
+        d = Ball.exact(np.moveaxis(after, 1, 2))  # (E, h, D, b)
         image, constant = d @ M[at], (d @ t[at][..., None])[..., 0]  # (E, h, D, b), (E, h, D)
         d0 = np.moveaxis(before, 1, 2)
         # The source directions of the shares, by their place in the group, and the shares: (E, D, 2).
@@ -235,12 +235,12 @@ class LetterBounds:
         for i in (0, 1):
             part, taken = np.take_along_axis(d0, self.of[:, None, :, i, None], 2), self.share[:, None, :, i, None]
             rest, size = rest - Ball.exact(taken) * Ball.exact(part), size + np.abs(taken * part)
-        count, D, h, b = there.shape
+        count, D, h, b = after.shape
         flat, of_slow = (count, D, h * b), slow[at][:, :, None]
         self.image = np.moveaxis(image.mid, 2, 1).reshape(flat)  # (E, D, n), d M
         self.rest = np.moveaxis(rest.size * of_slow, 2, 1).reshape(flat)  # (E, D, n), |d M| less shares, where slow
         self.ball = np.moveaxis(norm(image.size * ~of_slow), 2, 1)  # (E, D, h)
-        self.before, self.size = before.reshape(flat), np.abs(there).reshape(flat)  # (E, D, n), d and |d|
+        self.before, self.size = before.reshape(flat), np.abs(after).reshape(flat)  # (E, D, n), d and |d|
         self.constant = constant.mid.sum(1)  # (E, D), d·t
         # Bounds on the rounding of products with a centre, per size of the centre, and of d·t: (E, D, n), (E, D).
         self.slip = above(np.moveaxis(image.rad + 4 * EPS * size, 2, 1).reshape(flat))
@@ -258,9 +258,9 @@ class LetterBounds:
         centre, radius, spread, error = (x[:, heads].reshape(count, -1, x.shape[-1]) for x in parts)
         size = np.abs(centre)
         at_centre = self.image @ centre + self.constant[..., None]
-        known = self.before @ centre
+        from_centre = self.before @ centre
         slip = self.slip @ size + self.slip_constant[..., None]
-        high, low = sets.upper[:, self.group.rows] - known, sets.lower[:, self.group.rows] - known
+        high, low = sets.upper[:, self.group.rows] - from_centre, sets.lower[:, self.group.rows] - from_centre
         rest = above(self.rest @ radius + self.ball @ sets.ball[:, heads] + self.size @ error + slip)
         up, down, moved = rest, -rest, np.zeros_like(rest)
         for i in (0, 1):

@@ -95,7 +95,7 @@ def read_tables(path: Path) -> Tables:
     require(all(type(b) is int and 0 < b <= 1024 for b in sizes) and len(set(sizes)) == 1, "blocks have several sizes")
     H, b, letters, n = len(sizes), sizes[0], len(as_list(alphabet)), len(as_list(outputs))
     u = weights.get("embedding.weight", np.zeros(0))
-    A, v = (_looked_up(weights, f"layers.0.{gate}", u) for gate in ("transition", "value"))
+    A, v = (_lookup(weights, f"layers.0.{gate}", u) for gate in ("transition", "value"))
     require(A.shape == (letters, H * b * b) and v.shape == (letters, H * b), "the gates give tables of other sizes")
     A, v = A.reshape(letters, H, b, b), v.reshape(letters, H, b)
     # T2 of docs/theory.md: "clip" does not change columns with at most one nonzero entry, if that is 1 or -1.
@@ -125,7 +125,7 @@ def opened(path: Path, types: set[str]) -> tuple[Weights, dict[str, str]]:
         raise UnsupportedInput(f"{path} is no safetensors file ({str(fault)[:200]}): save it again") from None
 
 
-def _looked_up(weights: Weights, name: str, u: np.ndarray) -> np.ndarray:
+def _lookup(weights: Weights, name: str, u: np.ndarray) -> np.ndarray:
     """Return the values of a gate, Linear-ReLU-Linear or a table, for each row of u, if no sum has two terms."""
     if f"{name}.table" in weights:
         W1, W2, biases = np.eye(u.shape[-1], dtype=u.dtype), weights[f"{name}.table"], []

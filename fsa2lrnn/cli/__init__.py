@@ -1,7 +1,7 @@
-"""The command line: one verb a job. Exit codes: 0 done, 1 the answer is "no", 2 bad input.
+"""The command line, with one verb per task. Exit codes: 0 success, 1 a negative answer, 2 bad input.
 
-torch and the automata are imported by the verbs that need them, so that `--help` answers at once. A verb's file is
-`verbs/NAME.py`; what several share, and what is long, stands beside.
+Verbs import torch and the automata only when they run, so that `--help` is fast. The file of a verb is `verbs/NAME.py`;
+shared and long code is in the modules of this package.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ _VERBS = {
         "repair": repair,
     },
 }
-# What typer raises about a call, whichever library beneath it defines that.
+# The exception that typer raises for a wrong call, whichever underlying library defines it.
 _WrongCall: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
 
-_NO_MEMORY = re.compile("can't allocate memory|out of memory")  # as torch says it
+_NO_MEMORY = re.compile("can't allocate memory|out of memory")  # the messages of torch
 
 app = typer.Typer(
     name="fsa2lrnn",
@@ -85,8 +85,8 @@ for _name, _point in sorted(registry.declared("commands").items()):
         app.command(_name, hidden=True, context_settings=_ANY_ARGUMENTS)(_refuse(_extra))
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(is_set: bool) -> None:
+    if is_set:
         print(f"fsa2lrnn {__version__}")
         raise typer.Exit
 
@@ -94,7 +94,7 @@ def _show_version(wanted: bool) -> None:
 @app.callback()
 def _without_verb(
     context: typer.Context,
-    version: Annotated[  # noqa: ARG001 - the callback has acted before
+    version: Annotated[  # noqa: ARG001 - the callback has already run
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
@@ -104,7 +104,7 @@ def _without_verb(
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """The console script."""
+    """Run the console script and exit."""
     as_json = "--json" in (sys.argv[1:] if arguments is None else arguments)
     end_with_one_line(app, arguments, "fsa2lrnn", as_json)
 
@@ -112,9 +112,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 def end_with_one_line(
     app: typer.Typer, arguments: list[str] | None = None, name: str | None = None, as_json: bool = False
 ) -> NoReturn:
-    """Run an app, which help calls `name`, and turn errors that input can cause into one line and an exit code.
+    """Run an app under this name and turn errors that input can cause into one line and an exit code.
 
-    With `as_json` a "no" is an object on standard output too.
+    With `as_json`, a negative answer is also printed as an object on standard output.
     """
     from fsa2lrnn.cli import console
 
@@ -148,7 +148,7 @@ def end_with_one_line(
 
 
 def _with_help(error: Any) -> str:
-    """What is wrong with a call, and where help is."""
+    """Return the error of a wrong call and where to find help."""
     text, context = " ".join(error.format_message().split()), getattr(error, "ctx", None)
     if context is None:
         return text

@@ -1,4 +1,4 @@
-"""What `explain` says of cascades: the best one found, what none can do without, and which form is cheaper."""
+"""The cascade section of `explain`: the best cascade found, a lower bound, and the cheaper form."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fsa2lrnn.display.cards import blocks_text
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 from fsa2lrnn.files import write_atomically
 
-LARGEST = 200  # states of the minimal machine beyond which a search takes long, and is made only if it is asked for
-_KEYS = 2_000  # maps of a cascade up to which counting the units of its gates takes a second or so
-_SHOWN = 4  # candidates
+LARGEST = 200  # the most states of a minimal machine that is searched without an explicit `max_block`
+_KEYS = 2_000  # the most maps of a cascade whose gate units are counted, in about a second
+_SHOWN = 4  # candidates displayed
 
 
 @dataclass(frozen=True)
 class CascadeRequest:
-    """What is asked of a cascade: the largest block, whether token shift may be used, and where to draw it."""
+    """The options of a cascade search: the largest block, whether token shift is allowed, and the drawing's file."""
 
     max_block: int | None = None
     token_shift: bool = True
@@ -33,14 +33,14 @@ class CascadeRequest:
 
 @dataclass(frozen=True, eq=False)
 class CascadeSearchResult:
-    """What was found.
+    """The result of a cascade search.
 
     Args:
-        found: the best cascade, None if there is none.
-        counted: whether the units of its gates are counted; if not, costs are least costs.
-        why_not: why there is none.
-        bound: what every cascade of the machine needs, None if it was not looked for.
-        choice: what `form="auto"` takes, None if nothing or if it was not looked for.
+        found: the best cascade, None if no cascade was found.
+        counted: whether the units of its gates are counted; if not, costs are lower bounds.
+        why_not: the reason if no cascade was found.
+        bound: the lower bound for every cascade of the machine, None if not computed.
+        choice: the choice of `form="auto"`, None if it has no choice or was not computed.
     """
 
     found: Decomposition | None
@@ -50,27 +50,27 @@ class CascadeSearchResult:
     choice: Choice | None
 
 
-def look(machine: MooreMachine, wanted: CascadeRequest) -> CascadeSearchResult:
-    """The best cascade of a machine, unless the search would be long and no `max_block` asks for it."""
+def look(machine: MooreMachine, request: CascadeRequest) -> CascadeSearchResult:
+    """Return the best cascade of a machine; a large machine is searched only if `max_block` is given."""
     n_states = machine.minimise().n_states
-    if n_states > LARGEST and wanted.max_block is None:
+    if n_states > LARGEST and request.max_block is None:
         why = f"not looked for in a machine of {n_states:,} states, more than {LARGEST}: --max-block 8 asks for it"
         return CascadeSearchResult(None, False, why, None, None)
     choice = None
     try:
-        choice = choose(machine, wanted.max_block, wanted.token_shift)
-        if (found := choice.decomposition) is not None:
-            return CascadeSearchResult(found, True, "", found.bound, choice)
-        found = choice.search.cheapest(counted=False)
-        if counted := one_a_key(found.cascade) <= _KEYS:
-            found = choice.search.cheapest()
-        return CascadeSearchResult(found, counted, "", found.bound, choice)
+        choice = choose(machine, request.max_block, request.token_shift)
+        if (best := choice.decomposition) is not None:
+            return CascadeSearchResult(best, True, "", best.bound, choice)
+        best = choice.search.cheapest(counted=False)
+        if counted := one_a_key(best.cascade) <= _KEYS:
+            best = choice.search.cheapest()
+        return CascadeSearchResult(best, counted, "", best.bound, choice)
     except (BudgetExceeded, NotExact, NotExpressible) as error:
         return CascadeSearchResult(None, False, str(error), prime_bound(machine), choice)
 
 
 def draw(answer: CascadeSearchResult, path: Path) -> None:
-    """Write the drawing, SVG or DOT by the path's ending. Raises `NotExpressible` if there is nothing to draw."""
+    """Write the drawing as SVG or DOT, by the path's ending; raise `NotExpressible` without a cascade."""
     if answer.found is None:
         raise NotExpressible(f"there is no cascade to draw into {path}: {answer.why_not}")
     written = to_svg if path.suffix == ".svg" else to_dot
@@ -78,7 +78,7 @@ def draw(answer: CascadeSearchResult, path: Path) -> None:
 
 
 def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
-    """The answer as a list of facts."""
+    """Return the result as a list of names and values."""
     if answer.found is None:
         return [("none", answer.why_not), *_bound_rows(answer), *_choice_rows(answer)]
     cascade = answer.found.cascade
@@ -93,38 +93,38 @@ def rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
 
 
 def to_json(answer: CascadeSearchResult) -> dict[str, Any]:
-    """The answer as a JSON object; what was not found is null."""
-    found, choice = answer.found, answer.choice
+    """Return the result as a JSON object, with null for what was not found."""
+    best, choice = answer.found, answer.choice
     return {
-        "found": found is not None,
+        "found": best is not None,
         "why_not": answer.why_not or None,
-        "components": _components_json(found.cascade) if found else None,
-        "block_sizes": found.cascade.block_sizes if found else None,
-        "output_reads": found.cascade.output_reads if found else None,
-        "reads": _when(found.cascade) if found else None,
+        "components": _components_json(best.cascade) if best else None,
+        "block_sizes": best.cascade.block_sizes if best else None,
+        "output_reads": best.cascade.output_reads if best else None,
+        "reads": _when(best.cascade) if best else None,
         "bound": {**vars(answer.bound), "says": answer.bound.says} if answer.bound else None,
-        "largest_permuted": found.largest_permuted if found else None,
-        "meets_bound": found.meets_bound if found else None,
-        "cost": vars(found.cost) if found else None,
+        "largest_permuted": best.largest_permuted if best else None,
+        "meets_bound": best.meets_bound if best else None,
+        "cost": vars(best.cost) if best else None,
         "gate_units_counted": answer.counted,
         "one_layer_cost": vars(choice.onehot) if choice else None,
-        "candidates": [_candidate_json(candidate, answer) for candidate in found.candidates] if found else [],
+        "candidates": [_candidate_json(candidate, answer) for candidate in best.candidates] if best else [],
         "auto": {"form": choice.form, "why": choice.why} if choice else None,
     }
 
 
 def sizes_text(cascade: Cascade) -> str:
-    """The blocks of each layer."""
+    """Return the block sizes of each layer as text."""
     return " · ".join(map(blocks_text, cascade.block_sizes))
 
 
 def shift_text(cascade: Cascade) -> str:
-    """Whether it takes token shift."""
+    """Return the text that a cascade does or does not use token shift."""
     return "with token shift" if cascade.has_reads and not cascade.reads_now else "without token shift"
 
 
 def cost_text(cost: Cost, counted: bool) -> str:
-    """The cost in words, the least one where the gates' units are not counted."""
+    """Return the cost as text, a lower bound if the gates' units are not counted."""
     if counted:
         return cost.explain()
     return f"at least {cost.total:,} = Σb³ {cost.scan:,} + {LAYER_PRICE} × {cost.layers} layers, gate units not counted"
@@ -136,11 +136,11 @@ def _bound_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:
     return [("lower bound", answer.bound.says), *([("  met", _met(answer.found))] if answer.found else [])]
 
 
-def _met(found: Decomposition) -> str:
-    if found.largest_permuted == 1:
+def _met(best: Decomposition) -> str:
+    if best.largest_permuted == 1:
         return "yes: all components only reset"
-    largest = f"the largest component that does more than reset has {found.largest_permuted} states"
-    return f"yes: {largest}" if found.meets_bound else f"no: {largest}, and a smaller one is not ruled out"
+    largest = f"the largest component that does more than reset has {best.largest_permuted} states"
+    return f"yes: {largest}" if best.meets_bound else f"no: {largest}, and a smaller one is not ruled out"
 
 
 def _choice_rows(answer: CascadeSearchResult) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the command line shows: tables of rich for people, plain objects for `--json`, errors in a line."""
+"""Console output: rich tables, plain JSON objects for `--json`, and one-line errors."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from rich.table import Table
 
 from fsa2lrnn.errors import shortened
 
-# Without emoji: `regex:a` and `regex:b` in one line hold `:b:`.
+# Without emoji: `regex:a` and `regex:b` in one line contain `:b:`.
 out = Console(highlight=False, soft_wrap=True, emoji=False)
 err = Console(stderr=True, highlight=False, soft_wrap=True, emoji=False)
 
-_LONGEST = 2_000  # characters of an error message, whatever the input
+_LONGEST = 2_000  # the most characters of an error message
 
 
 def plain(text: str) -> str:
-    r"""Text that no terminal takes for a command: what does not print is escaped, but for ends of lines.
+    r"""Return text with unprintable characters escaped, except line ends, so that no terminal interprets it.
 
     >>> plain("a\x1b[31m\u202e\ud800")
     'a\\x1b[31m\\u202e\\ud800'
@@ -32,48 +32,48 @@ def plain(text: str) -> str:
 
 
 def markup(text: str) -> str:
-    """Text as it is, within rich markup."""
+    """Return text escaped for rich markup."""
     return escape(plain(text))
 
 
 def say(text: str) -> None:
-    """What is being done, on standard error."""
+    """Print a progress message on standard error."""
     err.print(f"[dim]{markup(text)}[/]")
 
 
 def then(*commands: str) -> None:
-    """What to do next, on standard output."""
+    """Print suggested next commands on standard output."""
     out.print(f"[dim]next:[/] {markup('  ·  '.join(commands))}")
 
 
 def error(kind: str, text: str) -> None:
-    """Print an error on standard error, at most `_LONGEST` characters: of a longer one its beginning and its end."""
+    """Print an error on standard error, shortened in the middle to at most `_LONGEST` characters."""
     err.print(f"[red bold]{kind}:[/] {escape(message(text, len(kind) + 2))}")
 
 
 def message(text: str, used: int = 0) -> str:
-    """Return what is printed of an error message: printable, and with `used` more characters at most `_LONGEST`."""
-    note = 40  # characters that say how many are left out
+    """Return an error message as printable text that, with `used` more characters, has at most `_LONGEST`."""
+    note = 40  # characters of the note on how many are left out
     text = plain(text)
     return text if len(text) + used <= _LONGEST else shortened(text, _LONGEST - used - note)
 
 
 def emit_json(value: dict[str, Any]) -> None:
-    """One JSON object on standard output, with escapes for what does not print; infinities and NaN are texts."""
+    """Print one JSON object on standard output, with unprintable characters escaped, and infinities and NaN as text."""
     is_unicode = (sys.stdout.encoding or "utf-8").lower().replace("-", "").startswith("utf")
     text = json.dumps(_finite(value), ensure_ascii=not is_unicode, indent=2, allow_nan=False)
     print("".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text))
 
 
 def tolerate_any_text() -> None:
-    """Let streams that can't write a character escape it rather than fail."""
+    """Make standard streams escape characters that they cannot encode."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
 def facts(title: str, rows: Iterable[tuple[str, str]]) -> None:
-    """A two-column table of names and values."""
+    """Print a two-column table of names and values."""
     table = Table(
         title=plain(title), title_justify="left", title_style="bold", show_header=False, box=None, pad_edge=False
     )

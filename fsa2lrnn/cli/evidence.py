@@ -1,4 +1,4 @@
-"""What the judges found, for people and as JSON: verdicts, failing words, certificates, what heads carry, repairs."""
+"""Verdicts, counterexamples, certificates, extractions and repairs as text and as JSON."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from fsa2lrnn.verdicts import Scope
     from fsa2lrnn.verification.certificate import Certificate
 
-_OUTPUTS = 40  # at the end of a trace
-_SHOWN_WORD = 72  # letters of a failing word in a row
+_OUTPUTS = 40  # outputs displayed at the end of a trace
+_SHOWN_WORD = 72  # characters of a counterexample in a row
 
 
 def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | None = None) -> str:
-    """A verdict with its evidence, in a few lines of rich markup; the word as it is typed over the alphabet."""
+    """Return a verdict with its evidence in a few lines of rich markup, with the word as typed over the alphabet."""
     where = f"\n  {markup(str(verdict.scope))}"
     if isinstance(verdict, Proved):
         return (
@@ -51,29 +51,29 @@ def verdict_text(verdict: Proved | Refuted | Undecided, alphabet: Alphabet | Non
             f"[yellow bold]undecided[/]: the time limit of {verdict.seconds:g} s has passed; equal on every word of "
             f"{equal}. Raise --seconds{where}"
         )
-    looked = [
+    searches = [
         f"  {search.name:12}{search.what}{'' if search.finished else ', cut short'}" for search in verdict.searches
     ]
-    lines = [f"[yellow bold]undecided[/]: no failing word was found; equal on every word of {equal}, by single steps"]
-    return "\n".join([*lines, *map(markup, looked)]) + where
+    lines = [f"[yellow bold]undecided[/]: no counterexample was found; equal on every word of {equal}, by single steps"]
+    return "\n".join([*lines, *map(markup, searches)]) + where
 
 
 def tell(verdict: Proved | Refuted | Undecided, alphabet: Alphabet, as_json: bool) -> None:
-    """Print a verdict, as JSON or in words."""
+    """Print a verdict as JSON or as text."""
     if as_json:
         console.emit_json(verdict.to_json())
     else:
         console.out.print(verdict_text(verdict, alphabet))
 
 
-def failure_rows(found: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
-    """What a search for a failing word found, in one row of a table."""
-    if not isinstance(found, Refuted):
-        looked = "; ".join(search.what for search in found.searches)
-        return [("failing word", f"none found among {looked}")]
-    shown = shortened(words.shown(found.word, alphabet), _SHOWN_WORD)
-    short = ", the shortest there is" if found.is_shortest else ""
-    return [("failing word", f"{counted(found.position, 'letter')}{short}: {shown} ({found.found_by})")]
+def failure_rows(result: Refuted | Undecided, alphabet: Alphabet | None = None) -> list[tuple[str, str]]:
+    """Return the result of a counterexample search as one row of a table."""
+    if not isinstance(result, Refuted):
+        searched = "; ".join(search.what for search in result.searches)
+        return [("counterexample", f"none found among {searched}")]
+    word = shortened(words.shown(result.word, alphabet), _SHOWN_WORD)
+    short = ", the shortest there is" if result.is_shortest else ""
+    return [("counterexample", f"{counted(result.position, 'letter')}{short}: {word} ({result.found_by})")]
 
 
 def _by(verdict: Refuted) -> str:
@@ -81,13 +81,13 @@ def _by(verdict: Refuted) -> str:
 
 
 def _outputs(name: str, trace: Sequence[Hashable]) -> str:
-    """What one of both puts out along a word, of long ones the end, in rich markup."""
-    shown = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
-    return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(shown)}"
+    """Return a name and the last outputs of its trace as rich markup."""
+    text = " ".join(symbols.show(output) for output in trace[-_OUTPUTS:])
+    return f"  {name:8}{'… ' if len(trace) > _OUTPUTS else ''}{markup(text)}"
 
 
 def certificate_json(certificate: Certificate, scope: Scope | None) -> dict[str, Any]:
-    """What a certificate says, without its sets, and which outputs count by it."""
+    """Return a certificate as JSON without its sets, with its coverage and scope."""
     from fsa2lrnn.verification.coverage import of_certificate
 
     names = ("horizon", "method", "memory", "dtype", "slack", "sha256")
@@ -112,36 +112,36 @@ def certificate_rows(certificate: Certificate, scope: Scope | None) -> list[tupl
     ]
 
 
-def repair_rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """What a repair changed and what is known of its model, from its JSON."""
-    rows = [("change", f"{100 * found['change']['A']:.1f} % of A, {100 * found['change']['v']:.1f} % of v")]
-    norms = f"{found['column_norm_before']:.3f} before, {found['column_norm_after']:.3f} after"
-    rows.append((f"largest column {found['p']:g}-norm", norms))
-    if "proved" in found:
-        proved = found["proved"]
+def repair_rows(facts: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the changes of a repair and the guarantees for its model, from its JSON, as names and values."""
+    rows = [("change", f"{100 * facts['change']['A']:.1f} % of A, {100 * facts['change']['v']:.1f} % of v")]
+    norms = f"{facts['column_norm_before']:.3f} before, {facts['column_norm_after']:.3f} after"
+    rows.append((f"largest column {facts['p']:g}-norm", norms))
+    if "proved" in facts:
+        proved = facts["proved"]
         how = f"{counted(proved['joint_states'], 'joint state')} closed, bit for bit, {proved['covered']}"
         rows.append(("proved", f"right on all words of every length: {how}"))
-    if "certified" in found:
-        certified = found["certified"]
+    if "certified" in facts:
+        certified = facts["certified"]
         text = certified if isinstance(certified, str) else f"every word of at most {certified:,} letters"
         rows.append(("proved right on", text))
     return rows
 
 
-def extraction_json(found: Extraction) -> dict[str, Any]:
-    """The evidence for a machine that was found on short words."""
+def extraction_json(evidence: Extraction) -> dict[str, Any]:
+    """Return the evidence for an extracted machine as a JSON object."""
     return {
-        **{name: value for name, value in vars(found).items() if name != "machine"},
-        "held_out": vars(found.held_out),
+        **{name: value for name, value in vars(evidence).items() if name != "machine"},
+        "held_out": vars(evidence.held_out),
     }
 
 
 def extraction_rows(evidence: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a certificate proves as names and values."""
+    """Return the evidence for an extracted machine as names and values."""
     held_out = evidence["held_out"]
-    asked = "queries" if evidence["method"] == "lstar" else "words"
+    unit = "queries" if evidence["method"] == "lstar" else "words"
     return [
-        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {asked}, {evidence['suffixes']:,} suffixes"),
+        ("found by", f"{evidence['method']}: {evidence['prefixes']:,} {unit}, {evidence['suffixes']:,} suffixes"),
         (
             "held out",
             f"agrees on {100 * held_out['agreement']:.2f} % of {held_out['words']} random words of "

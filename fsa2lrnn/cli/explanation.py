@@ -1,4 +1,4 @@
-"""What is known of a machine, on one screen: its algebra, which families can represent it, what a network costs,
+"""The explanation of a machine on one screen: its algebra, the families that can represent it, the cost of a network,
 and its cascade of small blocks."""
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ _ANSWERS = {
     "yes": "[green]yes[/]",
     "undecided": "[yellow]undecided[/]",
 }
-_LARGE = 40  # states from which the explanation names how many families are left to do
+_LARGE = 40  # the number of states from which a progress bar is displayed
 
 
 def main(
-    machine: MooreMachine, families: list[str], folder: Path | None, wanted: cascades.CascadeRequest, as_json: bool
+    machine: MooreMachine, families: list[str], folder: Path | None, request: cascades.CascadeRequest, as_json: bool
 ) -> None:
-    """Classify, represent in each family, re-check every answer, look for a cascade, and print or return it all.
+    """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
 
-    The least sizes of blocks are looked for unless families are named, to which the question is restricted then.
+    The least block sizes are computed only if no families are named, since names restrict the question to these.
     """
+    # 1. Compute the verdicts, the costs and the cascade.
     layers = [name for name in families if name in NAMED] if families else list(NAMED)
     names = [name for name in families if name not in NAMED] if families else list(FAMILIES)
     for name in names:
@@ -45,28 +46,30 @@ def main(
     busy = machine.n_states >= _LARGE and console.err.is_terminal
     turns = track(names, description="families", console=console.err, transient=True, disable=not busy)
     verdicts = {name: _answer(machine, name) for name in turns}
-    said = {name: _said(machine, name, verdicts) for name in layers}
+    layer_verdicts = {name: _layer_verdict(machine, name, verdicts) for name in layers}
     costs = _costs(machine)
     extra = registry.find("block_size.sentences")
     blocks = None if families or extra is None else extra.checked_needs(machine)
-    small = cascades.look(machine, wanted)
+    small = cascades.look(machine, request)
+    # 2. Write the certificates, the drawing and the JSON object.
     if folder is not None:
         _write_certificates(verdicts, folder)
-    if wanted.drawing is not None:
-        cascades.draw(small, wanted.drawing)
+    if request.drawing is not None:
+        cascades.draw(small, request.drawing)
     if as_json:
         console.emit_json(
             {
                 "machine": sizes.machine_json(machine),
                 "monoid": classification.to_json(),
                 "families": {name: _json(verdict) for name, verdict in verdicts.items()},
-                "layers": {name: _said_json(name, answer) for name, answer in said.items()},
+                "layers": {name: _layer_json(name, answer) for name, answer in layer_verdicts.items()},
                 "blocks": None if blocks is None or isinstance(blocks, str) else blocks.to_json(),
                 "costs": costs,
                 "cascade": cascades.to_json(small),
             }
         )
         return
+    # 3. Print the tables.
     console.facts("machine", sizes.machine_rows(machine))
     console.facts("\nalgebra", classification.explain()[1:])
     table = _table("which layer can represent it", "family", "answer", "evidence, re-checked independently")
@@ -75,11 +78,11 @@ def main(
     if verdicts:
         console.out.print(table)
     table = _table("layers by name, one over letters", "layer", "answer", "since")
-    for name, answer in said.items():
-        facts = _said_json(name, answer)
+    for name, answer in layer_verdicts.items():
+        facts = _layer_json(name, answer)
         since = f"{facts['is']}: {facts['why']}"
         table.add_row(escape(name), _ANSWERS.get(facts["answer"], facts["answer"]), escape(since))
-    if said:
+    if layer_verdicts:
         console.out.print(table)
     if not families:
         if blocks is None:
@@ -88,8 +91,8 @@ def main(
         console.facts("\nleast size of blocks, with one vector a state", rows)
     console.facts("\none-hot layer", [(key.replace("_", " "), str(value)) for key, value in costs.items()])
     console.facts("\ncascade", cascades.rows(small))
-    if wanted.drawing is not None:
-        console.out.print(f"\ncascade drawn in {escape(str(wanted.drawing))}")
+    if request.drawing is not None:
+        console.out.print(f"\ncascade drawn in {escape(str(request.drawing))}")
     if folder is not None:
         console.out.print(f"\ncertificates in {folder}: python -m fsa2lrnn.families.recheck FILE checks one")
 
@@ -101,27 +104,27 @@ def _table(title: str, *headings: str) -> Table:
     return table
 
 
-def _said(
+def _layer_verdict(
     machine: MooreMachine, layer: str, verdicts: dict[str, Verdict | BudgetExceeded]
 ) -> LayerVerdict | BudgetExceeded:
-    """Of a layer by name, from what was found of its family."""
-    known = verdicts.get(NAMED[layer].family or "")
-    if isinstance(known, BudgetExceeded):
-        return known
+    """Return the verdict on a layer by name, derived from the verdict on its family."""
+    verdict = verdicts.get(NAMED[layer].family or "")
+    if isinstance(verdict, BudgetExceeded):
+        return verdict
     try:
-        return say(machine, layer, known)
+        return say(machine, layer, verdict)
     except BudgetExceeded as fault:
         return fault
 
 
-def _said_json(layer: str, said: LayerVerdict | BudgetExceeded) -> dict[str, Any]:
-    if isinstance(said, LayerVerdict):
-        return said.to_json()
-    return {"is": NAMED[layer].what, "family": NAMED[layer].family, "answer": "undecided", "why": str(said)}
+def _layer_json(layer: str, verdict: LayerVerdict | BudgetExceeded) -> dict[str, Any]:
+    if isinstance(verdict, LayerVerdict):
+        return verdict.to_json()
+    return {"is": NAMED[layer].what, "family": NAMED[layer].family, "answer": "undecided", "why": str(verdict)}
 
 
 def _answer(machine: MooreMachine, family: str) -> Verdict | BudgetExceeded:
-    """The verdict of a family, its certificate re-checked."""
+    """Return the re-checked verdict on a family, or the error if a budget was exceeded."""
     try:
         verdict = represent(machine, family)
     except BudgetExceeded as fault:

@@ -1,4 +1,4 @@
-"""Text options that stand for more than one value."""
+"""Parsers of text options with several values."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat
 
-_PYTHON = {"None": None, "True": True, "False": False}  # as settings print them
+_PYTHON = {"None": None, "True": True, "False": False}  # the spellings in printed settings
 
 
 def whole_numbers(text: str, option: str) -> tuple[int, ...]:
-    """Numbers separated by commas. Raises `UnsupportedFormat` naming the option.
+    """Return numbers separated by commas; raise `UnsupportedFormat` naming the option.
 
     >>> whole_numbers("0, 1,2", "--seeds")
     (0, 1, 2)
@@ -23,40 +23,40 @@ def whole_numbers(text: str, option: str) -> tuple[int, ...]:
 
 
 def assignments(texts: list[str]) -> dict[str, Any]:
-    """NAME=VALUE texts as a dictionary. Raises `UnsupportedFormat`.
+    """Return NAME=VALUE texts as a dictionary; raise `UnsupportedFormat` for other texts.
 
     >>> assignments(["layers=3", "optimiser=adamw", "stop_at=None"])
     {'layers': 3, 'optimiser': 'adamw', 'stop_at': None}
     """
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for text in texts:
         name, sign, value = text.partition("=")
         if not sign or not name.strip():
             raise UnsupportedFormat(f"--set {text!r}: write NAME=VALUE, layers=3")
-        found[name.strip()] = _value(value)
-    return found
+        settings[name.strip()] = _value(value)
+    return settings
 
 
 def named_assignments(texts: list[str]) -> dict[str, dict[str, Any]]:
-    """NAME:KEY=VALUE,… texts as a dictionary of dictionaries. Raises `UnsupportedFormat`.
+    """Return NAME:KEY=VALUE,… texts as a dictionary of dictionaries; raise `UnsupportedFormat` for other texts.
 
     >>> named_assignments(["fast:learning_rate=0.01,optimiser=adamw"])
     {'fast': {'learning_rate': 0.01, 'optimiser': 'adamw'}}
     """
-    found: dict[str, dict[str, Any]] = {}
+    settings: dict[str, dict[str, Any]] = {}
     for text in texts:
         name, _, changes = text.partition(":")
-        found[name] = {}
+        settings[name] = {}
         for change in changes.split(","):
             key, sign, value = change.partition("=")
             if not (name and key.strip() and sign):
                 raise UnsupportedFormat(f"--set {text!r}: write NAME:KEY=VALUE, fast:learning_rate=0.001,layers=2")
-            found[name][key.strip()] = _value(value)
-    return found
+            settings[name][key.strip()] = _value(value)
+    return settings
 
 
 def noise(text: str | None) -> float | None:
-    """A share, or None for "unknown" as for nothing. Raises `UnsupportedFormat`.
+    """Return a share, or None for "unknown" and for no text; raise `UnsupportedFormat` for other texts.
 
     >>> noise("0.1"), noise("unknown")
     (0.1, None)
@@ -70,7 +70,7 @@ def noise(text: str | None) -> float | None:
 
 
 def _value(text: str) -> Any:
-    """JSON where it is JSON, None, True and False as Python writes them, else the text."""
+    """Return the value of a JSON text or of None, True and False in Python's spelling, else the text itself."""
     if text.strip() in _PYTHON:
         return _PYTHON[text.strip()]
     try:

@@ -1,4 +1,4 @@
-"""Learning as it is shown: the length that is reached and the errors on the way, and what is known in the end."""
+"""The display of a learning run: progress lines with length and errors, and the result."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from fsa2lrnn.training.learning.saving import write_learned
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.verdicts import Proved
 
-_EVERY = 25  # looks between two lines
+_EVERY = 25  # evaluations between two progress lines
 
 
 def main(source: str, out: Path, resume: bool, as_json: bool, **options: Any) -> bool:
-    """Learn, and say what was learned; False if there is a target and the result is not proved equal to it."""
-    looks = 0
+    """Learn and print the result; return False if there is a target and the result is not proved equal to it."""
+    evaluations = 0
 
     def show(record: Record) -> None:
-        nonlocal looks
-        looks += 1
-        if looks % _EVERY == 0 or record.get("taught"):
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations % _EVERY == 0 or record.get("taught"):
             console.err.print(console.markup(_line(record)))
 
-    found = learn(source, folder=out, resume=resume, report=show, **options)
+    learned = learn(source, folder=out, resume=resume, report=show, **options)
     if as_json:
-        console.emit_json(summary(found) | {"folder": str(out)})
+        console.emit_json(summary(learned) | {"folder": str(out)})
     else:
-        say(found, out)
+        say(learned, out)
         console.then(f"fsa2lrnn report {quote(str(out))} -o page.html")
-    return isinstance(found.verdict, Proved | Agreement) or found.verdict is None
+    return isinstance(learned.verdict, Proved | Agreement) or learned.verdict is None
 
 
 def check_provable(settings: Settings) -> None:
-    """Raises `UnsupportedFormat` unless what is trained so is an automaton."""
+    """Raise `UnsupportedFormat` unless these settings train a layer that is an automaton."""
     if not layer_named(settings.layer).is_finite(settings.normalisation):
         raise UnsupportedFormat(
             f"--then-prove with layer = {settings.layer!r}, normalisation = {settings.normalisation!r}: only layers "
@@ -52,56 +52,54 @@ def check_provable(settings: Settings) -> None:
 
 
 def prove_trained(task: str, sampler: str, results: list[dict[str, Any]]) -> bool:
-    """Prove what each trained network has learned; the results get the evidence, their folders the machines.
-
-    False if one is not proved.
-    """
+    """Prove the machine of each trained network, and add the evidence to the results and the machines to their folders;
+    return whether all are proved."""
     proved = True
     for result in results:
         if "model" not in result:
             continue
-        found = then_prove(load(result["model"]), task, sampler)
+        learned = then_prove(load(result["model"]), task, sampler)
         folder = Path(result["folder"]) / "proved"
         folder.mkdir(exist_ok=True)
-        write_learned(folder, found)
-        result["learned"] = summary(found)
-        proved = proved and found.is_proved
+        write_learned(folder, learned)
+        result["learned"] = summary(learned)
+        proved = proved and learned.is_proved
     return proved
 
 
 def distilled(
     model: LRNN, machine: MooreMachine, source: str, output: Path | None, as_json: bool, seconds: float | None
 ) -> bool:
-    """Learn a model's answers on short words, and write the new model if it is proved; False if it is not."""
-    found = distil(model, machine, source, seconds=seconds)
-    if output is not None and found.is_proved:
-        save(found.model, output)
-    saved = str(output) if output and found.is_proved else None
+    """Distil a model on short words and write the new model if it is proved; return whether it is."""
+    learned = distil(model, machine, source, seconds=seconds)
+    if output is not None and learned.is_proved:
+        save(learned.model, output)
+    saved = str(output) if output and learned.is_proved else None
     if as_json:
-        console.emit_json({"mode": "distil", **summary(found), "saved": saved})
+        console.emit_json({"mode": "distil", **summary(learned), "saved": saved})
     else:
-        say(found, saved or "no (-o FILE saves it)")
-    return found.is_proved
+        say(learned, saved or "no (-o FILE saves it)")
+    return learned.is_proved
 
 
-def say(found: Learned, saved: Path | str) -> None:
-    """What was learned, for people."""
-    verdict = found.verdict
+def say(learned: Learned, saved: Path | str) -> None:
+    """Print a learning result as text."""
+    verdict = learned.verdict
     if verdict is None or isinstance(verdict, Agreement):
-        console.out.print(console.markup(f"learned: {found.explain()}"))
+        console.out.print(console.markup(f"learned: {learned.explain()}"))
     else:
-        console.out.print(evidence.verdict_text(verdict, found.machine.alphabet))
-        console.out.print(console.markup(f"  for {found.scope}"))
-    of_start = found.film.frames[-1].heads if found.film is not None else range(max(found.heads, default=0) + 1)
-    heads = ", ".join(str(of_start[h] + 1) for h in found.heads)
-    trained = [("heads kept", heads), ("starts", str(found.starts)), ("steps", f"{found.steps:,}")]
-    rows = [*sizes.machine_rows(found.machine), *(trained if found.network is not None else [])]
-    wrong = f"{found.faults:,} of {found.labels:,} outputs that it was shown are not the machine's"
-    if found.trail and found.trail[-1].get("event") == "end of the budget":
+        console.out.print(evidence.verdict_text(verdict, learned.machine.alphabet))
+        console.out.print(console.markup(f"  for {learned.scope}"))
+    of_start = learned.film.frames[-1].heads if learned.film is not None else range(max(learned.heads, default=0) + 1)
+    heads = ", ".join(str(of_start[h] + 1) for h in learned.heads)
+    trained = [("heads kept", heads), ("starts", str(learned.starts)), ("steps", f"{learned.steps:,}")]
+    rows = [*sizes.machine_rows(learned.machine), *(trained if learned.network is not None else [])]
+    wrong = f"{learned.faults:,} of {learned.labels:,} outputs that it was shown are not the machine's"
+    if learned.trail and learned.trail[-1].get("event") == "end of the budget":
         rows.append(("ended", "by its budget: this is the best machine so far, which more steps or seconds may better"))
-    if found.network is not None and len(found.network.layers) > 1:
-        rows += [("layers", " | ".join(blocks_text(layer.block_sizes) for layer in found.network.recurrences))]
-    console.facts("machine", [*rows, ("time", f"{found.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])
+    if learned.network is not None and len(learned.network.layers) > 1:
+        rows += [("layers", " | ".join(blocks_text(layer.block_sizes) for layer in learned.network.recurrences))]
+    console.facts("machine", [*rows, ("time", f"{learned.seconds:.1f} s"), ("errors", wrong), ("saved", f"{saved}")])
 
 
 def _line(record: Record) -> str:

@@ -10,11 +10,11 @@ import typer
 from fsa2lrnn import registry
 from fsa2lrnn.source_kinds import endings
 
-NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; the last is what shells expect after Ctrl-C
-LACKED = "lacked"  # a trained model is not asked for outputs that it was never shown; what is said of it says so
+NO, BAD_INPUT, INTERRUPTED = 1, 2, 130  # exit codes; 130 is the convention after Ctrl-C
+LACKED = "lacked"  # outputs that a trained model lacks do not count; its verdicts state this scope
 MODEL_SUFFIX = ".safetensors"
 
-# Written out here, and compared with the originals by a test, because importing those would import torch.
+# Copies of types elsewhere, because importing these would import torch. A test compares them.
 Columns = Literal["keep", "p<=1"]
 Completion = Literal["error", "sink", "ignore"]
 DrawFormat = Literal["html", "svg", "png", "dot"]
@@ -68,7 +68,7 @@ CompletionOption = Annotated[
 ]
 DtypeOption = Annotated[Dtype, typer.Option(help="arithmetic of a model compiled on the spot")]
 JsonOption = Annotated[bool, typer.Option("--json", help="one JSON object on standard output")]
-LengthsOption = Annotated[str, typer.Option(help="of the words that models are judged on")]
+LengthsOption = Annotated[str, typer.Option(help="of the words that models are evaluated on")]
 WordsOption = Annotated[int, typer.Option(min=1, help="fresh words a length")]
 LettersOption = Annotated[int, typer.Option(min=1, help="letters a length at most: fewer words where long")]
 MaxBlockOption = Annotated[
@@ -80,5 +80,5 @@ TokenShiftOption = Annotated[
 ]
 LayersOption = Annotated[
     list[str] | None,
-    typer.Option("--layer", metavar="MODULE:CLASS", help="a layer of your own that the model has; repeatable"),
+    typer.Option("--layer", metavar="MODULE:CLASS", help="a user-defined layer that the model has; repeatable"),
 ]

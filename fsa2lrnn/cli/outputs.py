@@ -1,4 +1,4 @@
-"""Where verbs write: tried before the work that there is to write, and refused in one line."""
+"""Checks of output paths, made before any work so that a verb fails early."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fsa2lrnn.files import check_file, check_folder
 
 
 def check_model(path: Path | None) -> None:
-    """Raises `UnsupportedFormat` for a file that no model can be written to, `OSError` for a place that takes none."""
+    """Raise `UnsupportedFormat` for a path that is not of a model file, `OSError` for one that cannot be written."""
     _check(path, "a model", MODEL_SUFFIX)
 
 
 def check_machine(path: Path | None) -> None:
-    """The same for an automaton."""
+    """Check that an automaton can be written to this path, as `check_model` does."""
     if path is not None:
         from fsa2lrnn.automata.formats import check_target
 
@@ -23,7 +23,7 @@ def check_machine(path: Path | None) -> None:
 
 
 def check_certificate(path: Path | None) -> None:
-    """The same for a certificate."""
+    """Check that a certificate can be written to this path, as `check_model` does."""
     _check(path, "a certificate", ".json")
 
 
@@ -33,45 +33,45 @@ def check_proof(path: Path | None) -> None:
 
 
 def check_page(path: Path) -> None:
-    """The same for a report, and for the facts beside it."""
+    """Check that a report and its JSON file can be written to this path, as `check_model` does."""
     _check(path, "the page", ".html")
     check_file(path.with_suffix(".json"))
 
 
 def check_drawing(path: Path | None) -> None:
-    """The same for a drawing of a cascade."""
+    """Check that a cascade's drawing can be written to this path, as `check_model` does."""
     _check(path, "a drawing", ".svg", ".dot", ".gv")
 
 
-def drawing_format(path: Path | None, wanted: DrawFormat | None) -> DrawFormat:
-    """What `draw` writes, by its ending unless it is said. Raises `UnsupportedFormat` where the two contradict each
-    other, or a page or PNG has no file; `OSError` for a place that takes none."""
+def drawing_format(path: Path | None, requested: DrawFormat | None) -> DrawFormat:
+    """Return the format that `draw` writes, requested or by the path's ending; raise `UnsupportedFormat` if the two
+    differ or a page or PNG has no file, `OSError` for an unwritable path."""
     by_ending: dict[str, DrawFormat] = {".html": "html", ".svg": "svg", ".png": "png", ".dot": "dot", ".gv": "dot"}
     if path is None:
-        if wanted in ("svg", "dot"):
-            return wanted
+        if requested in ("svg", "dot"):
+            return requested
         raise UnsupportedFormat("give -o page.html for the page; --format svg and --format dot print without a file")
-    found = wanted or by_ending.get(path.suffix)
-    if found is None:
+    chosen = requested or by_ending.get(path.suffix)
+    if chosen is None:
         raise UnsupportedFormat(f"output {path}: write a file ending in {', '.join(by_ending)}, or name the --format")
-    if by_ending.get(path.suffix, found) != found:
-        raise UnsupportedFormat(f"output {path} and --format {found} are two formats: leave one of them out")
+    if by_ending.get(path.suffix, chosen) != chosen:
+        raise UnsupportedFormat(f"output {path} and --format {chosen} are two formats: leave one of them out")
     check_file(path)
-    return found
+    return chosen
 
 
 def check_plot(path: Path | None) -> None:
-    """The same for a picture of curves."""
+    """Check that a plot of curves can be written to this path, as `check_model` does."""
     _check(path, "a plot", ".svg", ".png", ".pdf")
 
 
 def check_svg(path: Path | None) -> None:
-    """The same for a picture that needs no package."""
+    """Check that an SVG picture can be written to this path, as `check_model` does."""
     _check(path, "the picture", ".svg")
 
 
 def check_runs(folder: Path | None) -> None:
-    """Raises `OSError` unless files can be written in a folder, once it is made."""
+    """Raise `OSError` unless the folder, created if missing, can hold files."""
     if folder is not None:
         check_folder(folder)
 

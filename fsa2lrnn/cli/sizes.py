@@ -1,4 +1,4 @@
-"""What machines and models are, in numbers: what the user pays."""
+"""Sizes of machines and models, as JSON and as rows of a table."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.lrnn.model import LRNN
 
-_SHOWN_STATES = 40  # a transition table longer than this tells a reader nothing
+_SHOWN_STATES = 40  # the most states of a printed transition table
 
 
 def machine_json(machine: MooreMachine) -> dict[str, Any]:
-    """Sizes of a machine."""
+    """Return the sizes of a machine as a JSON object."""
     return {
         "states": machine.n_states,
         "minimal_states": machine.minimise().n_states,
@@ -28,7 +28,7 @@ def machine_json(machine: MooreMachine) -> dict[str, Any]:
 
 
 def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
-    """Sizes of a machine, for people."""
+    """Return the sizes of a machine as names and values."""
     minimal = machine.minimise().n_states
     smaller = "" if minimal == machine.n_states else f" ({minimal:,} when minimised)"
     return [
@@ -39,7 +39,7 @@ def machine_rows(machine: MooreMachine) -> list[tuple[str, str]]:
 
 
 def model_json(model: LRNN) -> dict[str, Any]:
-    """Sizes of a model: what the user pays."""
+    """Return the sizes of a model as a JSON object."""
     config = model.config
     return {
         "layers": [{"block_sizes": list(layer.block_sizes), "n_heads": layer.n_heads} for layer in model.recurrences],
@@ -54,7 +54,7 @@ def model_json(model: LRNN) -> dict[str, Any]:
 
 
 def model_rows(model: LRNN) -> list[tuple[str, str]]:
-    """Sizes of a model, for people: a row for each layer where there are several."""
+    """Return the sizes of a model as names and values, with one row per layer if it has several."""
     sizes = model_json(model)
     layers = [blocks_text(layer["block_sizes"]) for layer in sizes["layers"]]
     kind = "index table of the linear map" if sizes["layout"] == "index" else "dense"
@@ -73,14 +73,14 @@ def model_rows(model: LRNN) -> list[tuple[str, str]]:
 
 
 def _hidden_units(model: LRNN) -> int:
-    """Of all gates, the read-out's too."""
+    """Return the number of hidden units of all gates and the read-out."""
     from fsa2lrnn.lrnn.gate import Gate
 
     return sum(module.n_hidden for module in model.modules() if isinstance(module, Gate))
 
 
 def transition_table(machine: MooreMachine) -> Table | None:
-    """δ and ω as a table, None for a machine too large to read."""
+    """Return δ and ω as a table, None for a machine that is too large to print."""
     if machine.n_states > _SHOWN_STATES or len(machine.alphabet) > 16:
         return None
     table = Table("state", *(markup(symbols.show(letter)) for letter in machine.alphabet), "output", box=None)

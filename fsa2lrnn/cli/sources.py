@@ -1,4 +1,4 @@
-"""What the verbs are given: automata, models and number types by name, and text by pieces."""
+"""The inputs of the verbs: automata, models, layers and number types by name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 def read_machine(source: str, completion: Completion | None = None, alphabet: str | None = None) -> MooreMachine:
-    """The automaton that a source names, over the letters of `alphabet` (`words.letters`) where they are given.
+    """Return the automaton of a source, over the letters of `alphabet` (`words.letters`) if given.
 
-    Letters that the source does not know are missing transitions: `completion` says what they do, and by default
-    acceptors reject.
+    Letters that the source does not have are missing transitions: `completion` defines them, by default acceptors
+    reject.
     """
     from fsa2lrnn.automata.machine import MooreMachine
     from fsa2lrnn.cli import words
@@ -38,7 +38,7 @@ def read_machine(source: str, completion: Completion | None = None, alphabet: st
 def model_of(
     source: str, dtype: Dtype = "float32", completion: Completion | None = None, alphabet: str | None = None
 ) -> LRNN:
-    """The model in a file, or one compiled from the automaton that a source names."""
+    """Return the model in a file, or one compiled from the automaton of a source."""
     if source.endswith(MODEL_SUFFIX):
         return learned_model(source)
     if _is_folder(source):
@@ -52,7 +52,7 @@ def model_of(
 
 
 def learned_model(path: str) -> LRNN:
-    """The model in a file."""
+    """Return the model in a file; raise `CheckpointError` for other files."""
     if not path.endswith(MODEL_SUFFIX):
         raise CheckpointError(
             f"{shortened(path)} is no model: give a file ending in {MODEL_SUFFIX}, which `fsa2lrnn train` and "
@@ -64,19 +64,19 @@ def learned_model(path: str) -> LRNN:
 
 
 def exported_folder(path: str) -> Path | None:
-    """The folder that `fsa2lrnn export` wrote, where a path is that of one."""
+    """Return the path of a folder that `fsa2lrnn export` wrote, None for other paths."""
     return Path(path) if _is_folder(path) and (Path(path) / "fsa2lrnn.json").is_file() else None
 
 
 def _is_folder(path: str) -> bool:
     try:
         return Path(path).is_dir()
-    except (OSError, ValueError):  # a regular expression, or another text that is no path
+    except (OSError, ValueError):  # a regular expression or another text, not a path
         return False
 
 
 def learned_models(paths: Sequence[str]) -> dict[str, LRNN]:
-    """Models in files, by the ends of their paths where these tell them apart."""
+    """Return the models in files by the ends of their paths, or by their whole paths if these are ambiguous."""
     if len(set(paths)) < len(paths):
         raise UnsupportedFormat(f"models {', '.join(paths)}: one is given twice")
     names = ["/".join(Path(path).with_suffix("").parts[-2:]) for path in paths]
@@ -93,7 +93,7 @@ def model_and_machine(
     layers: list[str] | None,
     dtype: Dtype | None = None,
 ) -> tuple[LRNN, MooreMachine]:
-    """A model and the automaton that it is judged by, over the same letters; without `dtype` the model is a file's."""
+    """Return a model and its target automaton over the same letters; without `dtype` the model must be a file."""
     machine = read_machine(source, completion, alphabet)
     know_layers(layers)
     network = learned_model(model) if dtype is None else model_of(model, dtype, completion, alphabet)
@@ -104,7 +104,7 @@ def model_and_machine(
 def models_and_machine(
     paths: Sequence[str], source: str, layers: list[str] | None
 ) -> tuple[dict[str, LRNN], MooreMachine]:
-    """Models in files by name, and the automaton that all are judged by."""
+    """Return the models in files by name, and their common target automaton."""
     machine = read_machine(source)
     know_layers(layers)
     networks = learned_models(paths)
@@ -114,7 +114,7 @@ def models_and_machine(
 
 
 def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
-    """Raises `InvalidMachine` unless model and machine have the same letters, with the options that give them these."""
+    """Raise `InvalidMachine`, naming the options that help, unless model and machine have the same letters."""
     from fsa2lrnn import symbols
 
     try:
@@ -124,7 +124,7 @@ def check_letters(model: LRNN, machine: MooreMachine, source: str) -> None:
 
 
 def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
-    """How to give both the letters of either, where that is what they lack."""
+    """Return the options that give model and machine the same letters, as text; "" if letters are not the cause."""
     from fsa2lrnn.cli import words
 
     if set(map(str, letters)) == set(map(str, machine.alphabet)):
@@ -140,14 +140,14 @@ def _remedy(letters: Alphabet, machine: MooreMachine, source: str) -> str:
 
 
 def torch_dtype(name: Dtype) -> torch.dtype:
-    """torch's type of that name."""
+    """Return the torch dtype of this name."""
     import torch
 
     return getattr(torch, name)
 
 
 def know_layers(names: list[str] | None) -> None:
-    """Import the layers of a user's own that models may name: no file is a reason to import a module."""
+    """Import user-defined layers named by options: a model file alone never imports a module."""
     if names:
         from fsa2lrnn.lrnn.layers import layer_named
 

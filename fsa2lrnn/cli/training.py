@@ -1,4 +1,4 @@
-"""Training as it is shown: one run a seed, under way and at its end, judged under two protocols."""
+"""The display of training: one run per seed, its progress, and its accuracy under two protocols."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def main(
     task: str, name: str, out: Path, seeds: Sequence[int], changes: dict[str, Any], plan: RunPlan, as_json: bool,
     then_prove: bool = False,
 ) -> int:  # fmt: skip
-    """Train `task` with the preset `name` and `changes`; the exit code: 0, 1 if a run diverged or `then_prove` found
-    one not to be right, 130 if interrupted."""
+    """Train `task` with the preset `name` and `changes`, and return the exit code: 0, 1 if a run diverged or
+    `then_prove` did not prove it, 130 if interrupted."""
     settings = preset(name, task, **changes)
     if then_prove:
         learning.check_provable(settings)
@@ -45,7 +45,7 @@ def main(
 
 
 class _Display:
-    """Bars on a terminal, a line for every test elsewhere; both on standard error."""
+    """Progress on standard error: bars on a terminal, otherwise one line per evaluation."""
 
     def __init__(self, settings: Settings, seeds: Sequence[int]) -> None:
         self.settings = settings
@@ -70,10 +70,10 @@ class _Display:
         self.bars.stop()
 
     def show(self, event: Progress | FinalAccuracy) -> None:
-        """Take a run's report."""
+        """Display a progress report or the final accuracy of a run."""
         if isinstance(event, FinalAccuracy):
-            found = event.accuracy
-            facts = f"length {found.length:,}: {found.last:,} of {found.words:,} right at the end"
+            accuracy = event.accuracy
+            facts = f"length {accuracy.length:,}: {accuracy.last:,} of {accuracy.words:,} right at the end"
             self.bars.update(self.tasks[event.seed], facts=facts)
         else:
             facts = f"{event.steps_per_second:.1f} steps/s, loss {event.loss:.4f}"
@@ -88,36 +88,36 @@ class _Display:
 
 def _print(document: dict[str, Any], out: Path) -> None:
     results = document["seeds"]
-    ends, judged = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
-    ends.title, judged.title = document["task"], "the last checkpoint on fresh words, with 95 % intervals"
+    ends, accuracies = (Table(title_justify="left", title_style="bold", box=None, pad_edge=False) for _ in range(2))
+    ends.title, accuracies.title = document["task"], "the last checkpoint on fresh words, with 95 % intervals"
     for name in ("seed", "end", "best accuracy on the way (the paper's protocol)"):
         ends.add_column(name, overflow="fold")
     for name in ("seed", "length", "words", "last output right", "whole word right"):
-        judged.add_column(name, no_wrap=True)
+        accuracies.add_column(name, no_wrap=True)
     for result in results:
         best = result.get("paper_protocol", {})
-        shown = "" if best.get("accuracy") is None else f"{best['accuracy']:.4f} at step {best['step']:,}"
+        best_text = "" if best.get("accuracy") is None else f"{best['accuracy']:.4f} at step {best['step']:,}"
         end = f"{result['end']} at {result['step']:,}" if "step" in result else result.get("error", result["end"])
-        ends.add_row(str(result["seed"]), end, shown)
-        for found in result.get("last_checkpoint", []):
-            shares = share(found["last_position"]), share(found["whole_word"])
-            judged.add_row(str(result["seed"]), f"{found['length']:,}", f"{found['words']:,}", *shares)
+        ends.add_row(str(result["seed"]), end, best_text)
+        for row in result.get("last_checkpoint", []):
+            shares = share(row["last_position"]), share(row["whole_word"])
+            accuracies.add_row(str(result["seed"]), f"{row['length']:,}", f"{row['words']:,}", *shares)
     console.out.print(ends)
     if document["paper_protocol_mean"] is not None:
         console.out.print(f"mean over {len(results)}: {document['paper_protocol_mean']:.4f}")
-    if judged.row_count:
-        console.out.print("", judged)
+    if accuracies.row_count:
+        console.out.print("", accuracies)
     for result in results:
         if "learned" in result:
             console.out.print(console.markup(f"seed {result['seed']}: {result['learned']['known']}"))
     console.out.print(f"\nmodels, metrics and results: {out}")
 
 
-def share(found: dict[str, Any]) -> str:
-    """An accuracy with its interval.
+def share(result: dict[str, Any]) -> str:
+    """Return an accuracy with its interval as text.
 
     >>> share({"accuracy": 1.0, "interval": (0.99962, 1.0)})
     '1.0000 [0.9996, 1.0000]'
     """
-    low, high = found["interval"]
-    return f"{found['accuracy']:.4f} [{low:.4f}, {high:.4f}]"
+    low, high = result["interval"]
+    return f"{result['accuracy']:.4f} [{low:.4f}, {high:.4f}]"

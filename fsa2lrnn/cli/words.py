@@ -1,8 +1,8 @@
-"""Words as they are typed: letters together, letters separated by spaces, or a JSON list of letters.
+"""Words on the command line: letters without separator, letters separated by spaces, or a JSON list of letters.
 
-A list serves where text can't: letters that hold spaces, letters that are written alike (0 and "0"), and the word "-",
-which as text stands for standard input. A word that begins with [ is a list, unless a letter begins with [ and text
-serves for all words.
+A list is needed for letters that contain spaces, letters with the same text (0 and "0"), and the word "-", which as
+text denotes standard input. A word that begins with [ is a list, unless a letter begins with [ and every word can be
+written as text.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 
 
 def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarray]:
-    """The positions of a word's letters in the alphabet, as text comes in pieces: int64 arrays.
+    """Yield the letter numbers of a word that arrives as pieces of text: int64 arrays.
 
-    Raises `InvalidWord` naming what is no letter, and how letters are typed that text does not tell.
+    Raises `InvalidWord` naming what is not a letter, and how to type letters that text cannot distinguish.
 
     >>> [tokens.tolist() for tokens in read(['["a b", "-"]'], ("a b", "-"))]
     [[0, 1]]
@@ -41,8 +41,8 @@ def read(pieces: Iterable[str], alphabet: symbols.Alphabet) -> Iterator[np.ndarr
 
 
 def checked(text: str) -> str:
-    """A word from the command line. Raises `InvalidWord` naming a byte that is no UTF-8, which Python hands on as half
-    a character."""
+    """Return a word from the command line; raise `InvalidWord` naming a byte that is not UTF-8, which Python passes on
+    as a surrogate."""
     try:
         text.encode("utf-8", "surrogateescape").decode()
     except UnicodeDecodeError as fault:
@@ -54,7 +54,7 @@ def checked(text: str) -> str:
 
 
 def shown(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) -> str:
-    """A word as it would be typed for `read`; without an alphabet, as if its letters were all.
+    """Return a word as typed for `read`; the default alphabet consists of its letters.
 
     >>> shown("ab"), shown(["a", "b"], ("a", "b", "up")), shown(["a b", "-"]), shown("-")
     ('ab', 'a b', '["a b", "-"]', '["-"]')
@@ -68,9 +68,9 @@ def shown(word: Iterable[Hashable], alphabet: symbols.Alphabet | None = None) ->
 
 
 def letters(text: str) -> tuple[Hashable, ...]:
-    """An alphabet as it is typed: characters, words separated by spaces, or a JSON list.
+    """Return an alphabet typed as characters, as words separated by spaces, or as a JSON list.
 
-    Raises `UnsupportedFormat` if there is none.
+    Raises `UnsupportedFormat` if it is empty.
 
     >>> letters("ab"), letters("up down"), letters('["a b", 0]')
     (('a', 'b'), ('up', 'down'), ('a b', 0))
@@ -79,16 +79,16 @@ def letters(text: str) -> tuple[Hashable, ...]:
         try:
             if listed := tuple(_letters(text)):
                 return listed
-        except InvalidWord:  # a letter of its own, then
+        except InvalidWord:  # then [ is a letter
             pass
-    found = tuple(text.split()) if any(c.isspace() for c in text.strip()) else tuple(text.strip())
-    if not found:
+    typed = tuple(text.split()) if any(c.isspace() for c in text.strip()) else tuple(text.strip())
+    if not typed:
         raise UnsupportedFormat(f"--alphabet {text!r}: give at least one letter, ab or 'up down' or '[\"a b\"]'")
-    return found
+    return typed
 
 
 def shown_letters(alphabet: symbols.Alphabet) -> str:
-    """An alphabet as it would be typed for `letters`.
+    """Return an alphabet as typed for `letters`.
 
     >>> shown_letters(("a", "b")), shown_letters(("up", "down")), shown_letters((0, 1))
     ('ab', 'up down', '[0, 1]')

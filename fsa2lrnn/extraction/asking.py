@@ -1,4 +1,4 @@
-"""What a model puts out, as numbers, where it counts."""
+"""A model's outputs as numbers, masked where they do not count."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from fsa2lrnn.lrnn.network import Network
 
 
 class MaskedModel:
-    """A model and the mask under which its outputs count."""
+    """A model with a mask of the positions at which its outputs count."""
 
     def __init__(self, model: Network, mask: Positions, deadline: Deadline = NEVER) -> None:
         self.model, self.mask, self.runner, self._deadline = model, mask, Runner(model), deadline
         self.letters = 0  # model steps taken
 
     def read(self, states: States, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The output numbers along words (N, T) from N states in mask states q (N,): int64 (N, T)."""
+        """Return the output numbers int64 (N, T) along words (N, T) from N states in mask states q (N,)."""
         path = self.mask.path(tokens, q)
-        asked = np.flatnonzero(self.mask.counts[path].any(1))
+        relevant = np.flatnonzero(self.mask.counts[path].any(1))
         numbers = np.full(tokens.shape, UNCOUNTED)
-        if len(asked):
-            logits, _ = self.runner.read(pick(states, asked), tokens[asked])
-            numbers[asked] = self.numbers(logits, path[asked])
-            self.letters += tokens[asked].size
+        if len(relevant):
+            logits, _ = self.runner.read(pick(states, relevant), tokens[relevant])
+            numbers[relevant] = self.numbers(logits, path[relevant])
+            self.letters += tokens[relevant].size
         return numbers
 
     def words(self, tokens: np.ndarray) -> np.ndarray:
-        """The output numbers along words from the start: int64 (N, T) -> (N, T)."""
+        """Return the output numbers along words from the start: int64 (N, T) -> (N, T)."""
         return self.read(self.runner.start(len(tokens)), np.full(len(tokens), self.mask.start), tokens)
 
     def numbers(self, logits: Tensor, q: np.ndarray) -> np.ndarray:
-        """The numbers of the largest logits (…, |Γ|) in mask states (…,), `UNCOUNTED` where they do not count.
+        """Return the argmax of logits (…, |Γ|) in mask states (…,), `UNCOUNTED` where the output does not count.
 
-        Raises `NotExact` where logits that count are not numbers, and `OutOfTime` at the deadline.
+        Raises `NotExact` if logits that count are NaN, and `OutOfTime` at the deadline.
         """
         self._deadline.check("extracting the automaton")
         counts = self.mask.counts[q]

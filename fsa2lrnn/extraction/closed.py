@@ -1,4 +1,4 @@
-"""The states that a model reaches, told apart bit for bit: exact where they close."""
+"""Exact extraction: enumerate the states that a model reaches, bit for bit, if they are finitely many."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from fsa2lrnn.lrnn.declared import check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1
-"""The output number of logits that hold a NaN."""
+"""The output number of logits that contain a NaN."""
 _STEP_ENTRIES = 1 << 24  # entries of A(u) that one batch of single steps may materialise
 
 
 class ModelSystem:
     """A model as a transition system on rows of bytes: the bit patterns of the floats that its step computes.
 
-    Each step is the module's own `advance` on one letter, in its own dtype, so what is explored is what runs: steps in
-    batches, as large as memory allows or of `at_once` words. A model that rounds may round otherwise in another batch.
-    Each batch checks the deadline (`OutOfTime`).
+    Each step is the module's own `advance` on one letter, in its own dtype, so the exploration covers the code that
+    runs. Steps are made in batches of `at_once` words, by default as many as memory allows; a model that rounds may
+    round differently in another batch. Each batch checks the deadline (`OutOfTime`).
     """
 
     def __init__(self, model: LRNN, at_once: int | None = None, deadline: Deadline = NEVER) -> None:
@@ -39,19 +39,19 @@ class ModelSystem:
 
     @property
     def steps_in_batches(self) -> bool:
-        """Whether words are stepped side by side."""
+        """Whether several words are stepped in one batch."""
         return self._at_once != 1
 
     def initial_output(self) -> int:
-        """The number of the output on the empty word."""
+        """Return the number of the output on the empty word."""
         return int(output_numbers(self._model.initial_logits()[None])[0])
 
     def start(self) -> np.ndarray:
-        """The start as one row of bytes: uint8 (1, D)."""
+        """Return the initial state as one row of bytes: uint8 (1, D)."""
         return self._to_rows(self._model.initial_state())
 
     def fan(self, states: np.ndarray, live: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Output numbers and states after single letters: uint8 (N, D), bool (N, |Σ|) of M -> (M,), (M, D)."""
+        """Return output numbers and states after single letters: uint8 (N, D), bool (N, |Σ|) of M -> (M,), (M, D)."""
         before, letters = np.nonzero(live)
         if not len(before):
             return np.empty(0, np.int64), states[:0]
@@ -61,11 +61,11 @@ class ModelSystem:
         return np.concatenate([outputs for outputs, _ in parts]), np.concatenate([rows for _, rows in parts])
 
     def pick(self, states: np.ndarray, places: np.ndarray) -> np.ndarray:
-        """The states at these places."""
+        """Return the states at these indices."""
         return states[places]
 
     def rows(self, states: np.ndarray) -> np.ndarray:
-        """States are rows of bytes already."""
+        """Return the states unchanged: they are rows of bytes."""
         return states
 
     def _step(self, rows: np.ndarray, letters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -79,13 +79,13 @@ class ModelSystem:
         return to_bytes(tuple(part for layer in state for part in layer if part is not None))
 
     def state_of(self, rows: np.ndarray) -> State:
-        """The states that rows stand for: uint8 (N, D) -> tensors (N, …)."""
+        """Return the states that rows of bytes encode: uint8 (N, D) -> tensors (N, …)."""
         state, offset = [], 0
         for layer in self._like:
             parts: list[Tensor | None] = []
             for like in layer:
                 width = like[0].numel() * like.element_size()
-                # A copy: a slice of a row begins anywhere in memory, and products may depend on where.
+                # A copy: a slice of a row is not aligned in memory, and the rounding of products may depend on that.
                 piece = torch.tensor(rows[:, offset : offset + width])
                 parts.append(piece.view(like.dtype).reshape(len(rows), *like.shape[1:]).to(like.device))
                 offset += width
@@ -104,21 +104,21 @@ def extract(
     at_once: int | None = None,
     seconds: float | Deadline | None = None,
 ) -> MooreMachine:
-    """The minimal machine that a model computes, when its states close: exact for every word of every length.
+    """Return the minimal machine that a model computes, exact for every word, if its reachable states are finite.
 
-    Explores the states reached from the start, as bit patterns of the floats computed step by step, until no letter
-    leads to a new one. Compiled models close; trained ones mostly drift and run out of the budget.
+    The search explores the states reached from the start, as bit patterns of their floats, until no letter leads to a
+    new one. Compiled models have finitely many states; those of trained models mostly drift and exceed the budget.
 
-    A compiled model rounds nothing, and the machine is what it computes by every scan and in every shape of call. Of a
-    model that rounds it is what steps in batches compute, of `at_once` words, by default as many as memory allows: 1 is
-    for words read letter by letter, one alone. `prove_equivalent` of model and machine says which runs it covers.
+    Compiled models do not round, so the machine holds for every scan and every shape of call. For a model that rounds,
+    it holds for steps in batches of `at_once` words, by default as many as memory allows; with 1, for words read letter
+    by letter, one at a time. `prove_equivalent` of model and machine names the runs that are covered.
 
     Raises:
         BudgetExceeded: if more than `max_states` states are reached.
-        OutOfTime: where the time limit `seconds` passes first; by default there is none.
-        NotExact: if a state has logits that are not numbers.
-        UnsupportedFormat: under settings of torch by which numbers are less exact than their dtype (`lrnn.arithmetic`).
-        UnsupportedFormat: for layers that say that nothing exact can be said of them (`Layer.unproved`).
+        OutOfTime: if the time limit `seconds` passes first; by default no limit.
+        NotExact: if a state has NaN logits.
+        UnsupportedFormat: under settings of torch that compute below the dtype's precision (`lrnn.arithmetic`), and for
+            layers that declare that no exact claim can be made of them (`Layer.unproved`).
 
     >>> from fsa2lrnn.lower import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -135,7 +135,7 @@ def extract(
 
 
 def _explore(system: ModelSystem, max_states: int) -> _Enumeration:
-    # A state is what the step carries on together with what it puts out: under a residual stream, equal x may differ.
+    # A state includes the output of its step: with a residual stream, equal x may have different outputs.
     walk = WordFrontier(system, system.initial_output())
     outputs, columns, n_letters = walk.tags.tolist(), [], len(system.alphabet)
     while len(walk):
@@ -152,7 +152,7 @@ def _explore(system: ModelSystem, max_states: int) -> _Enumeration:
 
 
 def output_numbers(logits: Tensor) -> np.ndarray:
-    """The numbers of the largest logits, `NOT_A_NUMBER` where one is NaN: (…, |Γ|) -> int64 (…,).
+    """Return the argmax of logits, `NOT_A_NUMBER` where one is NaN: (…, |Γ|) -> int64 (…,).
 
     >>> output_numbers(torch.tensor([[0.0, 1.0], [float("nan"), 1.0]])).tolist()
     [1, -1]

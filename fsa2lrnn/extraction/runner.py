@@ -1,4 +1,4 @@
-"""A model run on many words side by side: what searches step with."""
+"""Batched execution of a model on many words, for searches and extraction."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 
-States = tuple[Tensor, ...]  # each (N, …): all that a model carries on from N words
+States = tuple[Tensor, ...]  # each (N, …): the recurrent state of a model after N words
 
-_ENTRIES = 1 << 22  # numbers that one batch may materialise
+_ENTRIES = 1 << 22  # the most numbers that one batch materialises
 
 
 class Runner:
-    """Steps a model's states in its own dtype, on its own device.
+    """A stepper of a model's states, in its own dtype and on its own device.
 
-    One layer over letters goes by its tables, every other model by `advance`. Tables give the numbers of the scans up
-    to the order of their sums, so that what is found here is to be looked at once more with the model itself.
+    One layer over letters is stepped by its tables, every other model by `advance`. Tables reproduce the scans up to
+    the order of summation, so results have to be confirmed with the model itself.
     """
 
     def __init__(self, model: Network) -> None:
@@ -44,24 +44,24 @@ class Runner:
 
     @property
     def tables(self) -> SwitchedAffine | None:
-        """What a model of one layer over letters goes by."""
+        """The tables of a model of one layer over letters, else None."""
         return self._tables
 
     def start(self, n: int = 1) -> States:
-        """The state before the first letter, n times."""
+        """Return n copies of the initial state."""
         return tuple(part.expand(n, *part.shape[1:]) for part in self._start)
 
     @torch.no_grad()
     def read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
-        """Logits along words from N states, and the states after them: int64 (N, T) -> (N, T, |Γ|)."""
+        """Return logits along words from N states, and the final states: int64 (N, T) -> (N, T, |Γ|)."""
         parts = [self._read(pick(states, slice(i, i + size)), tokens[i : i + size]) for i, size in self._pieces(tokens)]
         return torch.cat([logits for logits, _ in parts]), join([after for _, after in parts])
 
     @torch.no_grad()
     def fan(self, states: States, live: np.ndarray) -> tuple[Tensor, States]:
-        """Logits and states after single letters: N states, bool (N, |Σ|) of M letters to read -> (M, |Γ|), M states.
+        """Return logits and states after single letters: N states, bool (N, |Σ|) of M letters -> (M, |Γ|), M states.
 
-        The letters after one state stand together, in order.
+        The letters after one state are adjacent, in order.
         """
         places = np.flatnonzero(live)
         if self._tables is None or not len(places):
@@ -73,11 +73,11 @@ class Runner:
         return self._tables.logits(x[0]), x
 
     def pick(self, states: States, places: np.ndarray) -> States:
-        """The states at these places."""
+        """Return the states at these indices."""
         return pick(states, places)
 
     def rows(self, states: States) -> np.ndarray:
-        """The bits of each state's numbers: uint8 (N, D)."""
+        """Return the bytes of each state's numbers: uint8 (N, D)."""
         return to_bytes(states)
 
     def _read(self, states: States, tokens: np.ndarray) -> tuple[Tensor, States]:
@@ -97,20 +97,20 @@ class Runner:
 
 
 def pick(states: States, index: Tensor | np.ndarray | slice) -> States:
-    """The states at these places."""
+    """Return the states at these indices."""
     if isinstance(index, np.ndarray):
         index = torch.from_numpy(index).to(states[0].device)
     return tuple(part[index] for part in states)
 
 
 def to_bytes(states: States) -> np.ndarray:
-    """The bits of each state's numbers as one row: uint8 (N, D)."""
+    """Return the bytes of each state's numbers as one row: uint8 (N, D)."""
     parts = [part.detach().cpu() for part in states]
-    # A clone, since an expanded tensor of one row passes for contiguous and yet can't be viewed as bytes.
+    # A clone: an expanded tensor of one row reports that it is contiguous, but cannot be viewed as bytes.
     rows = [part.reshape(len(part), -1).clone(memory_format=torch.contiguous_format) for part in parts]
     return np.concatenate([row.view(torch.uint8).numpy() for row in rows], axis=1)
 
 
 def join(parts: list[States]) -> States:
-    """States of several batches as one."""
+    """Return the states of several batches as one batch."""
     return tuple(torch.cat(part) for part in zip(*parts, strict=True))

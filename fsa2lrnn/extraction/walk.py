@@ -1,7 +1,7 @@
-"""Breadth first: what words lead to, a level at a time, each state once and with a shortest word to it.
+"""Breadth-first search over the states that words reach, level by level, with a shortest word to each state.
 
-Nothing here knows of machines or verdicts. A system says how its states are stepped; `extract` walks them by
-themselves, `fsa2lrnn.verification.walk` jointly with the states of a machine.
+The search is independent of machines and verdicts: a `TransitionSystem` defines how its states are stepped. `extract`
+searches the model's states alone, `fsa2lrnn.verification.walk` jointly with those of a machine.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
-S = TypeVar("S")  # some states side by side
-R = TypeVar("R", covariant=True)  # what is read off after a letter: output numbers, logits
+S = TypeVar("S")  # a batch of states
+R = TypeVar("R", covariant=True)  # the outputs after a letter: output numbers or logits
 
 
 class TransitionSystem(Protocol[S, R]):
-    """What is walked."""
+    """A system with states, letters and outputs that a search can step."""
 
     def start(self) -> S:
-        """The state before the first letter, as one."""
+        """Return the initial state as a batch of one."""
         ...
 
     def fan(self, states: S, live: np.ndarray) -> tuple[R, S]:
-        """What single letters give and lead to: N states, bool (N, |Σ|) of M letters to read -> of each M.
+        """Return outputs and states after single letters: N states, bool (N, |Σ|) of M letters -> M of each.
 
-        The letters after one state stand together, in order.
+        The letters after one state are adjacent, in order.
         """
         ...
 
     def pick(self, states: S, places: np.ndarray) -> S:
-        """The states at these places."""
+        """Return the states at these indices."""
         ...
 
     def rows(self, states: S) -> np.ndarray:
-        """The states as rows of bytes, equal only where everything that follows is: uint8 (N, D)."""
+        """Return the states as rows of bytes, equal only for states that behave equally: uint8 (N, D)."""
         ...
 
 
 class Interner:
-    """Numbers rows of bytes in the order they are first seen."""
+    """A map from rows of bytes to numbers, in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._number: dict[bytes, int] = {}
@@ -49,7 +49,7 @@ class Interner:
         return len(self._number)
 
     def number(self, rows: np.ndarray) -> np.ndarray:
-        """The number of each row, new ones in order of appearance: uint8 (N, D) -> int64 (N,)."""
+        """Return the number of each row, numbering new rows in order: uint8 (N, D) -> int64 (N,)."""
         number, packed = self._number, rows.tobytes()
         width = rows.shape[1]
         return np.array(
@@ -57,15 +57,15 @@ class Interner:
         )
 
     def new(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The number of each row, and the places of those never seen before, each once."""
+        """Return the number of each row, and the index of the first occurrence of each new row."""
         before = len(self)
         numbers = self.number(rows)
-        found, first = np.unique(numbers, return_index=True)
-        return numbers, first[found >= before]
+        unique, first = np.unique(numbers, return_index=True)
+        return numbers, first[unique >= before]
 
 
 class Tree:
-    """Words as paths in a tree that grows by a level at a time; node 0 is the empty word.
+    """Words as paths in a tree that grows level by level; node 0 is the empty word.
 
     >>> tree = Tree()
     >>> a, b = tree.grow(np.array([0, 0]), np.array([7, 8]))
@@ -81,13 +81,13 @@ class Tree:
         return self._first[-1] + len(self._levels[-1][0])
 
     def grow(self, parents: np.ndarray, letters: np.ndarray) -> np.ndarray:
-        """A new level, each node one letter after its parent: the numbers of its nodes."""
+        """Add a level, each node one letter after its parent, and return the numbers of its nodes."""
         self._first.append(len(self))
         self._levels.append((parents, letters))
         return self._first[-1] + np.arange(len(parents))
 
     def word(self, node: int) -> np.ndarray:
-        """The letters from the root to a node: int64 (T,)."""
+        """Return the letters from the root to a node: int64 (T,)."""
         word: list[int] = []
         while node > 0:
             level = bisect_right(self._first, node) - 1
@@ -100,13 +100,13 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class FrontierSuccessors(Generic[S, R]):
-    """What single letters make of a frontier: M words, those of one parent side by side.
+    """The extension of a frontier by single letters: M words, those of one parent adjacent.
 
     Args:
-        states: what they lead to.
-        read: what was read off.
-        parents: int64 (M,), which word of the frontier went before.
-        letters: int64 (M,).
+        states: the states of the M words.
+        read: their outputs.
+        parents: int64 (M,), the word of the frontier that each extends.
+        letters: int64 (M,), their last letters.
     """
 
     states: S
@@ -116,20 +116,20 @@ class FrontierSuccessors(Generic[S, R]):
 
 
 class WordFrontier(Generic[S, R]):
-    """The words of one length that a search holds on to: the empty one, until the first letter.
+    """The words of one length that a search extends, initially the empty word.
 
     Attributes:
-        states: what they lead to in the system.
-        tags: int64 (N,), a number to each, which belongs to what is told apart.
-        length: of the words.
-        letters: steps that the system has taken.
+        states: the system's states after the words.
+        tags: int64 (N,), a number for each word; states with different tags are different.
+        length: the length of the words.
+        letters: the number of steps of the system.
     """
 
     def __init__(self, system: TransitionSystem[S, R], tag: int) -> None:
-        self._system, self._tree, self._seen = system, Tree(), Interner()
+        self._system, self._tree, self._interner = system, Tree(), Interner()
         self.states, self.tags = system.start(), np.array([tag])
         self._nodes = np.array([0])
-        self._seen.number(tagged(system.rows(self.states), self.tags))
+        self._interner.number(tagged(system.rows(self.states), self.tags))
         self.length = self.letters = 0
 
     def __len__(self) -> int:
@@ -137,34 +137,34 @@ class WordFrontier(Generic[S, R]):
 
     @property
     def seen(self) -> int:
-        """How many different states, tags included, were met on the way."""
-        return len(self._seen)
+        """The number of different states, tags included, that the search has reached."""
+        return len(self._interner)
 
     def fan(self, live: np.ndarray) -> FrontierSuccessors[S, R]:
-        """One letter further, those that are live: bool (N, |Σ|)."""
+        """Return the extension by the live letters: bool (N, |Σ|)."""
         read, states = self._system.fan(self.states, live)
         parents, letters = np.nonzero(live)
         self.letters += len(parents)
         return FrontierSuccessors(states, read, parents, letters)
 
     def word(self, ahead: FrontierSuccessors[S, R], place: int) -> np.ndarray:
-        """The word ahead at a place: int64 (length + 1,)."""
+        """Return the extended word at an index: int64 (length + 1,)."""
         return np.append(self._tree.word(int(self._nodes[ahead.parents[place]])), ahead.letters[place])
 
     def keep(self, ahead: FrontierSuccessors[S, R], tags: np.ndarray, places: np.ndarray) -> None:
-        """Go on with the words ahead at these places, of all their tags (M,)."""
+        """Continue with the extended words at these indices, given the tags (M,) of all."""
         self._nodes = self._tree.grow(self._nodes[ahead.parents[places]], ahead.letters[places])
         self.states, self.tags = self._system.pick(ahead.states, places), tags[places]
         self.length += 1
 
     def keep_new(self, ahead: FrontierSuccessors[S, R], tags: np.ndarray) -> np.ndarray:
-        """Go on with the first word to each state never met before: the numbers of all states ahead, (M,)."""
-        numbers, new = self._seen.new(tagged(self._system.rows(ahead.states), tags))
+        """Continue with the first word to each new state, and return the numbers of all extended states, (M,)."""
+        numbers, new = self._interner.new(tagged(self._system.rows(ahead.states), tags))
         self.keep(ahead, tags, new)
         return numbers
 
 
 def tagged(rows: np.ndarray, tags: np.ndarray) -> np.ndarray:
-    """States as bytes, each with a number: uint8 (N, D), (N,) -> (N, D + 8)."""
+    """Return states as bytes with their tags appended: uint8 (N, D), (N,) -> (N, D + 8)."""
     numbers = np.ascontiguousarray(tags, np.int64).view(np.uint8).reshape(-1, 8)
     return np.concatenate([rows, numbers], axis=1)

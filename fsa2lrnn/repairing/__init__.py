@@ -1,9 +1,9 @@
-"""Repair: the least change after which a trained layer carries an exact image of its machine (L6, §8).
+"""Repair: the least change after which a trained layer implements an exact image of its machine (L6, §8).
 
-`repair` does as the modules here say: look at what the model does while it is right (`observed`); find in each block
-the exact affine image of the machine that it nearly carries (`representation`); fit the read-out of that image, and
-change the tables as little as its equations ask (`probe`), with bounded columns if wanted (`columns`). On request the
-blocks then forget everything else (`deadbeat`), in numbers that never round (`dyadic`, `rational`, `lattice`).
+`repair` observes the states of the model while it is right (`observed`), finds in each block the nearest exact affine
+image of the machine (`representation`), fits the read-out of that image, and changes the tables as little as its
+equations require (`probe`), optionally with bounded columns (`columns`). On request, the blocks also become dead-beat,
+so that they forget everything else (`deadbeat`), with exact arithmetic (`dyadic`, `rational`, `lattice`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fsa2lrnn.verification.goal import specification_of
 
 __all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 
-_ATTEMPTS = (  # in turn, until the repaired model is right
+_ATTEMPTS = (  # tried in this order until the repaired model is right
     RepairAttempt(0.8, 3.0),
     RepairAttempt(0.8, 3.0, marks_start=True),
     RepairAttempt(0.8, 1.0),
@@ -44,26 +44,26 @@ def repair(
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> Repaired:
-    """The nearest model found that carries exact images of `machine`, so that its errors no longer grow with length.
+    """Return a model near a trained one that implements exact images of `machine`: errors do not grow with length.
 
     Args:
-        model: one block layer over letters, right on short words at least.
+        model: one block layer over letters that is right at least on short words.
         machine: over the same letters; the output on the empty word does not count.
         columns: "keep" for the least change of the tables; "p<=1" for columns of a p-norm of at most 1, p as in the
-            model's configuration. The repaired model then has the rule "clip", otherwise "none".
-        mode: "least"; "deadbeat", blocks that forget all but what they carry, so that finitely many states are
-            reachable; "dyadic", dead-beat in numbers that the model's dtype never rounds. A dyadic model is proved
-            equal to the machine on all words but the empty one before it is returned.
+            model's configuration. The repaired model has the rule "clip" with "p<=1", otherwise "none".
+        mode: "least" for the least change; "deadbeat" for blocks that forget all but their image, so that finitely many
+            states are reachable; "dyadic" for dead-beat blocks whose arithmetic is exact in the model's dtype. A dyadic
+            model is proved equal to the machine on all words but the empty one before it is returned.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them.
-        seconds: the time limit; by default there is none.
+        seconds: the time limit; by default no limit.
 
     Raises:
         UnsupportedFormat: for a model of several layers, an unknown option, or "p<=1" with a mode other than "least".
-        NotExpressible: if no block carries an image of the machine, if none can be had as asked, or if the model lacks
-            an output that counts.
+        NotExpressible: if no block holds an image of the machine, if no image satisfies the options, or if the model
+            lacks an output that counts.
         NotExact: if the repaired model still makes mistakes.
-        OutOfTime: where the time limit passes first.
+        OutOfTime: if the time limit passes first.
         MissingPackage: for "p<=1" without cvxpy.
 
     >>> from fsa2lrnn.automata import zoo
@@ -83,9 +83,9 @@ def repair(
         )
     observed = observe(tables, states)
     faults: list[NotExact | NotExpressible] = []
-    for attempt in _ATTEMPTS:
+    for attempt in _ATTEMPTS:  # return the first repaired model that is right
         if attempt.marks_start and mode == "least":
-            continue  # nothing is forgotten
+            continue  # blocks that keep their rest need no mark of the start
         work = RepairWork(model, machine, goal, tables, states, observed, attempt, mode, deadline)
         if work.images:
             try:
@@ -101,20 +101,20 @@ def repair(
 
 
 def snap(model: LRNN, machine: MooreMachine) -> LRNN:
-    """The constructed model in place of the learned: exact, of the same dtype, with the learned one's outputs first.
+    """Return the compiled model of `machine`, exact and of the dtype of `model`, as a replacement for it.
 
     >>> from fsa2lrnn.automata import zoo
     >>> snap(compile_machine(zoo.parity()).double(), zoo.parity()).dtype
     torch.float64
     """
-    specification_of(model, machine, "lacked")  # of the same letters, and with outputs in common
+    specification_of(model, machine, "lacked")  # checks that letters are equal and outputs overlap
     return compile_machine(machine, dtype=model.dtype)
 
 
 def _check_options(columns: Columns, mode: Mode) -> None:
-    for name, value, known in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
-        if value not in known:
-            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(known)}")
+    for name, value, choices in [("columns", columns, get_args(Columns)), ("mode", mode, get_args(Mode))]:
+        if value not in choices:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")
     if columns == "p<=1" and mode != "least":
         raise UnsupportedFormat(
             f"columns='p<=1' goes with mode='least': the tables of a {mode} model follow from what it carries and "

@@ -1,8 +1,8 @@
-"""Dead-beat blocks: a step forgets all of the state but the functions that the block carries.
+"""Dead-beat blocks: a step depends only on the functions φ of the state that the block represents.
 
-With φ(q) = U x + c carried exactly (L6), let x₁ + R φ be the mean state for given functions, U R = 1, U x₁ + c = 0.
-Reading the mean in place of the state gives tables A_a R U: a state is then W_a φ(q') + w_a, with the last letter a and
-the machine's state q' before it, so that only finitely many states are reachable.
+With φ(q) = U x + c exact (L6), let x₁ + R φ be the mean state for given functions, U R = 1, U x₁ + c = 0. Replacing the
+state by this mean gives tables A_a R U: a state is then W_a φ(q') + w_a, with the last letter a and the machine's state
+q' before it, so that only finitely many states are reachable.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.representation import Representation
 
-_OF_INITIAL = 1e-4  # weight of x₀ in the mean: it decides only what no state after a letter decides
+_OF_INITIAL = 1e-4  # weight of x₀ in the mean: it matters only where states after letters leave the mean open
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,20 +35,20 @@ class DeadbeatBlock:
 
     @property
     def block(self) -> Block:
-        """The same as tables A_a = W_a U, v_a = W_a c + w_a."""
+        """The block as tables A_a = W_a U, v_a = W_a c + w_a."""
         return Block(self.W @ self.probe.U, self.W @ self.probe.c + self.w, self.x0)
 
     def states(self, image: Representation) -> np.ndarray:
-        """The states after letters, by letter and by the machine's state before it: (|Σ|, n + 1, b)."""
+        """Return the states after each letter and each machine state before it: (|Σ|, n + 1, b)."""
         return image.phi @ self.W.swapaxes(1, 2) + self.w[:, None]
 
 
-def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, seen: BlockObservations) -> DeadbeatBlock:
-    """A repaired block that forgets the rest; `seen` are states of the repaired block."""
-    phi = np.vstack([image.phi[seen.state], image.phi[-1]])
-    x = np.vstack([seen.x, block.x0])
-    weights = np.append(seen.weights, _OF_INITIAL)
-    extended = BlockObservations(x, np.append(seen.state, len(image.phi) - 1), weights)
+def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed: BlockObservations) -> DeadbeatBlock:
+    """Return the dead-beat version of a repaired block; `observed` are states of the repaired block."""
+    phi = np.vstack([image.phi[observed.state], image.phi[-1]])
+    x = np.vstack([observed.x, block.x0])
+    weights = np.append(observed.weights, _OF_INITIAL)
+    extended = BlockObservations(x, np.append(observed.state, len(image.phi) - 1), weights)
     mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
     R, x1 = mean[:-1].T, mean[-1]
     back = np.linalg.pinv(probe.U)
@@ -57,6 +57,6 @@ def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, seen: Bl
     return DeadbeatBlock(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
 
 
-def forget(block: Block, seen: BlockObservations) -> Block:
-    """A block that carries nothing: what it holds depends on the last letter alone."""
-    return Block(np.zeros_like(block.A), block.v + block.A @ seen.mean, block.x0)
+def forget(block: Block, observed: BlockObservations) -> Block:
+    """Return a block without an image, whose state depends only on the last letter."""
+    return Block(np.zeros_like(block.A), block.v + block.A @ observed.mean, block.x0)

@@ -1,9 +1,9 @@
-"""Dead-beat blocks in dyadic numbers: no operation rounds, so that the reachable states close bit for bit.
+"""Dead-beat blocks in dyadic numbers: all operations are exact, so the reachable states are finite bit for bit.
 
-A dead-beat block x ↦ W_a (U x + c) + w_a with U W_a = B_a and U w_a = u_a − c carries φ exactly in arithmetic that does
-not round. U is rounded to few binary places first; then W_a, w_a and x₀ are taken near those wanted from the dyadic
-solutions of these equations. Where the rational image has more functions than were learned, the others are written
-into directions of the block in which least happens, at a moderate amplitude.
+A dead-beat block x ↦ W_a (U x + c) + w_a with U W_a = B_a and U w_a = u_a − c implements φ exactly in exact arithmetic.
+U is rounded to few binary places first; then W_a, w_a and x₀ are chosen among the dyadic solutions of these equations,
+near the target block. If the rational image has more functions than were learned, the additional ones are written into
+the block's directions of least variance, at a moderate amplitude.
 """
 
 from __future__ import annotations
@@ -19,38 +19,38 @@ from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.rational import RationalImage, rational_image
 from fsa2lrnn.repairing.representation import Representation
 
-AMPLITUDES = (0.3, 0.15, 0.6)  # of functions that are added, that of the functions learned being 1
+AMPLITUDES = (0.3, 0.15, 0.6)  # of additional functions, relative to the learned ones
 _TRIES = 32
 
 
 @dataclass(frozen=True)
 class Places:
-    """Binary places: of U, of W, w and x₀, of the numbers that an image leaves to be chosen."""
+    """Binary places of U, of W, w and x₀, and of the free parameters of an image."""
 
     U: int
     W: int
     phi: int
 
 
-# From many places to few: float64 holds the first ones without rounding, float32 the last.
+# From many places to few: the first are exact in float64, the last in float32.
 PLACES = tuple(Places(*p) for p in ((9, 18, 8), (7, 14, 7), (5, 10, 6), (4, 8, 5), (3, 7, 5), (3, 6, 4), (2, 5, 3)))
 
 
 @dataclass(frozen=True, eq=False)
 class DyadicBlock:
-    """A dead-beat block in dyadic numbers, and the image that it carries without rounding."""
+    """A dead-beat block in dyadic numbers, and the image that it implements without rounding."""
 
     beat: DeadbeatBlock
     image: Representation
 
     @property
     def block(self) -> Block:
-        """Its tables, in float64 without rounding."""
+        """The tables of the block, exact in float64."""
         return self.beat.block
 
     @property
     def bits(self) -> int:
-        """Binary digits that hold every partial sum of A x + v at every reachable state, in any order."""
+        """The number of binary digits of all partial sums of A x + v at all reachable states, in any order."""
         block = self.block
         x = np.concatenate([self.beat.states(self.image).reshape(-1, len(block.x0)), block.x0[None]])
         unit = max(_places(block.A) + _places(x), _places(block.v))
@@ -59,7 +59,7 @@ class DyadicBlock:
 
 
 def round_block(beat: DeadbeatBlock, image: Representation, places: Places, amplitude: float) -> DyadicBlock:
-    """The dead-beat block in dyadic numbers nearest to a given one, or nearly so.
+    """Return a dead-beat block in dyadic numbers near a given one.
 
     Raises:
         NotExpressible: if the image is rational only in more dimensions than the block has, or no rounding of U was
@@ -77,7 +77,7 @@ def round_block(beat: DeadbeatBlock, image: Representation, places: Places, ampl
 
 
 def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
-    """The same block in terms of the rational image, with the functions that were not learned written into it."""
+    """Return the block in terms of the rational image, extended by the functions that were not learned."""
     image, (r, wider) = rational.image, rational.E.shape
     W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
     if wider == r:
@@ -92,18 +92,18 @@ def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> De
     x = (image.phi @ W.swapaxes(1, 2) + w[:, None]).reshape(-1, w.shape[1])
     phi = image.phi[image.delta].reshape(-1, wider)
     x, phi = np.vstack([x, beat.x0]), np.vstack([phi, image.phi[-1]])
-    found = _ridge(x, phi)
-    return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(found[:-1].T, found[-1]))
+    readout = _ridge(x, phi)
+    return DeadbeatBlock(W, w, beat.x0, ReadoutProbe(readout[:-1].T, readout[-1]))
 
 
 def _size(image: Representation, W: np.ndarray) -> float:
-    """The spread of what the block holds of φ: root of its mean square per function."""
+    """Return the root mean square, per function, of the block's representation of φ."""
     spread = (image.phi[:-1] - image.phi[:-1].mean(0)) @ W.mean(0).T
     return float(np.sqrt((spread**2).sum(1).mean() / image.rank))
 
 
 def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
-    """k orthonormal directions that U does not read, in which the states spread least: (b, k)."""
+    """Return k orthonormal directions of least variance that U does not read: (b, k)."""
     unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
     x = beat.states(image).reshape(-1, len(unread)) @ unread
     _, directions = np.linalg.eigh(np.cov(x.T))
@@ -111,19 +111,19 @@ def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray,
 
 
 def _ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Least squares with a little damping: (b + 1, r) with [x 1] @ result ≈ φ."""
+    """Return the damped least-squares solution of [x 1] @ result ≈ φ: (b + 1, r)."""
     wide = np.hstack([x, np.ones((len(x), 1))])
     gram = wide.T @ wide
     damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)
     return np.linalg.solve(gram + np.diag(damping), wide.T @ phi)
 
 
-def _round(wanted: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
+def _round(target: DeadbeatBlock, image: Representation, places: Places) -> DyadicBlock:
     rng = np.random.default_rng(0)
     unit = 2.0**places.U
     for attempt in range(_TRIES):
-        dither = rng.uniform(-0.5, 0.5, wanted.probe.U.shape) if attempt else 0.0
-        U = np.round(wanted.probe.U * unit + dither) / unit
+        dither = rng.uniform(-0.5, 0.5, target.probe.U.shape) if attempt else 0.0
+        U = np.round(target.probe.U * unit + dither) / unit
         coset = Coset(U, places.U, places.W)
         if coset.is_onto:
             break
@@ -132,22 +132,22 @@ def _round(wanted: DeadbeatBlock, image: Representation, places: Places) -> Dyad
             f"no rounding of U to {places.U} binary places leaves equations that dyadic numbers solve: "
             "give it more places"
         )
-    x = wanted.states(image).reshape(-1, U.shape[1])
+    x = target.states(image).reshape(-1, U.shape[1])
     fine = 2.0 ** (places.U + places.W)
     c = np.round((image.phi[image.delta].reshape(-1, len(U)) - x @ U.T).mean(0) * fine) / fine
     W = np.stack(
         [
             np.stack([coset.nearest(B[:, i], near[:, i]) for i in range(len(U))], axis=1)
-            for B, near in zip(image.B, wanted.W, strict=True)
+            for B, near in zip(image.B, target.W, strict=True)
         ]
     )
-    w = np.stack([coset.nearest(u - c, near) for u, near in zip(image.u, wanted.w, strict=True)])
-    x0 = coset.nearest(image.phi[-1] - c, wanted.x0)
-    return DyadicBlock(replace(wanted, W=W, w=w, x0=x0, probe=ReadoutProbe(U, c)), image)
+    w = np.stack([coset.nearest(u - c, near) for u, near in zip(image.u, target.w, strict=True)])
+    x0 = coset.nearest(image.phi[-1] - c, target.x0)
+    return DyadicBlock(replace(target, W=W, w=w, x0=x0, probe=ReadoutProbe(U, c)), image)
 
 
 def _places(numbers: np.ndarray) -> int:
-    """The binary places after the point that all numbers need.
+    """Return the number of binary places after the point that represent all numbers, at most 200.
 
     >>> _places(np.array([0.5, 3.0, 0.125]))
     3

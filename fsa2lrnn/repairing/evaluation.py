@@ -25,21 +25,21 @@ from fsa2lrnn.verification.goal import specification_of
 
 LETTERS = 500_000
 _PIECE = 1 << 14
-_REPAIR = 0.8  # of the time of a repair with its certificate
+_REPAIR = 0.8  # share of the time for the repair; the certificate gets the rest
 
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedRepair:
-    """A repair and what it is worth.
+    """A repair with its measured accuracy and its certificate or proof.
 
     Args:
-        columns, mode: as asked of `repair`.
-        refused: why there is none; the rest is then None.
-        repaired: the model and the change.
-        dtype: that it computes in: the learned model's, or float64 where a dyadic one needs more digits.
-        accuracy: share of right outputs along one random word of `LETTERS` letters.
-        certificate: of a model repaired in real numbers.
-        proof: of a dyadic model, on words of every length but the empty one.
+        columns, mode: the options of `repair`.
+        refused: the reason if the model cannot be repaired; the rest is then None.
+        repaired: the repaired model and its change.
+        dtype: the dtype of the repaired model: the trained model's, or float64 if a dyadic one needs more digits.
+        accuracy: the share of right outputs along one random word of `LETTERS` letters.
+        certificate: the certificate of a model repaired over the reals.
+        proof: the proof of a dyadic model, for all words but the empty one.
     """
 
     columns: Columns
@@ -52,22 +52,22 @@ class EvaluatedRepair:
     proof: Proved | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object without the model and the sets."""
-        found: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
+        """Return the evaluation as a JSON object, without the model and the sets."""
+        value: dict[str, Any] = {"columns": self.columns, "mode": self.mode, "refused": self.refused}
         if self.repaired is None:
-            return found
-        found |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
-        found |= {
+            return value
+        value |= {"dtype": self.dtype, "accuracy": self.accuracy, "letters": LETTERS}
+        value |= {
             name: value
             for name, value in self.repaired.to_json().items()
             if name in ("change", "p", "column_norm_before", "column_norm_after", "places", "scope")
         }
-        found["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
+        value["ranks"] = {head.head: head.image.rank for head in self.repaired.heads}
         if self.certificate is not None:
-            found["certified"] = certified_length(self.certificate)
+            value["certified"] = certified_length(self.certificate)
         if self.proof is not None:
-            found["proved"] = proof_json(self.proof)
-        return found
+            value["proved"] = proof_json(self.proof)
+        return value
 
 
 def evaluate_repair(
@@ -79,10 +79,10 @@ def evaluate_repair(
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> EvaluatedRepair:
-    """Repair a model, run it on `LETTERS` letters, and certify or prove it, wherever `ignore` lets the outputs count.
+    """Repair a model, run it on `LETTERS` letters, and certify or prove it on all outputs but those in `ignore`.
 
-    A dyadic repair that the model's dtype has too few digits for is made in float64. `seconds` is a time limit, of
-    which the repair takes `_REPAIR` at most; a certificate is of what it leaves.
+    If the model's dtype has too few digits for a dyadic repair, it is made in float64. `seconds` is a time limit; the
+    repair takes at most the share `_REPAIR` of it, and the certificate or proof the rest.
 
     Raises:
         MissingPackage: without cvxpy, unless the repair is dyadic.
@@ -114,7 +114,7 @@ def evaluate_repair(
 def long_accuracy(
     model: LRNN, machine: MooreMachine, letters: int = LETTERS, seed: int = 0, ignore: Ignore = ()
 ) -> float:
-    """The share of right outputs, where they count, along one random word, in the model's dtype and by its own scan.
+    """Return the share of right outputs that count along one random word, in the model's dtype and default scan.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> long_accuracy(compile_machine(zoo.parity()), zoo.parity(), 1_000)

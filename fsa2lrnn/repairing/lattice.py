@@ -9,9 +9,9 @@ _HEAVY = 1 << 40
 
 
 class Coset:
-    """The vectors z on the grid 2^−grid with U z = t, U (r, b) on the grid 2^−coarse.
+    """The coset of vectors z on the grid 2^−grid with U z = t, for U (r, b) on the grid 2^−coarse.
 
-    `is_onto` says whether there is one for every t on the grid 2^−(grid + coarse).
+    `is_onto` holds if such a z exists for every t on the grid 2^−(grid + coarse).
 
     >>> half = Coset(np.array([[0.5, 1.0]]), coarse=1, grid=3)
     >>> half.is_onto, half.nearest(np.array([0.75]), np.array([0.0, 1.0])).tolist()
@@ -23,7 +23,7 @@ class Coset:
         whole = np.round(U * 2.0**coarse).astype(np.int64)
         wide = np.hstack([np.eye(b, dtype=np.int64), _HEAVY * whole.T])
         reduced = np.array([[int(entry) for entry in row] for row in fmpz_mat(wide.tolist()).lll().tolist()], object)
-        images = reduced[:, b:] // _HEAVY  # what U makes of each basis vector
+        images = reduced[:, b:] // _HEAVY  # U times each basis vector
         is_kernel = np.array([not any(row) for row in images])
         self._kernel = reduced[is_kernel, :b].astype(np.float64)  # (b - r, b)
         self._lifts = reduced[~is_kernel, :b].astype(np.float64)
@@ -33,7 +33,7 @@ class Coset:
         self.is_onto = len(self._lifts) == r and bool(abs(abs(np.linalg.det(self._images)) - 1) < 0.5)
 
     def nearest(self, t: np.ndarray, near: np.ndarray) -> np.ndarray:
-        """A solution near `near`: (r,), (b,) -> (b,). `t` is on the grid, and the coset is onto."""
+        """Return a solution near `near`: (r,), (b,) -> (b,). `t` must be on the grid, and the coset onto."""
         fine, finer = self._units
         parts = np.round(np.linalg.solve(self._images.T, np.round(t * finer)))
         particular = parts @ self._lifts

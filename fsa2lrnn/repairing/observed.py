@@ -1,4 +1,4 @@
-"""What a model does while it is right: its states along words, beside those of the machine."""
+"""Observations of a model while it is right: its states along words, with the machine's states."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _EACH, _LETTERS = 400, 40
 
 @dataclass(frozen=True, eq=False)
 class BlockObservations:
-    """States of one block beside those of the machine.
+    """Observed states of one block, with the machine's states.
 
     Args:
-        x: float64 (N, b).
-        state: int64 (N,).
-        weights: (N,), of sum 1, all states of the machine alike.
+        x: float64 (N, b), the block's states.
+        state: int64 (N,), the machine's states.
+        weights: (N,), of sum 1, with equal total weight for each machine state.
     """
 
     x: np.ndarray
@@ -35,20 +35,20 @@ class BlockObservations:
         """The mean of x: (b,)."""
         return self.weights @ self.x
 
-    def solve(self, columns: np.ndarray, wanted: np.ndarray, rcond: float = 1e-9) -> np.ndarray:
-        """Weighted least squares: (k, m) with columns @ result ≈ wanted, (N, k) and (N, m)."""
+    def solve(self, columns: np.ndarray, targets: np.ndarray, rcond: float = 1e-9) -> np.ndarray:
+        """Return the weighted least-squares solution (k, m) of columns (N, k) @ result ≈ targets (N, m)."""
         root = np.sqrt(self.weights)[:, None]
-        return np.linalg.lstsq(columns * root, wanted * root, rcond=rcond)[0]
+        return np.linalg.lstsq(columns * root, targets * root, rcond=rcond)[0]
 
 
 @dataclass(frozen=True, eq=False)
 class StateObservations:
-    """States of all blocks after letters, of words up to the model's first mistake in each.
+    """Observed states of all blocks after letters, up to the model's first mistake in each word.
 
     Args:
         x: float64 (N, H, b).
-        state: int64 (N,), the machine's.
-        weights: (N,), of sum 1, all states of the machine alike.
+        state: int64 (N,), the machine's states.
+        weights: (N,), of sum 1, with equal total weight for each machine state.
     """
 
     x: np.ndarray
@@ -56,15 +56,15 @@ class StateObservations:
     weights: np.ndarray
 
     def head(self, h: int) -> BlockObservations:
-        """What was seen of one block after letters."""
+        """Return the observations of one block."""
         return BlockObservations(self.x[:, h], self.state, self.weights)
 
 
 def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> StateObservations:
-    """Run a model in float64 along words that lead everywhere, and keep what comes before mistakes.
+    """Run a model in float64 along words to all states and return the states before its mistakes.
 
-    A third of the words have uniformly random letters, a third keep out of settled states, and a third begin with a
-    shortest word to a state, all states in turn, so that states that few words lead to are seen as well.
+    A third of the words have uniformly random letters, a third avoid settled states, and a third begin with a shortest
+    word to one of the states in turn, so that states that few words reach are observed as well.
 
     Raises:
         NotExact: naming the states that no word reaches without a mistake before it.
@@ -85,7 +85,7 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
 
 
 def is_right(tables: SwitchedAffine, states: RepairStates, x: Tensor, q: np.ndarray) -> np.ndarray:
-    """Where the outputs are those of the machine, or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
+    """Return where outputs are right or do not count: x (B, T, H, b) and q (B, T) -> bool (B, T)."""
     with torch.no_grad():
         return ~states.is_wrong(output_numbers(tables.logits(x)), q)
 

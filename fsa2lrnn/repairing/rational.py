@@ -1,8 +1,8 @@
-"""Affine images with integer functions: what exact arithmetic needs (L7 of docs/theory.md §8).
+"""Affine images with integer functions, as exact arithmetic requires (L7 of docs/theory.md §8).
 
-An affine image that a block has learned may be irrational for one of two reasons. It may be one of a family, such as
-the registers that give any number to each of their values: then a rational one is near. Or it stands alone, such as a
-rotation by 2π/5: then the smallest rational image is larger, and holds its algebraic conjugates as well.
+A learned affine image may be irrational for two reasons. It may belong to a family, such as registers that encode their
+values by arbitrary numbers: then a rational member is near. Or it may be isolated, such as a rotation by 2π/5: then the
+smallest rational image is larger, and contains its algebraic conjugates as well.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from flint import fmpz_mat
 from fsa2lrnn.errors import NotExpressible
 from fsa2lrnn.repairing.representation import Representation, leaving_equations, orthonormal
 
-_PRECISION = 49  # bits to which integer relations among the functions are looked for
+_PRECISION = 49  # bits of precision in the search for integer relations among functions
 _NEWTON, _CHOICES = 30, 8
 
 
 @dataclass(frozen=True, eq=False)
 class RationalImage:
-    """An exact image `image` that holds the functions learned: they are E φ(q) + e.
+    """An exact dyadic image that contains the learned functions as E φ(q) + e.
 
     Args:
-        image: φ, B and u dyadic, in float64 without rounding.
+        image: the image, with dyadic φ, B and u that are exact in float64.
         E, e: (r, r'), (r,), with r' ≥ r the rank of `image`.
     """
 
@@ -35,13 +35,13 @@ class RationalImage:
 
 
 def rational_image(image: Representation, bits: int) -> RationalImage:
-    """The smallest image with dyadic numbers near a given one; `bits` binary places for what may be chosen.
+    """Return the smallest dyadic image near a given one, with `bits` binary places for free parameters.
 
     Raises:
-        NotExpressible: if the image's family has no such member that can be found.
+        NotExpressible: if no such member of the image's family is found.
     """
     _, first, classes = np.unique(image.phi.round(8), axis=0, return_index=True, return_inverse=True)
-    classes = classes.ravel()  # functions alike on two states stay alike after any letter
+    classes = classes.ravel()  # functions equal on two states stay equal after any letter
     delta = classes[image.delta[:, first]]
     candidates = (_integer_functions(phi, bits) for phi in _near_rational(delta, image.phi[first], bits))
     functions = min(candidates, key=lambda functions: functions.shape[1])
@@ -50,7 +50,7 @@ def rational_image(image: Representation, bits: int) -> RationalImage:
     wide = np.hstack([values, np.ones((len(values), 1))])
     maps = np.stack([np.linalg.lstsq(wide, values[row], rcond=None)[0].T for row in image.delta])
     unit = np.append(scale, 1.0)
-    maps = np.round(maps * scale[:, None] / unit) / scale[:, None] * unit  # integers in the scale of the functions
+    maps = np.round(maps * scale[:, None] / unit) / scale[:, None] * unit  # integers in units of the functions' scale
     exact = np.array_equal(values[image.delta], wide @ maps.swapaxes(1, 2))
     if not exact:
         raise NotExpressible(
@@ -58,15 +58,15 @@ def rational_image(image: Representation, bits: int) -> RationalImage:
             f"{functions.shape[1]} integer functions some letter makes others"
         )
     back = np.linalg.lstsq(wide, image.phi, rcond=None)[0].T
-    found = Representation(values, maps[:, :, :-1], maps[:, :, -1], image.delta)
-    return RationalImage(found, back[:, :-1], back[:, -1])
+    dyadic = Representation(values, maps[:, :, :-1], maps[:, :, -1], image.delta)
+    return RationalImage(dyadic, back[:, :-1], back[:, -1])
 
 
 def _near_rational(delta: np.ndarray, phi: np.ndarray, bits: int) -> Iterator[np.ndarray]:
-    """Members of φ's family of images at which as many coordinates as the family has dimensions are dyadic.
+    """Yield members of φ's family of images with as many dyadic coordinates as the family has dimensions.
 
-    In the chart of r + 1 states that stand affinely independent, every other state has barycentric coordinates. The
-    rest of them follow by algebra from those chosen, and may still be irrational: so there are several choices.
+    In the chart of r + 1 affinely independent states, every other state has barycentric coordinates. The dyadic ones
+    determine the others, which may still be irrational, so several choices are tried.
     """
     n = len(phi)
     pivots = _independent_rows(np.hstack([phi, np.ones((n, 1))]))
@@ -95,7 +95,7 @@ def _solve_chart(
     order: np.ndarray,
     bits: int,
 ) -> np.ndarray:
-    """The image near span(1, basis) whose coordinates `order` in the chart are rounded to `bits` places."""
+    """Return the image near span(1, basis) whose coordinates `order` in the chart are rounded to `bits` places."""
     r = basis.shape[1]
     J, leaving = leaving_equations(delta, basis, rest)
     chart, moves = _chart(basis, rest, *places)
@@ -114,7 +114,7 @@ def _solve_chart(
 def _chart(
     basis: np.ndarray, rest: np.ndarray, pivots: np.ndarray, others: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Barycentric coordinates of other states, and how they change with Y in basis + rest @ Y.
+    """Return barycentric coordinates of other states, and their derivative in Y of basis + rest @ Y.
 
     Returns:
         (n − r − 1, r + 1) and ((n − r − 1)·(r + 1), (n − r − 1)·r).
@@ -128,7 +128,7 @@ def _chart(
 
 
 def _independent_rows(rows: np.ndarray) -> np.ndarray:
-    """Rows that span what all rows span, each the farthest from the span of those before it."""
+    """Return the indices of rows that span all rows, each the farthest from the span of those before it."""
     left, chosen = rows.astype(float).copy(), []
     for _ in range(min(rows.shape)):
         sizes = np.linalg.norm(left, axis=1)
@@ -141,12 +141,12 @@ def _independent_rows(rows: np.ndarray) -> np.ndarray:
 
 
 def _integer_functions(phi: np.ndarray, bits: int) -> np.ndarray:
-    """A basis of all integer functions, 0 on the first state, in the smallest rational space that holds φ: (n, r')."""
+    """Return a basis (n, r') of the integer functions, 0 on the first state, in the smallest rational space with φ."""
     n = len(phi)
     wide = np.hstack([phi, np.ones((n, 1))])
     scaled = np.round(np.linalg.qr(wide)[0] * 2.0**_PRECISION).astype(np.int64)
     reduced = _table(fmpz_mat(np.hstack([np.eye(n, dtype=np.int64), scaled]).tolist()).lll())
-    by_chance = 2.0 ** (_PRECISION * wide.shape[1] / n)  # about the least size of relations that hold by chance
+    by_chance = 2.0 ** (_PRECISION * wide.shape[1] / n)  # the approximate least size of chance relations
     largest = min(2.0 ** (2 * bits + 6), by_chance / 8)
     relations = [row[:n] for row in reduced if _is_relation(row, n, largest)]
     at_first = [1] + [0] * (n - 1)
@@ -159,7 +159,7 @@ def _is_relation(row: list[int], n: int, largest: float) -> bool:
 
 
 def _kernel(rows: list[list[int]], n: int) -> list[list[int]]:
-    """A reduced basis of the integer vectors at right angles to all rows."""
+    """Return a reduced basis of the integer vectors orthogonal to all rows."""
     heavy = 1 << 60
     wide = [[int(i == j) for j in range(n)] + [heavy * row[i] for row in rows] for i in range(n)]
     reduced = _table(fmpz_mat(wide).lll())

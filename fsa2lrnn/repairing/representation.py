@@ -1,9 +1,9 @@
-"""Exact affine images of a machine, and the one nearest to what a block has learned (§8, L6 of docs/theory.md).
+"""Exact affine images of a machine, and the one nearest to a learned block (§8, L6 of docs/theory.md).
 
-A function of states f is carried along by a letter to T_a f = f∘δ(·, a). Functions φ_1 … φ_r are an affine image,
-φ(δ(q, a)) = B_a φ(q) + u_a, exactly if span(1, φ_1 … φ_r) is mapped into itself by every T_a. What a block has learned
-spans nearly such a space; the nearest exact one is found by Gauss–Newton steps of least norm, damped as Levenberg and
-Marquardt do, on the part of T_a φ that leaves the space.
+A letter maps a function of states f to T_a f = f∘δ(·, a). Functions φ_1 … φ_r are an affine image, φ(δ(q, a)) =
+B_a φ(q) + u_a, if and only if every T_a maps span(1, φ_1 … φ_r) into itself. The learned functions of a block nearly
+span such a space; minimum-norm Gauss–Newton steps with Levenberg–Marquardt damping on the part of T_a φ outside the
+space find the nearest exact one.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.states import RepairStates
 
-TOLERANCE = 1e-10  # by which an affine image may miss φ(δ(q, a)), entries of φ being about 1
-_NEAR = 0.15  # the sine of the largest angle by which learned functions may be turned
+TOLERANCE = 1e-10  # the largest error of an affine image at φ(δ(q, a)), for entries of φ of about 1
+_NEAR = 0.15  # sine of the largest angle between learned and exact functions
 _STEPS = 60
-_CONSTANT = 0.05  # by which a linear form may vary, and change with a letter, and be meant to be constant
-_INVARIANT = 1e-11  # by which functions may leave their space
+_CONSTANT = 0.05  # variation and change per letter up to which a linear form counts as constant
+_INVARIANT = 1e-11  # the largest part of functions outside their invariant space
 
 
 @dataclass(frozen=True, eq=False)
 class Representation:
-    """φ(δ(q, a)) = B_a φ(q) + u_a for every state and letter.
+    """An exact affine image: φ(δ(q, a)) = B_a φ(q) + u_a for every state and letter.
 
     Args:
         phi: (n + 1, r), the last row the initial state's.
         B, u: (|Σ|, r, r), (|Σ|, r).
-        delta: int64 (|Σ|, n + 1), as in `States`.
+        delta: int64 (|Σ|, n + 1), as in `RepairStates`.
 
     Raises:
         NotExact: if the equation fails by more than `TOLERANCE`.
@@ -51,7 +51,7 @@ class Representation:
 
     @property
     def rank(self) -> int:
-        """r."""
+        """The number of functions, r."""
         return self.phi.shape[1]
 
     @property
@@ -65,20 +65,20 @@ class Representation:
         return len(np.unique(self.phi[:-1].round(8), axis=0))
 
 
-def canonical_functions(seen: BlockObservations) -> tuple[np.ndarray, np.ndarray]:
-    """The functions of states that a block tells best, best first, and how well: canonical correlations of x and e_q.
+def canonical_functions(observed: BlockObservations) -> tuple[np.ndarray, np.ndarray]:
+    """Return the functions of states that a block represents best, by canonical correlations of x and e_q.
 
     Returns:
-        (n, k) orthonormal functions of mean 0, and (k,) the share of each one's variance that an affine read-out of x
-        tells.
+        (n, k) orthonormal functions of mean 0, best first, and (k,) the share of each one's variance that an affine
+        read-out of x explains.
     """
-    n = int(seen.state.max()) + 1
-    centred = seen.x - seen.mean
-    _, sizes, directions = np.linalg.svd(centred * np.sqrt(seen.weights)[:, None], full_matrices=False)
-    kept = sizes > 1e-6 * sizes[0]
-    white = centred @ (directions[kept].T / sizes[kept])
+    n = int(observed.state.max()) + 1
+    centred = observed.x - observed.mean
+    _, sizes, directions = np.linalg.svd(centred * np.sqrt(observed.weights)[:, None], full_matrices=False)
+    in_range = sizes > 1e-6 * sizes[0]
+    white = centred @ (directions[in_range].T / sizes[in_range])
     means = np.zeros((n, white.shape[1]))
-    np.add.at(means, seen.state, white * (seen.weights * n)[:, None])
+    np.add.at(means, observed.state, white * (observed.weights * n)[:, None])
     functions, correlations, _ = np.linalg.svd(means / np.sqrt(n), full_matrices=False)
     return functions[:, : n - 1], correlations[: n - 1] ** 2
 
@@ -86,18 +86,18 @@ def canonical_functions(seen: BlockObservations) -> tuple[np.ndarray, np.ndarray
 def nearest_invariant(
     delta: np.ndarray, functions: np.ndarray, deadline: Deadline = NEVER
 ) -> tuple[np.ndarray, float, float]:
-    """The space span(1, φ) near span(1, functions) that every T_a maps into itself.
+    """Return the space span(1, φ) near span(1, functions) that every T_a maps into itself.
 
     Args:
         delta: int64 (|Σ|, n), closed under itself.
         functions: (n, r).
 
     Returns:
-        φ (n, r), orthonormal and of mean 0; the sine of the largest angle between the two spaces; and by how much T_a φ
-        leaves its space, 0 where the search has succeeded.
+        φ (n, r), orthonormal and of mean 0; the sine of the largest angle between the two spaces; and the largest entry
+        of the part of T_a φ outside the space, 0 if the search has succeeded.
 
     >>> cycle = np.array([[1, 2, 0]])
-    >>> f = np.array([[1.0, 0.1], [-0.4, 0.9], [-0.6, -0.8]])       # two functions are all that three states have
+    >>> f = np.array([[1.0, 0.1], [-0.4, 0.9], [-0.6, -0.8]])       # three states have only two such functions
     >>> [round(number, 6) for number in nearest_invariant(cycle, f)[1:]]
     [0.0, 0.0]
     """
@@ -119,11 +119,11 @@ def nearest_invariant(
 
 
 def leaving_equations(delta: np.ndarray, phi: np.ndarray, rest: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """By how much T_a φ leaves span(1, φ), and how that changes with Y in φ + rest @ Y, to first order.
+    """Return the part of T_a φ outside span(1, φ), and its derivative with respect to Y in φ + rest @ Y.
 
     Args:
         delta: int64 (|Σ|, n).
-        phi, rest: as `orthonormal` gives them, (n, r) and (n, m).
+        phi, rest: as `orthonormal` returns them, (n, r) and (n, m).
 
     Returns:
         J (|Σ|·m·r, m·r) and restᵀ T_a φ, (|Σ|, m, r).
@@ -134,51 +134,51 @@ def leaving_equations(delta: np.ndarray, phi: np.ndarray, rest: np.ndarray) -> t
 
 
 def orthonormal(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Bases of span(1, functions) without 1, and of what stands at right angles to it: (n, r), (n, n − r − 1)."""
+    """Return bases of span(1, functions) without 1, and of its orthogonal complement: (n, r), (n, n − r − 1)."""
     n, r = functions.shape
     full = np.linalg.qr(np.hstack([np.ones((n, 1)), functions]), mode="complete")[0]
     return full[:, 1 : r + 1], full[:, r + 1 :]
 
 
 def learned_representation(
-    seen: BlockObservations, x0: np.ndarray, states: RepairStates, told: float, deadline: Deadline = NEVER
+    observed: BlockObservations, x0: np.ndarray, states: RepairStates, told: float, deadline: Deadline = NEVER
 ) -> Representation | None:
-    """The largest exact affine image of the machine that a block nearly holds, None where it holds none.
+    """Return the largest exact affine image of the machine that a block nearly represents, or None.
 
     Args:
-        seen: the block's states after letters.
+        observed: the block's states after letters.
         x0: (b,), its initial state.
-        told: the share of a function's variance that the block must tell, for the function to be looked at.
+        told: the least share of a function's variance that the block must explain for the function to be used.
     """
-    functions, shares = canonical_functions(seen)
+    functions, shares = canonical_functions(observed)
     for r in range(int((shares > told).sum()), 0, -1):
         phi, angle, leaving = nearest_invariant(states.entered, functions[:, :r], deadline)
         if leaving < _INVARIANT and angle < _NEAR:
-            return _with_initial(_in_scale(phi, seen), seen, x0, states)
+            return _with_initial(_in_scale(phi, observed), observed, x0, states)
     return None
 
 
 def mark_of_start(states: RepairStates) -> Representation:
-    """The function that is 1 on the initial state and 0 on all others: every letter makes it 0."""
+    """Return the image of the function that is 1 on the initial state and 0 after every letter."""
     n_letters, n = states.delta.shape
     return Representation(np.eye(n)[:, -1:], np.zeros((n_letters, 1, 1)), np.zeros((n_letters, 1)), states.delta)
 
 
-def with_constant(image: Representation, seen: BlockObservations, A: np.ndarray, v: np.ndarray) -> Representation:
-    """The image with a constant function beside it, if the block keeps a linear form g x of its states constant.
+def with_constant(image: Representation, observed: BlockObservations, A: np.ndarray, v: np.ndarray) -> Representation:
+    """Return the image with an additional constant function, if a linear form g x of the block's states is constant.
 
-    A one-hot block does, whose entries add up to 1. Left alone with its small errors the form would grow or fade. Where
-    there is one, it takes the place of the numbers 1 in the affine maps: the image becomes linear, u = 0.
+    One-hot blocks have such a form, since their entries add up to 1. Without a repair, its small errors would grow or
+    decay. The form replaces the constant 1 in the affine maps: the image becomes linear, u = 0.
 
     Args:
         A, v: the block's tables, (|Σ|, b, b) and (|Σ|, b).
     """
-    root, b = np.sqrt(seen.weights)[:, None], A.shape[1]
-    told, wanted = np.linalg.qr(seen.x * root)[1], seen.mean  # least squares for g x = 1, g A_a = g and g v_a = 0
+    root, b = np.sqrt(observed.weights)[:, None], A.shape[1]
+    R, mean = np.linalg.qr(observed.x * root)[1], observed.mean  # least squares for g x = 1, g A_a = g and g v_a = 0
     turned = (A - np.eye(b)).swapaxes(1, 2).reshape(-1, b)
-    gram = told.T @ told + turned.T @ turned + v.T @ v
-    g = np.linalg.lstsq(gram, wanted, rcond=1e-9)[0]
-    misses = float(seen.weights @ (seen.x @ g - 1) ** 2)
+    gram = R.T @ R + turned.T @ turned + v.T @ v
+    g = np.linalg.lstsq(gram, mean, rcond=1e-9)[0]
+    misses = float(observed.weights @ (observed.x @ g - 1) ** 2)
     drifts = float(np.abs(g @ A - g).max() / max(np.linalg.norm(g), 1e-300))
     if misses > _CONSTANT or drifts > _CONSTANT:
         return image
@@ -189,20 +189,20 @@ def with_constant(image: Representation, seen: BlockObservations, A: np.ndarray,
     return Representation(phi, B, np.zeros((len(A), r + 1)), image.delta)
 
 
-def _in_scale(phi: np.ndarray, seen: BlockObservations) -> np.ndarray:
-    """The functions in the basis in which the mean state is an isometric image of φ(q): x ≈ m + W φ(q), WᵀW = 1."""
-    W = seen.solve(phi[seen.state], seen.x - seen.mean)
+def _in_scale(phi: np.ndarray, observed: BlockObservations) -> np.ndarray:
+    """Return φ in the basis in which the mean state is isometric to φ(q): x ≈ m + W φ(q), WᵀW = 1."""
+    W = observed.solve(phi[observed.state], observed.x - observed.mean)
     return phi @ np.linalg.qr(W.T)[1].T
 
 
-def _with_initial(phi: np.ndarray, seen: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
-    """The same with the initial state: it takes a vector of its own where one fits, else a function of its own."""
+def _with_initial(phi: np.ndarray, observed: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
+    """Return the image extended to the initial state: by a vector for it if one fits, else by a further function."""
     n, r = phi.shape
     wide = np.hstack([phi, np.ones((n, 1))])
     maps = np.stack([np.linalg.lstsq(wide, phi[row], rcond=None)[0].T for row in states.entered])
     B, u = maps[:, :, :r], maps[:, :, r]
-    read = seen.solve(np.hstack([seen.x, np.ones((len(seen.x), 1))]), phi[seen.state])
-    z = np.append(x0, 1) @ read  # what the block seems to say at first
+    read = observed.solve(np.hstack([observed.x, np.ones((len(observed.x), 1))]), phi[observed.state])
+    z = np.append(x0, 1) @ read  # the block's read-out of φ at x₀
     targets = phi[states.delta[:, -1]]
     z = z + np.linalg.lstsq(np.concatenate(B), np.concatenate(targets - u - B @ z), rcond=1e-9)[0]
     missed = targets - u - B @ z  # (|Σ|, r)

@@ -1,4 +1,4 @@
-"""What a repair gives back."""
+"""The result of a repair."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fsa2lrnn.repairing.representation import Representation
 from fsa2lrnn.verdicts import Scope
 
 Columns = Literal["keep", "p<=1"]
-"""What a repair does with the columns: keeps them as they come, or holds their p-norms to 1."""
+"""The constraint on columns: "keep" for none, "p<=1" for p-norms of at most 1."""
 Mode = Literal["least", "deadbeat", "dyadic"]
-"""What a repair is for: the least change, blocks that forget, or numbers that never round."""
+"""The aim of a repair: the least change, dead-beat blocks, or dead-beat blocks with exact arithmetic."""
 
 
 class Change(NamedTuple):
-    """‖after − before‖ / ‖before‖ (Frobenius) of the tables A, of the tables v, of x₀."""
+    """The relative change ‖after − before‖ / ‖before‖ (Frobenius) of the tables A, the tables v, and x₀."""
 
     A: float
     v: float
@@ -28,15 +28,15 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RepairedHead:
-    """What was found in one block, and done to it.
+    """The repair of one block.
 
     Args:
         head: the number of the block.
-        image: the exact affine image of the machine that it now carries; row q of `image.phi` belongs to state
+        image: the exact affine image of the machine that it implements; row q of `image.phi` belongs to state
             `Repaired.states[q]` of the minimal machine, the last row to the initial state.
-        told: R², the share of the variance of what it had learned that a read-out told before.
-        residual_before, residual_after: by how much L6's equations failed and fail (`Probe.residual`).
-        change: of the block's A, relative (Frobenius).
+        told: R², the share of the image's variance that a read-out explained before the repair.
+        residual_before, residual_after: the residuals of L6's equations (`ReadoutProbe.residual`).
+        change: the relative change (Frobenius) of the block's A.
     """
 
     head: int
@@ -49,16 +49,16 @@ class RepairedHead:
 
 @dataclass(frozen=True, eq=False)
 class Repaired:
-    """A model of the class that was trained, and what was changed in it.
+    """A repaired model of the trained class, and the changes made.
 
     Args:
-        model: its tables carry an exact image of the machine.
-        mode, columns: as `repair` was asked.
-        heads: the blocks that carry something; the others are as they were or, in a dead-beat model, forget everything.
+        model: the repaired model, whose tables implement an exact image of the machine.
+        mode, columns: the options of `repair`.
+        heads: the blocks with an image; the others are unchanged or, in a dead-beat model, forget everything.
         states: int64 (n + 1,), states of the minimal machine by number; the last is the initial one.
-        scope: which of the machine's outputs counted.
-        change: of A, v and x₀, relative (Frobenius), over all letters and blocks.
-        p, column_norm_before, column_norm_after: the largest p-norm of a column of A.
+        scope: the outputs of the machine that counted.
+        change: the relative change (Frobenius) of A, v and x₀, over all letters and blocks.
+        p, column_norm_before, column_norm_after: p, and the largest p-norm of a column of A.
         places: the binary places of a dyadic model, else None.
     """
 
@@ -75,7 +75,7 @@ class Repaired:
     places: Places | None
 
     def to_json(self) -> dict[str, Any]:
-        """All but the model, as a JSON object."""
+        """Return all fields but the model as a JSON object."""
         numbers = ("p", "column_norm_before", "column_norm_after")
         return {
             "mode": self.mode,

@@ -1,4 +1,4 @@
-"""The states that a model's states stand for: those that a letter leads to, and the initial one apart from them."""
+"""The states of a repair: the machine states after a letter, and a separate initial state."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from fsa2lrnn.verification.goal import Specification
 
 @dataclass(frozen=True, eq=False)
 class RepairStates(Specification):
-    """A goal whose initial state no letter leads to: x₀ is a vector of its own, whatever state it stands for.
+    """A specification with a separate initial state that no letter reaches, since x₀ is a separate vector.
 
     The last state is the initial one, and its output does not count.
 
     Args:
-        numbers: int64 (n + 1,), the states by their numbers in the minimal machine.
+        numbers: int64 (n + 1,), the numbers of the states in the minimal machine.
     """
 
     numbers: np.ndarray
 
     @classmethod
     def of(cls, goal: Specification) -> RepairStates:
-        """The states of a goal.
+        """Return the states of a specification.
 
         >>> from fsa2lrnn import compile_machine, zoo
         >>> from fsa2lrnn.verification.goal import specification_of
@@ -44,25 +44,24 @@ class RepairStates(Specification):
 
     @property
     def initial(self) -> int:
-        """The number of the initial state, which is also that of the states that letters lead to."""
+        """The number of the initial state, equal to the number of states that letters reach."""
         return self.start
 
     @property
     def entered(self) -> np.ndarray:
-        """δ on the states that letters lead to: (|Σ|, n)."""
+        """δ restricted to the states that letters reach: (|Σ|, n)."""
         return self.delta[:, :-1]
 
     def draw(self, rng: np.random.Generator, size: int, length: int, is_live: bool = False) -> np.ndarray:
-        """Words of uniformly random letters, int64 (B, T); if live, of letters that do not lead into a settled state,
-        where there are others.
+        """Return words of uniformly random letters, int64 (B, T); if live, avoiding settled states where possible.
 
-        From a settled state every word gives the same output, as from the sink of a language that is missed for good.
+        From a settled state, such as a rejecting sink, every word gives the same output.
         """
         allowed = ~settled(self.delta, self.labels)[self.delta] if is_live else np.ones_like(self.delta, dtype=bool)
         return self.random_words(rng, size, length, allowed)
 
     def access_words(self) -> list[list[int]]:
-        """A shortest non-empty word to each state but the initial, as letter numbers."""
+        """Return a shortest non-empty word to each state but the initial one, as letter numbers."""
         words: dict[int, list[int]] = {self.initial: []}
         waiting = [self.initial]
         for q in waiting:

@@ -1,4 +1,4 @@
-"""The steps of a repair, from what a model does to a model that is right."""
+"""The steps of a repair, from observations of a model to a repaired model."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.goal import Specification
 
-_CHECKED = (100, 1_000)  # words and letters that every repaired model is run on, uniformly random ones and live ones
-_PAIRS = 100_000  # of states, that a proof of a dyadic model may take
+_CHECKED = (100, 1_000)  # number and length of the test words of a repaired model, uniform and live
+_PAIRS = 100_000  # the most pairs of states in the proof of a dyadic model
 _AXES = (("A", 1), ("v", 1), ("x0", 0))
 
 
 class RepairAttempt(NamedTuple):
-    """What is asked of a block.
+    """The thresholds of one attempt at a repair.
 
     Args:
-        told: the share of a function's variance that it must tell, if it is to carry the function.
-        stiffness: the weight of L6's equations against what was observed, when the read-out of an image is fitted.
-        marks_start: whether a block that carries nothing is to remember, if it is to forget the rest, that no letter
-            was read yet: what it holds after the first letter may matter.
+        told: the least share of a function's variance that a block must explain to represent the function.
+        stiffness: the weight of L6's equations relative to the observations, when the read-out of an image is fitted.
+        marks_start: whether a dead-beat block without an image still represents that no letter was read yet, since its
+            state after the first letter may matter.
     """
 
     told: float
@@ -48,7 +48,7 @@ class RepairAttempt(NamedTuple):
 
 
 class RepairWork:
-    """A repair under way: the images found, their read-outs, and the tables in float64."""
+    """A repair in progress: the images, their read-outs, and the tables in float64."""
 
     def __init__(
         self,
@@ -67,17 +67,17 @@ class RepairWork:
         self._mode: Mode = mode
         A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
         self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
-        found = {
+        learned = {  # the nearest exact image of each block, None without one
             h: learned_representation(observed.head(h), block.x0, states, attempt.told, deadline)
             for h, block in enumerate(self._learned)
         }
-        self.images = {h: image for h, image in found.items() if image is not None}
-        if mode == "least":  # the others forget what they do not carry
+        self.images = {h: image for h, image in learned.items() if image is not None}
+        if mode == "least":  # the other modes make blocks forget all but their images
             for h, image in self.images.items():
                 block = self._learned[h]
                 self.images[h] = with_constant(image, observed.head(h), block.A, block.v)
         elif attempt.marks_start:
-            self.images |= {h: mark_of_start(states) for h in found.keys() - self.images.keys()}
+            self.images |= {h: mark_of_start(states) for h in learned.keys() - self.images.keys()}
         self._probes = {
             h: fit(self._learned[h], image, observed.head(h), attempt.stiffness) for h, image in self.images.items()
         }
@@ -99,15 +99,15 @@ class RepairWork:
                 A = block.A if columns == "keep" else column_rule.clip_columns(block.A, self._p)
                 blocks.append(replace(block, A=A))
                 continue
-            image, seen = self.images[h], self._observed.head(h)
+            image, head = self.images[h], self._observed.head(h)
             if columns == "p<=1":
-                A, self._probes[h] = column_rule.project(block, image, self._probes[h], seen, self._p, self._deadline)
+                A, self._probes[h] = column_rule.project(block, image, self._probes[h], head, self._p, self._deadline)
                 block = replace(block, A=A)
             blocks.append(least_change(block, image, self._probes[h]))
         return blocks
 
     def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
-        """The blocks dead-beat, those that carry nothing as plain tables."""
+        """Return the dead-beat blocks, as plain tables for blocks without an image."""
         observed = observe(self._assemble(blocks), self._states)
         return [
             dead_beat(block, self.images[h], self._probes[h], observed.head(h))
@@ -120,7 +120,7 @@ class RepairWork:
         beats = self._beats(self._least("keep"))
         digits = -int(np.log2(torch.finfo(self._model.dtype).eps)) + 1
         reason, refusals = "every one needs more digits", []
-        for amplitude, places in product(AMPLITUDES, PLACES):
+        for amplitude, places in product(AMPLITUDES, PLACES):  # from many binary places to few
             self._deadline.check("repair: rounding to dyadic numbers")
             try:
                 rounded = {
@@ -131,7 +131,7 @@ class RepairWork:
             except NotExpressible as error:
                 refusals.append(error)
                 continue
-            if max(block.bits for block in rounded.values()) > digits:
+            if max(block.bits for block in rounded.values()) > digits:  # T26: exact sums fit into the mantissa
                 continue
             blocks = [beat if isinstance(beat, Block) else rounded[h].block for h, beat in enumerate(beats)]
             model = self._build(blocks, "keep")
@@ -162,7 +162,7 @@ class RepairWork:
         return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
 
     def _check(self, model: LRNN) -> None:
-        """Run the model, in its own dtype, on words longer than it was observed on. Raises `NotExact` on a mistake."""
+        """Run the model in its own dtype on words longer than the observed ones; raise `NotExact` on a mistake."""
         tables, rng = switched(model), np.random.default_rng(1)
         for is_live in (False, True):
             tokens = self._states.draw(rng, *_CHECKED, is_live)
@@ -211,5 +211,5 @@ class RepairWork:
 
 
 def _relative(after: np.ndarray, before: np.ndarray) -> float:
-    """‖after − before‖ / ‖before‖, absolute where nothing was there before."""
+    """Return ‖after − before‖ / ‖before‖, the absolute change if `before` is zero."""
     return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))

@@ -1,11 +1,11 @@
-"""Judges: what a model, learned or constructed, does on every word.
+"""Verifiers, a checker and a counterexample search for models, trained or constructed.
 
-`goal` says what counts as right, `equivalence` proves or refutes for all lengths, `falsify` looks for a failing word,
-`certify` proves that there is none up to a length, `check` judges such a proof. Their verdicts are one vocabulary
-(`fsa2lrnn.verdicts`), and each says which outputs it left out.
+`goal` specifies the expected outputs, `equivalence` proves or refutes them for all lengths, `falsify` searches for a
+counterexample, `certify` proves that none exists up to a length, and `check` checks such a proof. Their verdicts share
+one vocabulary (`fsa2lrnn.verdicts`), and each states which outputs it left out.
 
-`certify`, `check` and `falsify` are functions here, and rooms too: all are loaded with this one, so that the names
-stand for the functions whatever is imported later. `from fsa2lrnn.verification.certify import …` reaches into a room.
+`certify`, `check` and `falsify` are functions here, and packages or modules of the same name. This package imports all
+of them first, so the names denote the functions. `from fsa2lrnn.verification.certify import …` imports from a module.
 """
 
 from fsa2lrnn.verdicts import Accepted, Counterexample, Proved, Refuted, Scope, Undecided, Verdict

@@ -1,7 +1,7 @@
-"""Certificates: up to which length a model is proved right on every word, and the sets that the proof rests on.
+"""Certificates: the length up to which a model is proved right on every word, and the sets of the proof.
 
-One JSON file holds all of it. `fsa2lrnn.checker` says what each number means, and checks. Every field there is gets
-checked: a field that nothing asks for is refused here, and so is one that only the other method has.
+A certificate is one JSON file. `fsa2lrnn.checker` defines what each number means, and checks it. Every field is
+validated: unknown fields are refused, and so are fields of the other method.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from fsa2lrnn.verification.plain import library_errors
 
 FORMAT = "fsa2lrnn-horizon-certificate"
 VERSION = 1
-_OLD_FORMAT = "fsa2lrnn-certificate"  # of files from before the formats parted: they ignore what the model lacks
+_OLD_FORMAT = "fsa2lrnn-certificate"  # old files, which ignore the outputs that the model lacks
 METHODS = ("sets", "enumeration")
 _OF_SETS = ("margins", "slack", "tube")
 
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """A model gives the outputs of `machine` at every position that counts of every word of length ≤ `horizon`.
+    """A proof that a model gives the outputs of `machine` wherever they count, on all words of length ≤ `horizon`.
 
     Args:
-        horizon: N, or None for words of every length.
-        margins: float64, for each length from 1 a lower bound, rounding included, of how far the wanted logit is above
-            every other, at every position of that length that counts. With a tail, it ends where the tail begins, and
-            a last entry bounds the rest.
+        horizon: the certified length N, or None for words of every length.
+        margins: float64, one lower bound for each length from 1, rounding included, on the margin of the expected logit
+            over every other at all positions of that length that count. With a tail, the entries end where the tail
+            begins, and a last entry bounds the rest.
         method: "sets" (docs/theory.md, L1 and L2) or "enumeration" of the joint states, bit for bit.
-        dtype: that the model computes in.
-        scans: for which this holds. For "sets" it holds whatever the order of summation, with or without fused
-            multiply-add; for an enumeration of a model that rounds, of words read letter by letter.
-        slack: what entries of A and v may differ by, in absolute value, beyond what the model's own gates may make of
-            them in any order of summation; a checker computes that from the model.
-        sha256: of the tables (`SwitchedAffine.sha256`), for an enumeration of the state dict.
-        machine: what is computed.
-        tube: of the method "sets".
-        ignore: the outputs of the machine that do not count; "lacked", those that the model does not have, in files
-            from before certificates named them.
+        dtype: the dtype that the model computes in.
+        scans: the scans covered. A proof by "sets" holds for any order of summation, with or without fused
+            multiply-add; an enumeration of a model that rounds holds for words read letter by letter.
+        slack: absolute tolerance for the entries of A and v, in addition to the rounding of the model's gates in any
+            order of summation, which a checker computes from the model.
+        sha256: the digest of the tables (`SwitchedAffine.sha256`), or of the state dict for an enumeration.
+        machine: the machine that the model computes.
+        tube: the sets of the method "sets".
+        ignore: the outputs of the machine that do not count; "lacked", in old files that do not name them, stands for
+            those that the model does not have.
         tested_layers: the model's user-defined layers (`Coverage.tested_layers`). Files name them if there are any.
     """
 
@@ -93,12 +93,12 @@ class Certificate:
 
     @property
     def memory(self) -> int:
-        """Letters that a set remembers; 0 for an enumeration."""
+        """The number of letters that a set remembers; 0 for an enumeration."""
         return self.tube.memory if self.tube else 0
 
     @property
     def scope(self) -> Scope | None:
-        """Which outputs count; None for an old file that does not name them, of which `check` finds out."""
+        """The outputs that count; None for an old file that does not name them (`check` computes them)."""
         if isinstance(self.ignore, str):
             return None
         outputs = minimise(self.machine).outputs
@@ -106,7 +106,7 @@ class Certificate:
         return Scope(len(outputs), sum(output in ignored for output in outputs), self.ignore)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a claim, which `check` judges."""
+        """Return an HTML card of the claim, which `check` has yet to check."""
         length = "any length" if self.horizon is None else f"up to {self.horizon:,} letters"
         rows = [
             ("claims", f"right on every word of {length}"),
@@ -119,13 +119,13 @@ class Certificate:
         return card("Certificate, to be checked", rows, OPEN)
 
     def covers(self, length: int) -> bool:
-        """Whether every word of this length is covered."""
+        """Decide whether the certificate covers words of this length."""
         return self.horizon is None or length <= self.horizon
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back. Raises `UnsupportedFormat` for symbols that JSON can't hold."""
+        """Return a JSON object for `from_json`; raise `UnsupportedFormat` for symbols that JSON cannot represent."""
         value = _plain(self)
-        if not self.tested_layers:  # as in files from before there was this field
+        if not self.tested_layers:  # as in older files, which lack this field
             del value["tested_layers"]
         if self.method == "enumeration":
             value = {name: part for name, part in value.items() if name not in _OF_SETS}
@@ -134,7 +134,7 @@ class Certificate:
 
     @classmethod
     def from_json(cls, value: Any) -> Certificate:
-        """Inverse of `to_json`. Raises `UnsupportedFormat` for anything else."""
+        """Return the certificate that `to_json` wrote; raise `UnsupportedFormat` for any other value."""
         if not isinstance(value, dict):
             raise UnsupportedFormat(f"{shown(value)} is no certificate: expected is a JSON object")
         rest = dict(cast("dict[str, Any]", value))
@@ -159,12 +159,12 @@ class Certificate:
         return read(cls, rest, "certificate", decoders)
 
     def save(self, path: str | Path) -> None:
-        """Write one JSON file, atomically. Raises `OSError` as the file system does."""
+        """Write the certificate atomically as one JSON file; raise `OSError` as the file system does."""
         write_atomically(Path(path), json.dumps(self.to_json()).encode())
 
     @classmethod
     def load(cls, path: str | Path) -> Certificate:
-        """Read what `save` wrote. Raises `UnsupportedFormat` for a file that is damaged or foreign, else `OSError`."""
+        """Return the certificate in a file of `save`; raise `UnsupportedFormat` for other files, else `OSError`."""
         try:
             return cls.from_json(parse_json(Path(path).read_bytes(), str(path)))
         except Fsa2LrnnError as error:
@@ -172,7 +172,7 @@ class Certificate:
 
 
 def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
-    """A tube, then the parts that it holds, so that each is checked before what it holds is."""
+    """Yield a tube and then its parts, each before what it contains, the order in which they are validated."""
     yield tube
     yield from tube.stored
     for ramp in tube.tail:
@@ -181,7 +181,7 @@ def _parts(tube: Tube) -> Iterator[Tube | Sets | Tail]:
 
 
 def _plain(data: Any) -> Any:
-    """What JSON holds of a certificate and its parts."""
+    """Return a certificate or a part of it as JSON data."""
     if isinstance(data, np.ndarray):
         return pack(data)
     if isinstance(data, MooreMachine):

@@ -1,7 +1,7 @@
-"""The check of certificates for models in torch: by sets with `fsa2lrnn.checker`, by enumeration with the model's step.
+"""The check of certificates for torch models: by `fsa2lrnn.checker` for sets, by the model's own step for enumerations.
 
-The checker proves claims by sets in numpy, from tables and bounds on how far these may be off (`slack`). Both are
-computed here from the model, so that no certificate can claim less than its model's gates may do.
+The checker proves claims by sets in numpy, from tables and bounds on their rounding (`slack`). Both are computed here
+from the model, so that a certificate cannot understate the rounding of its model's gates.
 """
 
 from __future__ import annotations
@@ -24,30 +24,29 @@ from fsa2lrnn.verification.plain import CertificateRefused, library_errors, plai
 from fsa2lrnn.verification.slack import slack_of
 
 MOST_READ = 1 << 20
-"""Letters that an enumeration may ask the judge to read, in all joint states: many times what the search asks for."""
+"""The most letters that the check of an enumeration reads, in all joint states: many times those of the search."""
 
 
 def check(
     certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore = (), work: float | None = None
 ) -> Accepted:
-    """Do the proof of a certificate again, for this model.
+    """Check the proof of a certificate for a model and return `Accepted` with its length, scope and tested layers.
 
-    What is proved is the certificate's own claim: about its machine, up to its horizon, wherever the machine's outputs
-    count according to the certificate; of `model` as it runs, gates and all, or of tables alone where they are given.
+    The check proves the certificate's own claim: about its machine, up to its certified length, wherever the outputs
+    count according to the certificate. It covers `model` as it runs, gates included, or given tables alone.
 
     Args:
         ignore: which outputs of the machine the certificate may leave out: none; "lacked", those that the model does
             not have; or a collection of them.
-        work: operations that the check of a certificate by sets may take, of about a nanosecond each. By default
-            2^32, and 2^19 for each byte that the certificate's arrays compress to, but at most 2^35. A certificate that
-            asks for more, or for more than 500 MB, is refused with the figure.
+        work: the most operations, of about a nanosecond each, for a certificate by sets. The default is 2^32, and 2^19
+            per byte of the certificate's compressed arrays, but at most 2^35. A certificate that needs more, or more
+            than 500 MB of memory, is refused with the figure.
 
     Raises:
-        CertificateRefused: naming what fails, if the certificate is of another model, leaves out outputs that are not
-            to be ignored, or does not prove its claim.
-        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if `ignore`
-            makes no sense, the model's numbers are not such as rounding is bounded for, or its modules
-            not those modelled.
+        CertificateRefused: naming what fails, if the certificate is for another model, leaves out outputs that `ignore`
+            does not allow, or does not prove its claim.
+        InvalidMachine, UnsupportedFormat: if model and machine have different alphabets, if no output counts, if
+            `ignore` is invalid, if the model's rounding is not bounded, or if its modules are not those modelled.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> from fsa2lrnn.verification.certify import certify
@@ -66,7 +65,9 @@ def check(
             raise CertificateRefused("a certificate by enumeration is of an LRNN, not of tables")
         _check_model(certificate, digest(model.state_dict()), model.dtype)
         scope = _check_enumeration(certificate, model, ignore).scope
-    if isinstance(model, LRNN) and certificate.tested_layers != layers:  # a proof about tables rests on no layer
+    if (
+        isinstance(model, LRNN) and certificate.tested_layers != layers
+    ):  # a proof about tables does not depend on layers
         raise CertificateRefused(
             f"it names the user-defined layers {shown(list(certificate.tested_layers))}, the model has "
             f"{shown(list(layers))}: certify the model again"
@@ -84,7 +85,7 @@ def _check_model(certificate: Certificate, sha256: str, dtype: torch.dtype) -> N
 
 
 def _goal(certificate: Certificate, model: LRNN | SwitchedAffine, ignore: Ignore) -> Specification:
-    """What the certificate claims. Raises `CertificateRefused` if it leaves out more than is to be ignored."""
+    """Return the certificate's claim; raise `CertificateRefused` if it leaves out more than `ignore` allows."""
     goal = specification_of(model, certificate.machine, certificate.ignore)
     allowed = ignored_outputs(certificate.machine.outputs, model.outputs, ignore)
     if not set(goal.ignored) <= set(allowed):
@@ -110,14 +111,16 @@ def _check_sets(
 
 def _check_enumeration(certificate: Certificate, model: LRNN, ignore: Ignore) -> Specification:
     goal, horizon = _goal(certificate, model, ignore), certificate.horizon
-    found = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
-    if unknown := set(certificate.scans) - set(found.scans):
-        raise CertificateRefused(f"{', '.join(sorted(unknown))}: the states were stepped through as {found.scans} does")
-    if found.is_wrong:
-        raise CertificateRefused(f"a word of length {found.length + 1} is answered wrongly")
-    if not found.is_closed and (horizon is None or found.length < horizon):
+    walk = explore(model, goal, lambda steps: steps <= MOST_READ, horizon)
+    if uncovered := set(certificate.scans) - set(walk.scans):
         raise CertificateRefused(
-            f"the states do not close: {found.pairs:,} are reached by words of up to {found.length:,} letters, and no "
+            f"{', '.join(sorted(uncovered))}: the states were stepped through as {walk.scans} does"
+        )
+    if walk.is_wrong:
+        raise CertificateRefused(f"a word of length {walk.length + 1} is answered wrongly")
+    if not walk.is_closed and (horizon is None or walk.length < horizon):
+        raise CertificateRefused(
+            f"the states do not close: {walk.pairs:,} are reached by words of up to {walk.length:,} letters, and no "
             "more are looked at"
         )
     return goal

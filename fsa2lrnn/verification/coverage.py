@@ -1,10 +1,10 @@
-"""Which model and which runs a verdict is about: what the verifiers name, and the table of docs/coverage.md.
+"""The model and the runs that a verdict covers, as the verifiers name them and docs/coverage.md tabulates them.
 
-There are three cases. Where states are one-hot and rounding changes no choice, every schedule computes them, and where
-it changes no output either, the same outputs (T53 of docs/theory.md). Where steps multiply and add without rounding,
-that is so for schedules that make x_k of x_{k-1}, with margins that exceed what the read-out may be off by (T26, T28).
-Else what was computed holds for calls like those that computed it, in an environment that adds up in the same order.
-No case covers `torch.compile`, whose code rounds neither in these places nor to these formats.
+There are three cases. If states are one-hot and rounding changes neither a choice nor an output, every schedule
+computes the same states and outputs (T53 of docs/theory.md). If steps do not round and margins exceed the rounding of
+the read-out, this holds for schedules that compute x_k from x_{k-1} (T26, T28). Otherwise the result holds for calls
+like those that computed it, in an environment that sums in the same order.
+No case covers `torch.compile`, whose code rounds in other places and to other formats.
 """
 
 from __future__ import annotations
@@ -28,33 +28,33 @@ from fsa2lrnn.verdicts import EVERY, LETTERS, Coverage
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.versions import environment
 
-STEPPING = ("sequential", "fused", "letters")  # scans that make x_k of x_{k-1}, by inner products in some order
+STEPPING = ("sequential", "fused", "letters")  # scans that compute x_k from x_{k-1} by inner products in some order
 
 
 def of_integers(_: Recurrence) -> Coverage:
-    """Exact tables: integers do not round."""
+    """Return the coverage of exact tables: integers do not round."""
     return Coverage("int", tuple(METHODS), EVERY, None)
 
 
 def of_exact(model: LRNN) -> Coverage:
-    """A model of which rounding changes nothing that was reached (`judge.exactness`)."""
+    """Return the coverage of a model whose reached states and outputs rounding cannot change (`exactness`)."""
     return Coverage(_name(model.dtype), model.methods, EVERY, None, tested_layers=user_layers(model))
 
 
 def of_exact_steps(model: LRNN) -> Coverage:
-    """A model whose steps do not round and whose margins bear what the read-out rounds (`judge.stepping`)."""
+    """Return the coverage of a model with exact steps and margins above the read-out's rounding (`stepping`)."""
     return Coverage(_name(model.dtype), STEPPING, EVERY, None, tested_layers=user_layers(model))
 
 
 def of_letters(arithmetic: str, tested_layers: tuple[str, ...] = ()) -> Coverage:
-    """Return the coverage of a model that was stepped a letter at a time, one word alone, in this process."""
+    """Return the coverage of a model that this process stepped letter by letter, on one word at a time."""
     return Coverage(arithmetic, ("sequential",), LETTERS, torch.get_num_threads(), environment(), tested_layers)
 
 
 def of_certificate(certificate: Certificate) -> Coverage:
-    """Return the coverage of a certificate that this process accepts: sets hold for any order of sums.
+    """Return the coverage of a certificate that this process accepts: sets hold for any order of summation.
 
-    An enumeration of a model that rounds is done again by whoever checks it, with their threads, in their environment.
+    An enumeration of a model that rounds covers only the threads and the environment of the process that checks it.
     """
     if certificate.method == "enumeration" and certificate.scans == ("sequential",):
         return of_letters(certificate.dtype, certificate.tested_layers)
@@ -72,16 +72,16 @@ def model_digest(model: LRNN | Recurrence) -> str:
     if isinstance(model, Recurrence):
         tensors = dict(_tensors("tables", model.tables)) | dict(_tensors("readout", model.readout))
         return digest(tensors, repr((model.alphabet, model.outputs)))
-    try:  # read back, a configuration is the same whether its numbers were given as 1 or as 1.0
+    try:  # a round trip through JSON makes 1 and 1.0 the same
         config = LRNNConfig.from_json(json.loads(json.dumps(model.config.to_json())))
         text = json.dumps(config.to_json())
-    except (UnsupportedFormat, TypeError):  # letters or layers that no file holds
+    except (UnsupportedFormat, TypeError):  # letters or layers that JSON cannot represent
         text = repr(model.config)
     return digest(model.state_dict(), text)
 
 
 def _tensors(name: str, part: Any) -> Iterator[tuple[str, Tensor]]:
-    """The numbers of exact tables by the names of their fields."""
+    """Yield the numbers of exact tables with the names of their fields."""
     if is_dataclass(part):
         for field in fields(part):
             yield from _tensors(f"{name}.{field.name}", getattr(part, field.name))

@@ -1,7 +1,7 @@
-"""All joint states of model and machine up to a length, bit for bit as the model's own step computes them.
+"""Enumeration of all joint states of model and machine up to a length, bit for bit as the model's step computes them.
 
-This walk is the judge's own: it shares the model's step and the goal with the prover
-(`fsa2lrnn.verification.equivalence`), and nothing of the walk there, so that a mistake in the one does not hide in the
+The checker uses this walk. It shares the model's step and the specification with the prover
+(`fsa2lrnn.verification.equivalence`) but not the prover's walk, so that a mistake in one walk is not repeated in the
 other.
 """
 
@@ -22,16 +22,16 @@ from fsa2lrnn.verification.goal import Specification
 
 @dataclass(frozen=True)
 class EnumerationResult:
-    """What was found.
+    """The result of an enumeration.
 
     Args:
-        length: model and machine agree wherever it counts on all words of at most this length.
-        pairs: different (model state, machine state) reached, those after which nothing counts left out.
-        steps: letters read in them, but those after which nothing counts.
-        is_closed: no letter leads to a pair that was not seen: the agreement holds for words of every length.
-        is_wrong: some word of length + 1 is answered wrongly.
-        scans: all of the model's, in every shape of call, where rounding changes nothing that was seen; else
-            "sequential", and words are read letter by letter, one alone.
+        length: model and machine agree wherever outputs count on all words of at most this length.
+        pairs: the number of distinct pairs (model state, machine state) reached, less those after which nothing counts.
+        steps: the number of letters read in them, less those after which nothing counts.
+        is_closed: whether the reachable pairs are finitely many and were enumerated: they agree for every length.
+        is_wrong: whether the model is wrong on some word of length + 1.
+        scans: all scans of the model, in every shape of call, if rounding cannot change a visited state or output; else
+            "sequential", for words read letter by letter, one at a time.
     """
 
     length: int
@@ -49,26 +49,26 @@ def explore(
     longest: int | None = None,
     deadline: Deadline = NEVER,
 ) -> EnumerationResult:
-    """Breadth first, a letter at a time, until a word is wrong, the pairs close, or budget, time or length run out.
+    """Explore pairs breadth first until a word is wrong, no pair is new, or budget, time or length run out.
 
-    A length is done as a whole or not at all: `allows` says whether so many steps may be made in all. A model
-    that rounds is stepped letter by letter, one word alone, since it may round otherwise in a batch.
+    A length is explored completely or not at all: `allows` decides whether that many steps may be made in all. A model
+    that rounds is stepped letter by letter, one word at a time, since it may round differently in a batch.
     """
     watch = RoundingWatch(model)
-    found = _walked(ModelSystem(model, deadline=deadline), watch, goal, allows, longest)
+    result = _walked(ModelSystem(model, deadline=deadline), watch, goal, allows, longest)
     if watch.is_exact:
-        return replace(found, scans=model.methods)
+        return replace(result, scans=model.methods)
     return _walked(ModelSystem(model, at_once=1, deadline=deadline), watch, goal, allows, longest)
 
 
 def _walked(
     system: ModelSystem, watch: RoundingWatch, goal: Specification, allows: Callable[[int], bool], longest: int | None
 ) -> EnumerationResult:
-    """The walk, with the scan "sequential"."""
     rows, states, length, steps, is_wrong = system.start(), np.array([goal.start]), 0, 0, False
-    seen = {(rows.tobytes(), goal.start)}
+    visited = {(rows.tobytes(), goal.start)}
     while len(rows) and (longest is None or length < longest):
         live = goal.live[:, states].T  # (N, |Σ|)
+        # A length is explored only if the budget covers all of it.
         if not allows(steps + int(live.sum())):
             break
         steps += int(live.sum())
@@ -81,13 +81,14 @@ def _walked(
         if goal.is_wrong(outputs, to).any():
             is_wrong = True
             break
+        # Continue with the pairs that were not visited before.
         new: list[int] = []
         for i in range(len(to)):
             pair = after[i].tobytes(), int(to[i])
-            if pair not in seen:
-                seen.add(pair)
+            if pair not in visited:
+                visited.add(pair)
                 new.append(i)
         rows, states, length = after[new], to[new], length + 1
         if not watch.is_exact and system.steps_in_batches:
             break
-    return EnumerationResult(length, len(seen), steps, not len(rows), is_wrong, ("sequential",))
+    return EnumerationResult(length, len(visited), steps, not len(rows), is_wrong, ("sequential",))

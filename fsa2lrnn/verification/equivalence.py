@@ -1,9 +1,9 @@
-"""Is this model equal to this machine on every word of every length? (docs/theory.md §5)
+"""Proof or refutation that a model equals a machine on every word of every length (docs/theory.md §5).
 
-The states that a compiled model reaches are finitely many vectors. `prove_equivalent` explores the joint graph of
-(model state, machine state) from the start, letter by letter, comparing model states by the bits of the floats that
-were computed, until no letter leads to a new pair. It answers with what it explored, with a shortest counterexample, or
-with the budget that ran out: never "true" on a sample.
+A compiled model reaches finitely many states. `prove_equivalent` explores the joint graph of (model state, machine
+state) from the start, letter by letter, and compares model states by the bits of their floats, until no letter leads to
+a new pair. It returns what it explored, a shortest counterexample, or the budget that ran out; it never infers equality
+from a sample.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BUDGET = 1_000_000  # pairs of states
 
 
 class _Model(TransitionSystem[np.ndarray, np.ndarray], Protocol):
-    """What is explored: rows of bytes for states, numbers for outputs."""
+    """A model as a transition system with rows of bytes as states and numbers as outputs."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
@@ -54,31 +54,31 @@ def prove_equivalent(
     seconds: float | Deadline | None = None,
     certificate: str | Path | None = None,
 ) -> Proved | Refuted | Undecided:
-    """Whether `model` gives the machine's output after every word, decided by exhaustion of their joint states.
+    """Decide whether `model` gives the machine's output after every word, by enumerating their joint states.
 
     Args:
-        model: a module in the dtype to be proved (float64, float32, bfloat16, float16), or exact integer tables.
-        machine: over the same letters, in any order.
-        budget: the number of joint states after which to give up.
-        empty_word: whether the output on the empty word counts too; a trained model has seldom learned it.
+        model: a module in the dtype of the proof (float64, float32, bfloat16, float16), or exact integer tables.
+        machine: the machine, over the same letters in any order.
+        budget: the most joint states to explore.
+        empty_word: whether the output on the empty word counts too; trained models have rarely learned it.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The verdict's scope says what was ignored.
-        seconds: the time limit after which to give up; by default there is none.
-        certificate: a file (.safetensors) to write the proof into, if there is one: all pairs of states, their
-            successors and outputs. `python -m fsa2lrnn.checker` replays it for tables whose steps do not round.
+        seconds: the time limit; by default no limit.
+        certificate: a file (.safetensors) for the proof, if it succeeds: all pairs of states, their successors and
+            outputs. `python -m fsa2lrnn.checker` replays it for tables whose steps do not round.
 
     Returns:
-        `Proved` of the runs that it names (`Proved.covers`), `Refuted` with a shortest word, or `Undecided`. Of a model
-        in which rounding could change what is computed, a word is read letter by letter, one alone, unless its steps
-        round nothing and all its margins are larger than what the read-out may: then every shape of call is covered,
-        by scans that make x_k of x_{k−1}.
+        `Proved` for the runs that it names (`Proved.covers`), `Refuted` with a shortest counterexample, or `Undecided`.
+        If rounding could change the result, the proof covers words read letter by letter, one at a time; unless steps
+        do not round and all margins exceed the rounding of the read-out: then it covers every shape of call, by scans
+        that compute x_k from x_{k−1}.
 
     Raises:
-        InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, if `ignore` makes no sense, for a model whose modules, hooks or
-            arithmetic are not those modelled (`verification.modules`), or for a certificate of exact tables or of
-            symbols that JSON can't hold.
-        OSError: if the certificate can't be written.
+        InvalidMachine: if model and machine have different alphabets.
+        UnsupportedFormat: if no output counts, if `ignore` is invalid, for a model whose modules, hooks or arithmetic
+            are not those modelled (`verification.modules`), or for a certificate of exact tables or of symbols that
+            JSON cannot represent.
+        OSError: if the certificate cannot be written.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])
@@ -91,32 +91,32 @@ def prove_equivalent(
         if certificate is not None:
             raise UnsupportedFormat("certificates are of modules: compile the tables, and prove the model equivalent")
         system = _RecurrenceSystem(model)
-        found = _explored(system, specification_of(system, machine, ignore, empty_word), budget, deadline)
-        return found.proved(model, of_integers(model)) if isinstance(found, _ClosedWalk) else found
+        result = _explored(system, specification_of(system, machine, ignore, empty_word), budget, deadline)
+        return result.proved(model, of_integers(model)) if isinstance(result, _ClosedWalk) else result
     check_modelled(model)
     goal, watched = specification_of(model, machine, ignore, empty_word), _WatchedModel(model, deadline=deadline)
-    found = _explored(watched, goal, budget, deadline)
-    if isinstance(found, Undecided) or (watched.is_exact and isinstance(found, Refuted)):
-        return found
-    if isinstance(found, _ClosedWalk) and watched.is_exact:
+    result = _explored(watched, goal, budget, deadline)
+    if isinstance(result, Undecided) or (watched.is_exact and isinstance(result, Refuted)):
+        return result
+    if isinstance(result, _ClosedWalk) and watched.is_exact:
         covers = of_exact(model)
-    elif isinstance(found, _ClosedWalk) and is_right_in_every_order(model, goal, found.rows, found.states):
+    elif isinstance(result, _ClosedWalk) and is_right_in_every_order(model, goal, result.rows, result.states):
         covers = of_exact_steps(model)
     else:
         dtype = str(model.dtype).removeprefix("torch.")
-        # Batches may round otherwise than words alone.
-        found = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
-        if not isinstance(found, _ClosedWalk):
-            return found
+        # Batches may round differently from single words, so the walk is repeated word by word.
+        result = _explored(ModelSystem(model, at_once=1, deadline=deadline), goal, budget, deadline)
+        if not isinstance(result, _ClosedWalk):
+            return result
         covers = of_letters(dtype)
     if certificate is not None:
-        pairs.write(Path(certificate), model, minimise(machine), goal, covers, found.pairs_table)
-    return found.proved(model, covers)
+        pairs.write(Path(certificate), model, minimise(machine), goal, covers, result.pairs_table)
+    return result.proved(model, covers)
 
 
 @dataclass(frozen=True, eq=False)
 class _ClosedWalk:
-    """All pairs, by so many letters; and those read after a letter, or before one where that counts."""
+    """A complete walk: all reachable pairs, the number of letters read, and whether the first output is compared."""
 
     pairs_table: pairs.PairsTable
     letters: int
@@ -125,12 +125,12 @@ class _ClosedWalk:
 
     @property
     def rows(self) -> np.ndarray:
-        """The model states that are read, as bytes."""
+        """The model states whose outputs are compared, as bytes."""
         return self.pairs_table.rows[0 if self.start_is_read else 1 :]
 
     @property
     def states(self) -> np.ndarray:
-        """The machine states that are read."""
+        """The machine states whose outputs are compared."""
         return self.pairs_table.states[0 if self.start_is_read else 1 :]
 
     def proved(self, model: LRNN | Recurrence, covers: Coverage) -> Proved:
@@ -142,9 +142,9 @@ def _explored(
 ) -> _ClosedWalk | Refuted | Undecided:
     walk = JointWalk(system, goal)
     if goal.empty_word:
-        given = np.array([system.initial_output()])
-        if goal.is_wrong(given, walk.tags).any():
-            return _refuted(np.empty(0, np.int64), given, goal)
+        outputs = np.array([system.initial_output()])
+        if goal.is_wrong(outputs, walk.tags).any():
+            return _refuted(np.empty(0, np.int64), outputs, goal)
     rows, states, start_is_read = [walk.states], [walk.tags], goal.empty_word
     parents, letters, reached, first = [], [], [], 0
     while len(walk):
@@ -153,6 +153,7 @@ def _explored(
             ahead, to = walk.look()
         except OutOfTime:
             return Undecided(walk.length, goal.scope, seconds=deadline.seconds)
+        # Words are explored by length, so the first wrong output gives a shortest counterexample.
         wrong = np.flatnonzero(goal.is_wrong(ahead.read, to))
         if len(wrong):
             word = walk.word(ahead, int(wrong[0]))
@@ -166,6 +167,7 @@ def _explored(
         states.append(walk.tags)
         if walk.seen > budget:
             return Undecided(walk.length, goal.scope, budget)
+    # No pair is new: the reachable joint state set is complete.
     table = pairs.PairsTable(
         np.concatenate(rows), np.concatenate(states), np.full((walk.seen, len(goal.alphabet)), -1), start_is_read
     )
@@ -174,7 +176,7 @@ def _explored(
 
 
 class _WatchedModel(ModelSystem):
-    """A model as a transition system that notes whether rounding could change any of its steps or outputs."""
+    """A model as a transition system that records whether rounding could change any of its steps or outputs."""
 
     def __init__(self, model: LRNN, deadline: Deadline) -> None:
         super().__init__(model, deadline=deadline)
@@ -190,7 +192,7 @@ class _WatchedModel(ModelSystem):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all steps and outputs so far are what every schedule computes."""
+        """Whether every schedule computes the same steps and outputs as those so far."""
         return self._watch.is_exact
 
 
@@ -227,5 +229,5 @@ def _outputs_along(system: _Model, word: np.ndarray) -> np.ndarray:
     return outputs
 
 
-def _refuted(word: np.ndarray, given: np.ndarray, goal: Specification) -> Refuted:
-    return Refuted(goal.failing_word(word, given), len(word) - 1, goal.scope)
+def _refuted(word: np.ndarray, outputs: np.ndarray, goal: Specification) -> Refuted:
+    return Refuted(goal.failing_word(word, outputs), len(word) - 1, goal.scope)

@@ -1,11 +1,11 @@
-"""Could rounding change what a model puts out? Where it could not, every scan gives what the sequential one gives.
+"""Decide whether rounding could change a model's outputs. If not, every scan gives the sequential scan's outputs.
 
-Each layer is asked about every input that it is seen to get (`Layer.is_exact`). What a layer answers for is this: its
-gates add up integers, whose sizes together stay within those that the dtype holds, so that no order of summation and no
-shape of a batch makes a difference, or no more than leaves each choice of a column as it is; and its tables are maps
-among finitely many states (`lrnn.closed`), of which a parallel scan forms nothing but compositions. So all states are
-the same in every run, and with them what the read-out reads; of what it is seen to read the largest logit has to stay
-the largest (T53 of docs/theory.md).
+Each layer decides this for every input that it gets in a run (`Layer.is_exact`). A layer is exact if its gates sum
+integers within the range that the dtype represents, so that neither the order of summation nor the shape of a batch
+matters, or matters too little to change the choice of a column; and if its tables are maps among finitely many states
+(`lrnn.closed`), of which a parallel scan forms only compositions. Then all states, and the inputs of the read-out, are
+the same in every run; at every such input the largest logit must stay the largest under rounding (T53 of
+docs/theory.md).
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 
 class RoundingWatch:
-    """Looks on while a model runs; `is_exact` says that rounding can change no state and no output that was seen.
+    """A monitor of a model's runs: `is_exact` holds while rounding can change no observed state and no output.
 
-    A model of which that was once not so stays under that verdict and is looked at no more. Index tables never round.
+    Once `is_exact` is False it stays False, and the model is no longer inspected. Index tables involve no rounding.
     """
 
     def __init__(self, model: LRNN) -> None:
         self._model = model
         self._limit = integers(FloatFormat.of(model.dtype))
-        self._watched: list[nn.Module] = []  # a model without a stream has nothing that could round
+        self._watched: list[nn.Module] = []  # a model without a stream does not round
         if not model.config.reads_letters:
             self._watched = [*model.recurrences, model.readout]
         self.is_exact = not model.config.layer_norm and all(layer.starts_exact() for layer in model.recurrences)
 
     @contextmanager
     def looking(self) -> Generator[None]:
-        """While this context lasts, the inputs of all layers and of the read-out are inspected."""
+        """Inspect the inputs of all layers and of the read-out while this context lasts."""
         watched = self._watched if self.is_exact else []
         handles = [module.register_forward_pre_hook(self._inspect) for module in watched]
         try:
@@ -61,7 +61,7 @@ class RoundingWatch:
 
 
 def has_one_largest(logits: RoundedNumbers) -> bool:
-    """Whether every evaluation has its largest entry in the same place, the first of equals: (…, n), all finite.
+    """Decide whether every evaluation of logits (…, n), all finite, has the same first largest entry.
 
     >>> close = torch.tensor([1.0, 1.0 + 2**-20])
     >>> has_one_largest(RoundedNumbers.exact(close)), has_one_largest(RoundedNumbers.exact(close).scaled(1 / 3))
@@ -75,8 +75,8 @@ def has_one_largest(logits: RoundedNumbers) -> bool:
 
 
 def may_close(model: LRNN) -> bool:
-    """Whether a proof for all lengths is worth asking for: the states of all layers are finitely many whatever the
-    weights, or the model starts as compiled ones do, in a state that maps among finitely many keep to.
+    """Decide whether a proof for all lengths may succeed: if all layers have finitely many states for any weights, or
+    if the model starts as compiled models do, in a state from which maps among finitely many states stay finite.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
     >>> layer = BlockLayerConfig((3,), 4, 4)

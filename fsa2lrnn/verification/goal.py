@@ -1,5 +1,6 @@
-"""What a model should put out along a word: a machine in the numbers of the model's letters and outputs, and which of
-its outputs count. Every judge, repair and report asks this one object what is right."""
+"""Specifications: a machine in the numbers of a model's letters and outputs, and which of its outputs count.
+
+Every verifier, repair and report uses this one object for the expected outputs."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.symbols import align
 from fsa2lrnn.verdicts import Counterexample, Scope
 
-_NAN = "NaN"  # what a failing word shows for logits that are not numbers
+_NAN = "NaN"  # the output that a counterexample shows for NaN logits
 
 
 class HasSymbols(Protocol):
-    """A model, or its tables: letters and outputs by number."""
+    """A model or its tables, with letters and outputs by number."""
 
     @property
     def alphabet(self) -> tuple[Hashable, ...]: ...
@@ -33,13 +34,13 @@ class HasSymbols(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Specification(Positions):
-    """The minimal machine, in the model's numbers; `counts` says of which states the outputs count.
+    """The minimal machine in the model's numbers; `counts` marks the states whose outputs count.
 
     Args:
         wanted: int64 (n,), the number of each state's output in `outputs`, whether it counts or not.
         alphabet: the model's letters.
-        outputs: the model's, then those of the machine that the model lacks: numbers that it never gives.
-        known: how many outputs the model has.
+        outputs: the model's outputs, then those of the machine that the model lacks.
+        known: the number of outputs that the model has.
         empty_word: whether the output on the empty word counts.
     """
 
@@ -56,12 +57,12 @@ class Specification(Positions):
 
     @property
     def target(self) -> CountedAutomaton:
-        """The same in the checker's terms."""
+        """The specification as the checker's data type."""
         return CountedAutomaton(self.delta, self.start, self.wanted, self.counts, self.known)
 
     @property
     def labels(self) -> np.ndarray:
-        """`wanted` where it counts, `UNCOUNTED` where not: int64 (n,)."""
+        """The expected output of each state, `UNCOUNTED` where it does not count: int64 (n,)."""
         return np.where(self.counts, self.wanted, UNCOUNTED)
 
     @property
@@ -71,25 +72,24 @@ class Specification(Positions):
 
     @property
     def scope(self) -> Scope:
-        """What a verdict on this goal is about."""
+        """The scope of a verdict on this specification."""
         return Scope(len(self.counts), int((~self.counts).sum()), self.ignored, self.empty_word)
 
-    def is_wrong(self, given: np.ndarray, states: np.ndarray) -> np.ndarray:
-        """Whether outputs by number, after words that lead to these states, count and are not those wanted: bool."""
-        return self.counts[states] & (given != self.wanted[states])
+    def is_wrong(self, outputs: np.ndarray, states: np.ndarray) -> np.ndarray:
+        """Return where output numbers, after words that lead to these states, count and are not the expected ones."""
+        return self.counts[states] & (outputs != self.wanted[states])
 
     def failing_word(
-        self, tokens: np.ndarray, given: np.ndarray, margin: float | None = None, scans: tuple[str, ...] = ()
+        self, tokens: np.ndarray, outputs: np.ndarray, margin: float | None = None, scans: tuple[str, ...] = ()
     ) -> Counterexample:
-        """A word (T,) with the numbers of the outputs that the model gives along it (T,); of the empty word that on it
-        (1,)."""
+        """Return the counterexample of a word (T,) and the model's output numbers along it, (T,) or (1,) if T = 0."""
         states = self.path(tokens[None])[0] if len(tokens) else np.array([self.start])
         nan = _NAN if _NAN not in self.outputs else f"{_NAN} (not a number)"
         counts = self.counts[states].tolist()
         return Counterexample(
             tuple(self.alphabet[a] for a in tokens.tolist()),
             tuple(self.outputs[j] for j in self.wanted[states].tolist()),
-            tuple(nan if j == NOT_A_NUMBER else self.outputs[j] for j in given.tolist()),
+            tuple(nan if j == NOT_A_NUMBER else self.outputs[j] for j in outputs.tolist()),
             None if all(counts) else tuple(counts),
             margin,
             scans,
@@ -99,16 +99,16 @@ class Specification(Positions):
 def specification_of(
     model: HasSymbols, machine: MooreMachine, ignore: Ignore = (), empty_word: bool = False
 ) -> Specification:
-    """`machine`, minimised, as what `model` is to compute.
+    """Return the specification that `model` computes `machine`, minimised, wherever its outputs count.
 
     Args:
-        ignore: which outputs of the machine do not count (`fsa2lrnn.automata.counting`); by default all do, and one
-            that the model lacks is wrong.
+        ignore: the outputs of the machine that do not count (`fsa2lrnn.automata.counting`); by default all count, and
+            one that the model lacks is wrong.
         empty_word: whether the output on the empty word counts.
 
     Raises:
-        InvalidMachine: if model and machine have unlike alphabets.
-        UnsupportedFormat: if no output counts, or `ignore` makes no sense.
+        InvalidMachine: if model and machine have different alphabets.
+        UnsupportedFormat: if no output counts, or `ignore` is invalid.
 
     >>> from fsa2lrnn import compile_machine
     >>> parity = MooreMachine([[0, 1], [1, 0]], [False, True])

@@ -1,8 +1,8 @@
-"""Check that a model consists of the modules that the verifiers model: a verdict is about these.
+"""Check that a model consists of the modules that the verifiers model, since their verdicts hold only for these.
 
 A verifier reads weights, and reasons about Linear, ReLU, LayerNorm with ε = 10⁻⁵ and the scans of the library's layers.
-So a model is compared, attribute by attribute, with one that its configuration makes anew. A hook, another activation,
-a `forward` of a user's own and a tensor outside the parameters are nothing that a verifier reads: they are refused.
+So a model is compared, attribute by attribute, with a new one of the same configuration. Verifiers do not read hooks,
+other activations, a user-defined `forward` or tensors outside the parameters: models with these are refused.
 """
 
 from __future__ import annotations
@@ -32,44 +32,44 @@ from fsa2lrnn.reading import shown
 
 _HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")
 _ADMITTED: set[type[LRNN]] = {LRNN}
-_MOST = 4  # faults that a message names
-_ALIGNED = 64  # bytes: torch begins tensors at their multiples, and kernels may add up others in another order
+_MOST = 4  # the most faults that a message names
+_ALIGNED = 64  # bytes: torch aligns tensors to these, and kernels may sum unaligned ones in another order
 _ANEW = "load or build the model anew"
 _ENDS = (nn.Embedding, Gate, IndexEmbedding, IndexReadout)
 _MODELLED = (LRNN, *_ENDS, TableGate, nn.Linear, nn.ReLU, nn.LayerNorm, nn.ModuleList)
 _MODELLED += tuple(
     layer for layer in LAYERS.values() if layer in OURS
-)  # loads those of extras: their classes as loaded
+)  # loads the layers of extras, so that their classes are recorded as imported
 _PLAIN = (bool, int, float, str, type(None))
-_NOT_RUN = ("__annotations__", "__setstate__")  # Python and torch's compiler write them when they are first needed
+_NOT_RUN = ("__annotations__", "__setstate__")  # Python and torch's compiler set these on first use
 
 
 def _class_attributes() -> dict[tuple[type, str], object]:
-    """Return what each name stands for in the modelled classes, inherited or not."""
-    found = ((kind, vars(base)) for kind in _MODELLED for base in reversed(kind.__mro__))
-    return {(kind, name): part for kind, own in found for name, part in own.items() if name not in _NOT_RUN}
+    """Return the attributes of the modelled classes, own and inherited, by class and name."""
+    parts = ((kind, vars(base)) for kind in _MODELLED for base in reversed(kind.__mro__))
+    return {(kind, name): part for kind, own in parts for name, part in own.items() if name not in _NOT_RUN}
 
 
 _AS_IMPORTED = _class_attributes()
 
 
 def admit(kind: type[LRNN]) -> None:
-    """Admit another type of model to the verifiers: a mutant, which they are to refute and not to refuse."""
+    """Admit a subclass to the verifiers: a mutant, which they should refute, not refuse."""
     _ADMITTED.add(kind)
 
 
 def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
-    """Check that verifiers model all that a model consists of, or all of its tables; test user-defined layers.
+    """Check that verifiers model every part of a model or of its tables, and test user-defined layers.
 
     Returns:
-        the names of the user-defined layers, whose declarations passed a test on random inputs: none in most models
-        and in tables.
+        The names of the user-defined layers, whose declarations passed a test on random inputs: () for most models
+        and for tables.
 
     Raises:
         FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
-        UnsupportedFormat: naming each module, attribute and tensor that is not as the configuration makes it, each
-            index out of its range, each hook, each method that was replaced, and each setting of torch under which
-            numbers are not what their dtype says; with the remedies.
+        UnsupportedFormat: naming, with remedies, each module, attribute and tensor that differs from what the
+            configuration makes, each index out of range, each hook, each replaced method, and each setting of torch
+            that computes at less than the dtype's precision.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> check_modelled(compile_machine(zoo.parity()))
@@ -86,7 +86,7 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
 
 
 def _own_layers(config: LRNNConfig) -> dict[str, str]:
-    """The layers of a user's own: the name of each by its place, "layers.0"."""
+    """Return the names of the user-defined layers by place, such as "layers.0"."""
     names = {f"layers.{i}": name_of(layer) for i, layer in enumerate(config.layers)}
     return {place: name for place, name in names.items() if LAYERS[name] not in OURS}
 
@@ -103,22 +103,22 @@ def _table_faults(tables: SwitchedAffine) -> Iterator[str]:
 
 def _faults(model: LRNN) -> Iterator[str]:
     if type(model) not in _ADMITTED:
-        known = "of which nothing is known but LRNN's name: judge an LRNN itself"
-        yield f"it is of type {_name(model)}, {known if isinstance(model, LRNN) else f'no LRNN: {FOREIGN}'}"
+        reason = "of which nothing is known but LRNN's name: judge an LRNN itself"
+        yield f"it is of type {_name(model)}, {reason if isinstance(model, LRNN) else f'no LRNN: {FOREIGN}'}"
         return
-    # Nothing can be asked of a model before its configuration and its parts are known to be what they pass for.
+    # Validate the configuration and the classes first: every later check calls their methods.
     config: Any = vars(model).get("config")
     if faults := [*_replaced_methods(), *_config_faults(config)]:
         yield from faults
         return
     try:
-        with on_meta_device():  # neither memory nor random numbers are taken
+        with on_meta_device():  # uses neither memory nor random numbers
             fresh = LRNN(config)
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:
         yield f"its configuration can't be built on the meta device ({str(error)[:200]}): let its layers be built there"
         return
     ends = {name for name in ("embedding", "readout") if type(fresh.get_submodule(name)) not in _ENDS}
-    assumed = {*_own_layers(config), *ends}  # a user's own layer may bring its own ends along
+    assumed = {*_own_layers(config), *ends}  # a user-defined layer may define its own ends
     if faults := list(_differences("", model, fresh, assumed)):
         yield from faults
         return
@@ -140,7 +140,7 @@ def _replaced_methods() -> Iterator[str]:
 
 
 def _config_faults(config: Any) -> Iterator[str]:
-    """What of a configuration is no plain data, which could be other data when it is next read."""
+    """Yield the parts of a configuration that are not plain data, and so could change between two reads."""
     if type(config) is not LRNNConfig or type(config.layers) is not tuple:
         yield f"its configuration is of type {_name(config)}, or its layers of another than tuple: give an LRNNConfig"
         return
@@ -154,7 +154,7 @@ def _config_faults(config: Any) -> Iterator[str]:
         for name, value in vars(part).items():
             if name not in ("alphabet", "outputs", "layers") and not _is_plain(value):
                 yield f"config.{place}.{name} = {shown(value)} is of type {_name(value)}: give plain data"
-        replace(part)  # raises as it does for a configuration that is new
+        replace(part)  # raises as for a new configuration
 
 
 def _is_plain(value: object) -> bool:
@@ -162,7 +162,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _differences(name: str, module: nn.Module, fresh: nn.Module, assumed: set[str]) -> Iterator[str]:
-    """Where a module and all within are not as its configuration makes them; a user's own layers are looked over."""
+    """Yield where a module and its parts differ from a new one; user-defined layers are only checked for tampering."""
     label = name or "the model"
     if not isinstance(module, nn.Module) or (name and type(module) is not type(fresh)):
         yield f"{label} is of type {_name(module)}, its configuration makes it {_name(fresh)}: {_ANEW}"
@@ -172,9 +172,9 @@ def _differences(name: str, module: nn.Module, fresh: nn.Module, assumed: set[st
             yield from _tampering(place, part)
         return
     yield from _tampering(label, module)
-    own, made = vars(module), vars(fresh)
+    own, made = vars(module), vars(fresh)  # attributes first, then parameters, buffers and submodules
     for key in sorted(own.keys() ^ made.keys()):
-        if key in own and _is_plain(own[key]):  # a mark that another program left, which nothing here reads
+        if key in own and _is_plain(own[key]):  # a mark of another program, which is never read here
             continue
         yield f"{label} {'has' if key in own else 'lacks'} the attribute {key}, unlike a new one: {_ANEW}"
     for key in own.keys() & made.keys():
@@ -190,12 +190,12 @@ def _differences(name: str, module: nn.Module, fresh: nn.Module, assumed: set[st
                     yield from _differences(place, mine[part], new[part], assumed)
                 else:
                     yield from _tensor_faults(place, mine[part], new[part])
-        elif key != "training" and not _is_same(mine, new):  # no module here behaves otherwise in training
+        elif key != "training" and not _is_same(mine, new):  # no module here depends on the training mode
             yield f"{label}.{key} = {shown(mine)}, its configuration makes it {shown(new)}: {_ANEW}"
 
 
 def _is_same(mine: Any, new: Any) -> bool:
-    """Whether a value is that of a new module, in type too: one of a type of its own may equal anything."""
+    """Decide whether two values are equal and of equal types: a user-defined type may equal anything."""
     if type(mine) is not type(new) or (isinstance(new, tuple | dict) and len(mine) != len(new)):
         return False
     if isinstance(new, dict):
@@ -204,7 +204,7 @@ def _is_same(mine: Any, new: Any) -> bool:
 
 
 def _tensor_faults(name: str, tensor: Any, like: Tensor) -> Iterator[str]:
-    """Where a tensor is other than numbers that lie one after the other in memory, of the shape and kind of `like`."""
+    """Yield how a tensor differs from a contiguous, aligned one of the shape and kind of `like`."""
     if faults := [*_type_faults(name, tensor, (type(like),))]:
         yield from faults
         return
@@ -214,8 +214,8 @@ def _tensor_faults(name: str, tensor: Any, like: Tensor) -> Iterator[str]:
     elif tensor.device.type == "cpu" and tensor.data_ptr() % _ALIGNED:
         yield f"{name} does not begin at a multiple of {_ALIGNED} bytes: put tensor.clone() in its place"
     elif tensor.shape != like.shape or not _has_kind(tensor.dtype, like.dtype):
-        found, made = (f"{tuple(part.shape)} of {part.dtype}" for part in (tensor, like))
-        yield f"{name} has the shape {found}, its configuration makes it {made}: {_ANEW}"
+        shape, made = (f"{tuple(part.shape)} of {part.dtype}" for part in (tensor, like))
+        yield f"{name} has the shape {shape}, its configuration makes it {made}: {_ANEW}"
 
 
 def _has_kind(dtype: torch.dtype, like: torch.dtype) -> bool:
@@ -230,7 +230,7 @@ def _type_faults(name: str, tensor: Any, kinds: tuple[type[Tensor], ...]) -> Ite
 
 
 def _tampering(name: str, module: nn.Module) -> Iterator[str]:
-    """What makes a module do other than its class says."""
+    """Yield the hooks, parametrizations and attributes that make a module deviate from its class."""
     if hooks := [kind for kind in _HOOKS if getattr(module, f"_{kind}")]:
         yield f"{name} has {', '.join(hooks)}: remove them before judging, whatever they do is not modelled"
     if parametrize.is_parametrized(module):
@@ -244,7 +244,7 @@ def _shadowing(name: str, thing: nn.Module | Tensor) -> Iterator[str]:
 
 
 def _values(model: LRNN) -> Iterator[str]:
-    """What no digest of the weights and no configuration says: masks, and indices that compiled loops do not check."""
+    """Yield faults that neither digest nor configuration shows: masks, and indices that compiled loops do not check."""
     for name, module in model.named_modules():
         if isinstance(module, AffineLayer) and type(module) in OURS:
             sizes = torch.tensor(module.block_sizes)[:, None]

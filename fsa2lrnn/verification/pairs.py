@@ -24,11 +24,11 @@ FORMAT, VERSION = "fsa2lrnn-equivalence-certificate", 1
 
 @dataclass(frozen=True, eq=False)
 class PairsTable:
-    """All pairs that words reach, that of the empty word first.
+    """All reachable pairs of states, that of the empty word first.
 
     Args:
         rows: uint8 (N, D), the bytes of the model states.
-        states: int64 (N,), those of the machine.
+        states: int64 (N,), the machine states.
         successors: int64 (N, |Σ|), −1 where no position that follows counts.
         start_is_read: whether the output of the first pair is compared.
     """
@@ -44,10 +44,10 @@ def write(
 ) -> None:
     """Write a proof by enumeration into one safetensors file, atomically.
 
-    The file names the scans of `covers` that make x_k of x_{k-1}, since the checker computes no others. The digest is
-    that of the model's tables where it has them, of the model otherwise.
+    The file names the scans of `covers` that compute x_k from x_{k-1}, since the checker computes no others. The digest
+    is that of the model's tables if it has tables, else of the model.
 
-    Raises `UnsupportedFormat` for symbols that JSON can't hold, and `OSError` as the file system does.
+    Raises `UnsupportedFormat` for symbols that JSON cannot represent, and `OSError` as the file system does.
     """
     is_read = np.ones(len(table.states), bool)
     is_read[0] = table.start_is_read

@@ -1,4 +1,4 @@
-"""What the checker is given of a model in torch: its tables as numpy arrays, and its own errors as the library's."""
+"""The interface to the checker: a torch model's tables as numpy arrays, and the checker's errors as the library's."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plain(tables: SwitchedAffine) -> Tables:
 
 
 def checked(tables: SwitchedAffine) -> Tables:
-    """Return plain tables whose rounding is bounded. Raises `UnsupportedFormat` for others."""
+    """Return tables as numpy arrays; raise `UnsupportedFormat` if their rounding is not bounded."""
     numbers = plain(tables)
     with library_errors():
         numbers.format()

@@ -1,6 +1,6 @@
-"""What tables may differ by that other evaluations of a model's gates make: computed from the model, for every entry.
+"""Bounds on the difference between the tables of any two evaluations of a model's gates, for every entry.
 
-Whoever checks a certificate computes it anew, so that no certificate can claim less than its model's gates may do.
+The check of a certificate recomputes these bounds, so that a certificate cannot understate its model's rounding.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine, table_error
 
 
 def slack_of(model: LRNN | SwitchedAffine, more: float = 0.0) -> Slack:
-    """What the tables of any evaluation of `model` may differ by from `switched(model)`, and `more` in each entry.
+    """Return bounds on how far the tables of any evaluation of `model` differ from `switched(model)`, plus `more`.
 
-    Tables given as such are what is scanned; so are those of gates that look them up (`Layer.is_lookup`), or add up
-    integers.
+    The bounds are `more` alone for tables, for gates that look their tables up (`Layer.is_lookup`), and for gates that
+    sum integers.
 
     Raises:
-        UnsupportedFormat: for a layer that bounds no rounding, for numbers near the end of the format's range, where
-            nothing is bounded, and for a `more` that is no number of at least 0.
+        UnsupportedFormat: for a layer that does not bound its rounding, for numbers near the end of the format's range,
+            and for a `more` that is negative, infinite or NaN.
     """
     if not 0 <= more < np.inf:
         raise UnsupportedFormat(f"slack = {more}: what tables may differ by is a number of at least 0")

@@ -1,7 +1,7 @@
-"""States that every run reaches though read-outs round: exact steps, and margins larger than rounding (T28).
+"""Proof that every run reaches the same states although read-outs round: exact steps, and margins above rounding (T28).
 
-The step of a dyadic repair multiplies and adds dyadic numbers that fit into the mantissa, so that no order of summation
-rounds it; LayerNorm and the read-out's products round, by no more than their error bound.
+The step of a dyadic repair multiplies and adds dyadic numbers that fit into the mantissa, so that it is exact in any
+order of summation; LayerNorm and the read-out's products round, by no more than their error bound.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from fsa2lrnn.verification.plain import checked
 from fsa2lrnn.verification.slack import slack_of
 
 _NONE = 1 << 20  # the exponent of the lowest bit of zero, which has none
-_AT_ONCE = 1 << 20  # products
+_AT_ONCE = 1 << 20  # products per batch
 
 
 def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, states: np.ndarray) -> bool:
-    """Whether a step from any of these states rounds nothing, and each output read there is right, whatever the order
-    of sums: states as bytes (N, D) with those of the machine (N,), closed under letters.
+    """Decide whether steps from these states are exact and their outputs right, in any order of summation.
 
-    The tables must be the same in every evaluation of the gates. False where one of this can't be shown.
+    The model states are bytes (N, D) with machine states (N,), closed under letters. The tables must be the same in
+    every evaluation of the gates. The result is False if any of this cannot be shown.
     """
     try:
         slack = slack_of(model)
@@ -47,10 +47,10 @@ def is_right_in_every_order(model: LRNN, goal: Specification, rows: np.ndarray, 
 
 
 def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat) -> bool:
-    """Whether A_a x + v_a rounds for no letter and no state, in any order of summation (T26): (|Σ|, H, b, b), (|Σ|, H,
-    b), (N, H, b), numbers of the format in float64.
+    """Decide whether A_a x + v_a is exact for all letters and states, in any order of summation (T26).
 
-    All products and sums of a row must be multiples of a power of two, of no more than a mantissa can tell apart.
+    A (|Σ|, H, b, b), v (|Σ|, H, b) and x (N, H, b) are numbers of the format in float64. T26: sums are exact if all
+    products and sums of a row are multiples of one power of two, and small enough multiples for the mantissa.
 
     >>> half, third = (np.array(c).reshape(1, 1, 1, 1) for c in (0.5, 1 / 3))
     >>> x, v, kind = np.array([[[0.25]]]), np.ones((1, 1, 1)), FloatFormat.of("float32")
@@ -74,7 +74,7 @@ def steps_exactly(A: np.ndarray, v: np.ndarray, x: np.ndarray, kind: FloatFormat
 
 
 def lowest_bit(x: np.ndarray) -> np.ndarray:
-    """The exponent of the last 1 of each number in base two: 12 = 1100 has 2; a large number for zero.
+    """Return the exponent of the last 1 of each number in base two: 2 for 12 = 1100, a large number for zero.
 
     >>> lowest_bit(np.array([12.0, -0.75, 1.0])).tolist()
     [2, -2, 0]

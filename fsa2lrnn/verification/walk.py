@@ -1,6 +1,6 @@
-"""The joint breadth-first walk: pairs (model state, machine state), a level at a time, as far as words can still fail.
+"""The joint breadth-first walk over pairs (model state, machine state), level by level, while words can still fail.
 
-The prover and the exhaustive search walk so. The judge of certificates has a walk of its own (`check.enumeration`).
+The prover and the exhaustive search use it. The check of certificates has a separate walk (`enumeration`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fsa2lrnn.verification.goal import Specification
 
 
 class JointWalk(WordFrontier[S, R]):
-    """A model beside its goal; the tags are the machine's states."""
+    """A frontier of a model with its specification; the tags are the machine's states."""
 
     def __init__(self, system: TransitionSystem[S, R], goal: Specification) -> None:
         super().__init__(system, goal.start)
@@ -20,10 +20,10 @@ class JointWalk(WordFrontier[S, R]):
 
     @property
     def live(self) -> np.ndarray:
-        """The letters worth reading after each word, those after which some output still counts: bool (N, |Σ|)."""
+        """The letters after each word after which some output still counts: bool (N, |Σ|)."""
         return self._goal.live[:, self.tags].T
 
     def look(self) -> tuple[FrontierSuccessors[S, R], np.ndarray]:
-        """One live letter further: the words ahead, and the machine's states there, int64 (M,)."""
+        """Return the words one live letter further and their machine states, int64 (M,)."""
         live = self.live
         return self.fan(live), self._goal.delta[:, self.tags].T[live]

@@ -1,1 +1,1 @@
-"""One file a verb: what it takes, and what it does with it. What is long stands beside this folder."""
+"""The verbs of the command line, one file per verb with its options. Long code is in the modules of `cli`."""

@@ -1,4 +1,4 @@
-"""`fsa2lrnn certify`: up to which length a learned model is right on every word, and the judge of such certificates."""
+"""`fsa2lrnn certify`: prove up to which length a trained model is right on every word, and check certificates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def certify(
     memory: Annotated[int | None, typer.Option(min=1, help="letters that a set remembers; by default the best")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="write the certificate here (.json)")] = None,
     seconds: TimeLimit = None,
-    check: Annotated[Path | None, typer.Option(help="judge this certificate of both instead")] = None,
+    check: Annotated[Path | None, typer.Option(help="check this certificate of both instead")] = None,
     completion: CompletionOption = None,
     alphabet: AlphabetOption = None,
     layers: LayersOption = None,
@@ -59,7 +59,7 @@ def _certify(
     names: tuple[str, str], network: LRNN, machine: MooreMachine, memory: int | None, seconds: float | None,
     output: Path | None, as_json: bool,
 ) -> int:  # fmt: skip
-    """N such that the model is right on every word of at most N letters, with the sets that prove it."""
+    """Certify a model, print or save the certificate, and return the exit code."""
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.verification.certify import SearchCutShort
     from fsa2lrnn.verification.certify import certify as certify_model
@@ -89,8 +89,7 @@ def _certify(
 
 
 def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> int:
-    """Whether a certificate is of this model and this machine and holds, by the checker, which imports nothing of the
-    search."""
+    """Check a certificate for this model and machine, print the result, and return the exit code."""
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.cli import console, evidence, words
     from fsa2lrnn.verification.certificate import Certificate
@@ -101,8 +100,8 @@ def _check(network: LRNN, machine: MooreMachine, file: Path, as_json: bool) -> i
     why, scope = None, certificate.scope
     try:
         if (word := equivalent(machine, certificate.machine)) is not None:
-            told = words.shown(word, machine.alphabet) or "no letters"
-            raise CertificateRefused(f"it is of another machine: they differ after {told}")
+            difference = words.shown(word, machine.alphabet) or "no letters"
+            raise CertificateRefused(f"it is of another machine: they differ after {difference}")
         scope = check_certificate(certificate, network, LACKED).scope
     except CertificateRefused as error:
         why = str(error)

@@ -1,4 +1,4 @@
-"""`fsa2lrnn compile`: an automaton as exact weights."""
+"""`fsa2lrnn compile`: compile an automaton into exact weights."""
 
 from __future__ import annotations
 

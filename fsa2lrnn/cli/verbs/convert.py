@@ -1,4 +1,4 @@
-"""`fsa2lrnn convert`: an automaton from one format into another."""
+"""`fsa2lrnn convert`: convert an automaton from one format to another."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ def convert(
 
 
 def _lost(machine: MooreMachine, back: MooreMachine) -> str:
-    """What a format does not keep of a machine, "" where it computes the same function of the same letters.
+    """Return what a format loses of a machine, "" if the file has the same function of the same letters.
 
-    Raises `NotExact` if what is read back is another machine, whatever its symbols are called: a fault of the format.
+    Raises `NotExact` if the file is another machine even up to the names of symbols, which is a fault of the format.
     """
     from fsa2lrnn.automata.language import equivalent
     from fsa2lrnn.errors import NotExact
@@ -56,7 +56,7 @@ def _lost(machine: MooreMachine, back: MooreMachine) -> str:
 
 
 def _nameless(machine: MooreMachine) -> MooreMachine:
-    """The minimal machine with letters in the order of their texts, and outputs numbered in the order of the states."""
+    """Return the minimal machine with letters sorted by their texts and outputs numbered in the order of states."""
     from fsa2lrnn.automata.machine import MooreMachine
 
     order = sorted(range(len(machine.alphabet)), key=lambda a: str(machine.alphabet[a]))

@@ -1,4 +1,4 @@
-"""`fsa2lrnn explain`: what is known of an automaton. What it says is put together in `cli/explanation.py`."""
+"""`fsa2lrnn explain`: the properties of an automaton, assembled in `cli/explanation.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fsa2lrnn extract`: the automaton that a model is, or behaves like."""
+"""`fsa2lrnn extract`: extract the automaton that a model computes exactly, or on short words."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def extract(
 
     sources.know_layers(layers)
     network = sources.model_of(model, dtype, completion, alphabet)
-    found: dict[str, Any] | None = None
+    evidence_json: dict[str, Any] | None = None
     if method == "closure":
         machine = extract_machine(network, max_states)
     else:
         learned = extract_learned(network, method, max_classes=max_states)
-        machine, found = learned.machine, evidence.extraction_json(learned)
+        machine, evidence_json = learned.machine, evidence.extraction_json(learned)
     if output is not None:
         write_file(machine, output)
     if as_json:
         saved = str(output) if output else None
         facts = {"machine": sizes.machine_json(machine), "saved": saved}
-        console.emit_json(facts if found is None else {**facts, "evidence": found})
+        console.emit_json(facts if evidence_json is None else {**facts, "evidence": evidence_json})
         return
-    rows = [*sizes.machine_rows(machine), *(evidence.extraction_rows(found) if found else [])]
+    rows = [*sizes.machine_rows(machine), *(evidence.extraction_rows(evidence_json) if evidence_json else [])]
     console.facts("machine", [*rows, *([("saved", str(output))] if output else [])])
     if output is None and (table := sizes.transition_table(machine)) is not None:
         console.out.print(table)

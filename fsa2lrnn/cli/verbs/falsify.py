@@ -1,4 +1,4 @@
-"""`fsa2lrnn falsify`: a word on which a model is wrong."""
+"""`fsa2lrnn falsify`: search for a counterexample, a word on which a model is wrong."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def falsify(
 
     network, machine = sources.model_and_machine(model, source, completion, alphabet, layers, dtype)
     budget = Budget(seconds, words, length, period, prefix, periodic_words, random_words, width, seed, rounds)
-    found = falsify_model(network, machine, budget, LACKED)
-    evidence.tell(found, network.alphabet, as_json)
-    if isinstance(found, Refuted):
+    verdict = falsify_model(network, machine, budget, LACKED)
+    evidence.tell(verdict, network.alphabet, as_json)
+    if isinstance(verdict, Refuted):
         raise typer.Exit(NO)

@@ -1,4 +1,4 @@
-"""`fsa2lrnn learn`: a machine from its words or from a user's, proved equal where there is one to be equal to."""
+"""`fsa2lrnn learn`: learn a machine from its words or from data, and prove it equal to the target if there is one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def learn(
     ] = None,
     teacher: Annotated[
         str | None,
-        typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is taught, by default SOURCE"),
+        typer.Option(metavar="SOURCE", help="of --method cascade: the machine that is distilled, by default SOURCE"),
     ] = None,
     noise: Annotated[str | None, typer.Option(help=_NOISE)] = None,
     held_out: Annotated[float, typer.Option("--held-out", help="the share of DATA kept from learning")] = 0.1,
@@ -55,10 +55,10 @@ def learn(
 ) -> None:
     """Train a layer that is an automaton until it is proved right; from DATA, say how it does on words held out.
 
-    With --method cascade a machine is spread over layers of small blocks: each layer is taught its components, all are
-    trained on as a whole, and the network itself is proved. The folder gets the model, the trained network, the machine
-    as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a proof
-    against SOURCE.
+    With --method cascade a machine is spread over layers of small blocks: each layer is distilled from its components,
+    all are trained on as a whole, and the network itself is proved. The folder gets the model, the trained network, the
+    machine as DOT and JSON, the cascade as a drawing, and the evidence. Exit with 1 where the budget ended before a
+    proof against SOURCE.
     """
     if method != "cascade" and not (max_block is None and teacher is None):
         raise UnsupportedFormat("--max-block and --teacher are for --method cascade: a block's size is --set block=40")
@@ -71,9 +71,9 @@ def learn(
     from fsa2lrnn.cli import learning, words
 
     letters = None if alphabet is None else words.letters(alphabet)
-    taught = None if teacher is None else sources.read_machine(teacher, alphabet=alphabet)
+    target = None if teacher is None else sources.read_machine(teacher, alphabet=alphabet)
     if not learning.main(
-        source, out, not fresh, as_json, method=method, teacher=taught, held_out=held_out, sampler=sampler,
+        source, out, not fresh, as_json, method=method, teacher=target, held_out=held_out, sampler=sampler,
         alphabet=letters, seed=seed, **changed,
     ):  # fmt: skip
         raise typer.Exit(NO)

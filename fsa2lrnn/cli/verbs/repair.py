@@ -1,4 +1,4 @@
-"""`fsa2lrnn repair`: a learned model with its errors mended."""
+"""`fsa2lrnn repair`: repair a trained model."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def repair(
     layers: LayersOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Mend a learned model: it carries the automaton for ever in real numbers, with --mode dyadic in floats too.
+    """Repair a model so that it implements the automaton exactly over the reals, with --mode dyadic in floats too.
 
     By "distil" a layer of automata learns the model's answers on short words, whatever layers it has, and is proved;
-    exit with 1 where it can't be.
+    exit with 1 if it is not.
     """
     if snap and (columns, mode) != ("keep", "least"):
         raise UnsupportedFormat("--snap replaces the model: it goes with neither --columns nor --mode")
@@ -61,26 +61,26 @@ def repair(
     from fsa2lrnn.repairing import snap as snapped
     from fsa2lrnn.repairing.evaluation import LETTERS, evaluate_repair, long_accuracy
 
-    if mode == "distil":
+    if mode == "distil":  # train a new layer on the model's outputs
         from fsa2lrnn.cli import learning
 
         if not learning.distilled(network, machine, source, output, as_json, seconds):
             raise typer.Exit(NO)
         return
-    if snap:
+    if snap:  # replace the model by the compiled one
         repaired = snapped(network, machine)
-        found: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
+        facts: dict[str, Any] = {"mode": "snap", "accuracy": long_accuracy(repaired, machine)}
         rows = [("snapped", "to the constructed model: exact on every word")]
     else:
         evaluated = evaluate_repair(network, machine, columns, mode, ignore=LACKED, seconds=seconds)
         if evaluated.repaired is None:
             raise NotExpressible(str(evaluated.refused))
-        repaired, found = evaluated.repaired.model, evaluated.to_json()
-        rows = [*evidence.repair_rows(found), ("where", str(evaluated.repaired.scope))]
-    rows.append(("right outputs", f"{found['accuracy']:.6f} along {LETTERS:,} random letters"))
+        repaired, facts = evaluated.repaired.model, evaluated.to_json()
+        rows = [*evidence.repair_rows(facts), ("where", str(evaluated.repaired.scope))]
+    rows.append(("right outputs", f"{facts['accuracy']:.6f} along {LETTERS:,} random letters"))
     if output is not None:
         save(repaired, output)
     if as_json:
-        console.emit_json({**found, "saved": str(output) if output else None})
+        console.emit_json({**facts, "saved": str(output) if output else None})
     else:
         console.facts(model, [*rows, ("saved", str(output) if output else "no (-o FILE saves it)")])

@@ -1,4 +1,4 @@
-"""`fsa2lrnn run`: a model on a word."""
+"""`fsa2lrnn run`: run a model on a word."""
 
 from __future__ import annotations
 
@@ -55,16 +55,16 @@ def run(
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
-        given = {
+        options = {
             "--scan": scan != "auto", "--dtype": dtype != "float32", "--completion": completion, "--alphabet": alphabet,
             "--vectors": vectors,
         }  # fmt: skip
-        exported.run(folder, word, trace, as_json, [name for name, is_given in given.items() if is_given])
+        exported.run(folder, word, trace, as_json, [name for name, is_given in options.items() if is_given])
         return
     network = sources.model_of(model, dtype, completion, alphabet)
     pieces = [words.checked(word)] if word != "-" else streaming.read_pieces(sys.stdin.buffer)
     tokens = words.read(pieces, network.alphabet)
-    if not (trace or vectors):
+    if not (trace or vectors):  # the last output alone
         result = streaming.run(network, tokens, scan)
         if as_json:
             console.emit_json(streaming.result_json(network, result))
@@ -75,7 +75,7 @@ def run(
     machine = sources.read_machine(model, completion, alphabet) if is_source else None
     if not as_json:
         print(tracing.header(is_source))
-    kept: list[tracing.Step] = []
+    trail: list[tracing.Step] = []
     n_steps = 0
 
     def take(steps: Iterable[tracing.Step]) -> None:
@@ -85,14 +85,14 @@ def run(
             if not as_json:
                 print(tracing.line(n_steps, step, is_source))
             elif n_steps <= streaming.LONG:
-                kept.append(step)
+                trail.append(step)
 
-    if vectors:
+    if vectors:  # one call of the model per letter
         last = network.outputs[int(decode(network.initial_logits()[None])[0])]
         take(tracing.with_vectors(network, tokens, machine, scan))
-        result = streaming.StreamResult(n_steps, kept[-1].output if kept else last, [], f"{scan}, letter by letter")
+        result = streaming.StreamResult(n_steps, trail[-1].output if trail else last, [], f"{scan}, letter by letter")
     else:
         tracer = tracing.Tracer(network.alphabet, network.outputs, machine)
         result = streaming.run(network, tracer.read(tokens), scan, lambda numbers: take(tracer.steps(numbers)))
     if as_json:
-        console.emit_json(streaming.result_json(network, result, kept))
+        console.emit_json(streaming.result_json(network, result, trail))

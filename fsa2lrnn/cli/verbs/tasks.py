@@ -1,4 +1,4 @@
-"""`fsa2lrnn tasks`: the zoo of named machines, with the reason that each is there."""
+"""`fsa2lrnn tasks`: the zoo of named machines, with the reason why each is included."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ def tasks(
     from fsa2lrnn.cli import console
 
     chosen = None if name is None else task_named(name.removeprefix("task:").partition("(")[0].strip())
-    wanted = list(TASKS.values()) if chosen is None else [chosen]
-    described = [_described(task) for task in wanted]
+    tasks_listed = list(TASKS.values()) if chosen is None else [chosen]
+    described = [_described(task) for task in tasks_listed]
     if as_json:
         console.emit_json({"tasks": described})
     elif chosen is not None:
-        _tell(described[0], inspect.getdoc(chosen) or "")
+        _print_task(described[0], inspect.getdoc(chosen) or "")
     else:
         _list(described)
 
 
 def _described(task: Callable[..., Any]) -> dict[str, Any]:
-    """A task as data, from its signature, its docstring and the examples of the zoo."""
+    """Return a task as data, from its signature, its docstring and the examples of the zoo."""
     from fsa2lrnn.automata.zoo import ZOO
 
     parameters = inspect.signature(task).parameters.values()
@@ -61,15 +61,15 @@ def _list(described: list[dict[str, Any]]) -> None:
 
     for task in described:
         console.out.print(f"[cyan bold]{console.markup(_call(task))}[/]")
-        told = f"{console.markup(task['computes'])}\n[dim]{console.markup(task['why'])}[/]"
-        console.out.print(Padding(told, (0, 0, 1, 4)), soft_wrap=False)
+        text = f"{console.markup(task['computes'])}\n[dim]{console.markup(task['why'])}[/]"
+        console.out.print(Padding(text, (0, 0, 1, 4)), soft_wrap=False)
     console.out.print(
         'A task is a source: [cyan]fsa2lrnn compile "task:mod_arith(5, completion=register)"[/]. '
         "[cyan]fsa2lrnn tasks NAME[/] tells everything of one."
     )
 
 
-def _tell(task: dict[str, Any], text: str) -> None:
+def _print_task(task: dict[str, Any], text: str) -> None:
     from fsa2lrnn.cli import console
 
     prose = console.markup(text.partition(">>>")[0].strip())
@@ -79,7 +79,7 @@ def _tell(task: dict[str, Any], text: str) -> None:
 
 
 def _call(task: dict[str, Any]) -> str:
-    """How a task is written as a source, with its defaults.
+    """Return a task as a source with its defaults.
 
     >>> _call({"name": "f", "parameters": [{"name": "n", "required": True}, {"name": "by", "default": "a"}]})
     'f(n, by=a)'

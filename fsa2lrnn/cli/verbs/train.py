@@ -1,4 +1,4 @@
-"""`fsa2lrnn train`: networks that learn an automaton's words. How runs are shown is in `cli/training.py`."""
+"""`fsa2lrnn train`: train networks on an automaton's words. `cli/training.py` displays the runs."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ def train(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Train networks on an automaton's words, and judge them at lengths they have not seen."""
+    """Train networks on an automaton's words, and evaluate them at lengths they have not seen."""
     options = {"steps": steps, "sampler": sampler, "device": device, "layer": layer, "init": init, "noise": noise}
     changed = given.assignments(changes or []) | {name: x for name, x in options.items() if x is not None}
-    numbers, judged = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
+    numbers, test_lengths = given.whole_numbers(seeds, "--seeds"), given.whole_numbers(lengths, "--lengths")
     outputs.check_runs(out)
 
     from fsa2lrnn.cli import training
     from fsa2lrnn.training.seeds import RunPlan
 
-    write_to = tuple(name for name, wanted in (("tensorboard", tensorboard), ("wandb", wandb)) if wanted)
-    plan = RunPlan(not fresh, write_to, judged, words, letters)
+    write_to = tuple(name for name, is_set in (("tensorboard", tensorboard), ("wandb", wandb)) if is_set)
+    plan = RunPlan(not fresh, write_to, test_lengths, words, letters)
     if code := training.main(source, preset, out, numbers, changed, plan, as_json, then_prove):
         raise typer.Exit(code)

@@ -1,4 +1,4 @@
-"""`fsa2lrnn verify`: a proof that a model is equal to an automaton, or a shortest word that shows it is not."""
+"""`fsa2lrnn verify`: prove a model equal to an automaton, or find a shortest counterexample."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def verify(
     if (folder := sources.exported_folder(model)) is not None:
         exported = registry.require("huggingface.folders", "a folder that `export` wrote")
 
-        given = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
-        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, seconds, as_json, given)
+        options = ["--dtype"] * (dtype != "float32") + ["--certificate"] * (certificate is not None)
+        exported.verify(folder, sources.read_machine(source, completion, alphabet), budget, seconds, as_json, options)
         return
 
     from fsa2lrnn.cli import evidence

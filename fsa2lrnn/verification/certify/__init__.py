@@ -1,7 +1,7 @@
-"""How long is a model right on every word? The search for a proof; `fsa2lrnn.checker` judges what it finds.
+"""The search for a proof that a model is right on every word up to a length; `fsa2lrnn.checker` checks the proof.
 
-Nothing here has to be right for a certificate to be: the search proposes coordinates, how many letters to remember and
-where a tail may begin, and the horizon is what the judge makes of them.
+The soundness of a certificate does not depend on this package: the search proposes coordinates, the number of letters
+to remember and the start of a tail, and the checker computes the certified length from them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked
 from fsa2lrnn.verification.slack import slack_of
 
-_STEPS = 20_000  # of an enumeration, whatever the work allowed
-_CLAIMED = 1 - 1e-6  # of a margin, so that other machines' roundings of float64 do not matter
+_STEPS = 20_000  # steps of an enumeration that any amount of work allows
+_CLAIMED = 1 - 1e-6  # the share of a margin that is claimed, so that other CPUs' float64 rounding does not matter
 
 
 def certify(
@@ -39,33 +39,33 @@ def certify(
     seconds: float | Deadline | None = None,
     ignore: Ignore = (),
 ) -> Certificate:
-    """Up to which length the model gives the machine's output at every position that counts, of every word.
+    """Return a certificate that the model gives the machine's output wherever it counts, up to a certified length.
 
-    One layer over letters is followed in sets of states, floats as they are computed by any scan that makes x_k from
-    x_{k-1} by inner products. Other models are enumerated, bit for bit, as far as a budget of joint states goes.
+    For one layer over letters, the proof encloses the states in sets, which hold for any scan that computes x_k from
+    x_{k-1} by inner products. For other models, it enumerates joint states bit for bit, within a budget of states.
 
     Args:
         model: of one layer over letters in float32 or float64, or any LRNN.
         machine: over the same letters; the output on the empty word does not count.
-        memory: how many last letters a set remembers, or "auto" for as many as pay.
-        slack: by how much more, entry by entry, tables may differ than other products of the same gates may make them:
-            that is bounded from the gates' weights, whatever the order of sums (`judge.slack`), and is most of
-            what limits a model of wide gates. `as_tables(model)` looks its tables up, and needs none.
-        work: multiplications that the search may take, about: the same model gets the same certificate on any machine.
-            A model that is enumerated takes as many a step as it has numbers, and 20,000 steps are always made.
-        seconds: a time limit on top. Where it ends the search, the certificate is of the length proved so far, a
-            `SearchCutShort` warning says so, and N depends on the machine's load.
+        memory: the number of last letters that a set remembers, or "auto" for as many as increase the length.
+        slack: additional absolute tolerance for each entry of the tables. The rounding of the gates, in any order of
+            summation, is always included: it is bounded from their weights (`verification.slack`), and usually limits
+            models with wide gates. `as_tables(model)` stores its tables, and needs none.
+        work: the approximate number of multiplications of the search; equal work gives equal certificates on any CPU.
+            One step of an enumeration costs as many as the model has numbers, and 20,000 steps are always made.
+        seconds: an additional time limit. If it ends the search, the certificate states the length proved so far, a
+            `SearchCutShort` warning is issued, and the certified length depends on the load of the CPU.
         ignore: which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
             collection of them. The certificate names them.
 
     Returns:
-        a certificate that `fsa2lrnn.check` accepts; its horizon is 0 where nothing can be shown.
+        A certificate that `fsa2lrnn.check` accepts; its horizon is 0 if no length can be proved.
 
     Raises:
         FalseDeclaration: for a user-defined layer that computes other than it declares, on random inputs.
-        InvalidMachine, UnsupportedFormat: if model and machine have unlike alphabets, if no output counts, if numbers
-            are none or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding is
-            not, for modules that are not modelled (`judge.modules`), and for options that make no sense.
+        InvalidMachine, UnsupportedFormat: if model and machine have different alphabets, if no output counts, if
+            weights are NaN or too large or of a dtype whose rounding is not bounded, for a layer whose tables' rounding
+            is not bounded, for modules that are not modelled (`verification.modules`), and for invalid options.
         MissingPackage: without cvxpy, which shapes the sets of most trained models.
 
     >>> from fsa2lrnn import compile_machine, zoo
@@ -74,14 +74,14 @@ def certify(
     """
     layers = check_modelled(model)
     tables, effort = _tables(model), WorkBudget(work, seconds)
-    if isinstance(tables, LRNN):
+    if isinstance(tables, LRNN):  # no tables: enumerate the joint states
         certificate = _enumerated(tables, machine, specification_of(tables, machine, ignore), effort)
         effort.warn_if_cut_short(certificate.horizon)
         return certificate
     goal = specification_of(tables, machine, ignore)
-    numbers = checked(tables)  # before anything is computed with numbers that may be none
+    numbers = checked(tables)  # rejects NaN before anything is computed
     bound = slack_of(model, slack)
-    with np.errstate(all="ignore"):  # of numbers that overflow nothing is shown
+    with np.errstate(all="ignore"):  # numbers that overflow prove nothing
         search = TubeSearch(numbers, goal.target, bound, effort)
         walk = search.settled(search.best(memory))
     effort.warn_if_cut_short(walk.horizon)
@@ -101,7 +101,7 @@ def certify(
 
 
 def _tables(model: LRNN | SwitchedAffine) -> SwitchedAffine | LRNN:
-    """What is to be certified: tables where a model has them, else the model."""
+    """Return the tables of a model that has tables, else the model."""
     if isinstance(model, SwitchedAffine):
         return model
     return switched(model) if model.is_switched else model
@@ -113,13 +113,13 @@ def _enumerated(model: LRNN, machine: MooreMachine, goal: Specification, effort:
     def allows(steps: int) -> bool:
         return steps <= MOST_READ and effort.allows(max(0, steps - _STEPS) * numbers)
 
-    found = explore(model, goal, allows, deadline=effort.deadline)
+    enumeration = explore(model, goal, allows, deadline=effort.deadline)
     return Certificate(
-        horizon=None if found.is_closed and not found.is_wrong else found.length,
+        horizon=None if enumeration.is_closed and not enumeration.is_wrong else enumeration.length,
         margins=np.zeros(0),
         method="enumeration",
         dtype=_name(model),
-        scans=found.scans,
+        scans=enumeration.scans,
         slack=0.0,
         sha256=digest(model.state_dict()),
         machine=minimise(machine),

@@ -1,11 +1,11 @@
-"""Coordinates in which states move little: what is carried on for ever, apart from what is forgotten.
+"""Coordinates that separate the slow part of a state from the contracting part.
 
-Per head, G(q, ·) is sought with G(δ(q,a)) A_a ≈ G(q): a quantity that letters hardly change, as a covector for each
-machine state; these are the leading eigenvectors of G ↦ mean over a of G(δ(q,a)) A_a, or, of a model that keeps some
-exactly, as a repaired one does, the null vectors of G ↦ G(δ(q,a)) A_a − G(q). Their dual vectors R, carried
-along words by A, have G R = 1. Coordinates along R are slow and bounded by intervals. The rest contracts, in a norm for
-each machine state that makes the worst letter contract as much as can be (a semidefinite program): a ball is what
-bounds it. None of this is trusted: whatever comes out, the checker encloses what letters do in these coordinates.
+Per head, the slow part is a functional G(q, ·) for each machine state with G(δ(q,a)) A_a ≈ G(q), which letters hardly
+change. These are the leading eigenvectors of G ↦ mean over a of G(δ(q,a)) A_a; or, for a model with exact invariants,
+such as a repaired one, the null vectors of G ↦ G(δ(q,a)) A_a − G(q). Their dual vectors R satisfy G R = 1. Coordinates
+along R are slow, and intervals bound them. The rest contracts, in a norm for each machine state that minimises the
+worst letter's norm (a semidefinite program), and a ball bounds it. Soundness does not depend on this choice: the
+checker encloses the effect of the letters in whatever coordinates it is given.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from fsa2lrnn.checker.nodes import CountedAutomaton, Nodes, nodes
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.optional import require
 
-_MOST_SLOW = 4  # slow coordinates a head
+_MOST_SLOW = 4  # slow coordinates per head
 _WORST_CONDITION = 1e3
-_EXACT = 1e-4  # a change of what is kept, of size 1, by a letter
+_EXACT = 1e-4  # the largest change per letter of an invariant of size 1
 _ROUNDS = 40
-_LARGEST_PROGRAM = 400  # linear matrix inequalities; beyond, an easier norm is taken
-_STRETCHED = 1e4  # at most this factor between the axes of a ball
+_LARGEST_PROGRAM = 400  # linear matrix inequalities; for more, the summed norm is used
+_STRETCHED = 1e4  # the largest ratio between the axes of a ball
 _BISECTIONS = 9
-_COMPILED = 1.0  # seconds that a program may take before the solver checks the time
+_COMPILED = 1.0  # seconds to compile a program, before the solver checks the time
 
 
 def components(target: CountedAutomaton) -> np.ndarray:
-    """The strongly connected component of each machine state, numbered, −1 for states on no cycle: int64 (|Q|,)."""
+    """Return the strongly connected component of each machine state, −1 for states on no cycle: int64 (|Q|,)."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_edges_from((q, int(to)) for q in range(target.delta.shape[1]) for to in target.delta[:, q])
     label = np.full(target.delta.shape[1], -1)
@@ -49,53 +49,52 @@ class Frames:
 
     Args:
         A: float64 (|Σ|, H, b, b).
-        deadline: of the semidefinite programs, without which norms are somewhat worse.
+        deadline: the time limit of the semidefinite programs, without which norms are somewhat worse.
     """
 
     def __init__(self, A: np.ndarray, target: CountedAutomaton, deadline: Deadline = NEVER) -> None:
         self._A, self._target, self._label, self._deadline = A, target, components(target), deadline
         self._short = nodes(target, 1, 1)
-        self._known: dict[tuple[int, bool, bytes], _Head] = {}
+        self._heads: dict[tuple[int, bool, bytes], _Head] = {}
 
     @cached_property
     def keep_exactly(self) -> bool:
-        """Whether some head has a quantity that letters leave as it is, but for rounding."""
+        """Whether some head has a functional that every letter leaves invariant, up to rounding."""
         heads = range(self._A.shape[1])
-        return any(_kept(self._A[:, h], self._target, self._label, None)[1].any() for h in heads)
+        return any(_slow_functionals(self._A[:, h], self._target, self._label, None)[1].any() for h in heads)
 
-    def of(self, found: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
-        """A basis for each node and head, its slow vectors first, and which are slow: (F, H, b, b), bool (F, H, b).
+    def of(self, of_nodes: Nodes, threshold: float | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return a basis per node and head, slow vectors first, and the mask of these: (F, H, b, b), bool (F, H, b).
 
-        `threshold` is the modulus of eigenvalues from which on a quantity counts as carried on; with None only those
-        count that are carried on exactly.
+        A functional is slow if the modulus of its eigenvalue exceeds `threshold`, or, with None, if it is invariant.
         """
         _, H, b, _ = self._A.shape
-        basis, slow = np.empty((len(found.state), H, b, b)), np.zeros((len(found.state), H, b), bool)
+        basis, slow = np.empty((len(of_nodes.state), H, b, b)), np.zeros((len(of_nodes.state), H, b), bool)
         for h in range(H):
             head = self._head(h, threshold)
-            basis[:, h] = _bases(head, found, _carried(self._A[:, h], found, head))
-            slow[:, h] = np.arange(b) < head.rank[found.state][:, None]
+            basis[:, h] = _bases(head, of_nodes, _dual_vectors(self._A[:, h], of_nodes, head))
+            slow[:, h] = np.arange(b) < head.rank[of_nodes.state][:, None]
         return basis.astype(np.float32).astype(np.float64), slow
 
     def _head(self, h: int, threshold: float | None) -> _Head:
         A = self._A[:, h]
-        G, rank = _kept(A, self._target, self._label, threshold)
+        G, rank = _slow_functionals(A, self._target, self._label, threshold)
         key = h, threshold is None, rank.tobytes()
-        if key not in self._known:
+        if key not in self._heads:
             kernel = {int(q): _kernel(G[q, : rank[q]], A.shape[-1]) for q in np.unique(self._short.state)}
-            R = _carried(A, self._short, head := _Head(G, rank, kernel, {}))
-            self._known[key] = replace(head, norm=_norms(A, self._target, self._short, head, R, self._deadline))
-        return self._known[key]
+            R = _dual_vectors(A, self._short, head := _Head(G, rank, kernel, {}))
+            self._heads[key] = replace(head, norm=_norms(A, self._target, self._short, head, R, self._deadline))
+        return self._heads[key]
 
 
 @dataclass(frozen=True, eq=False)
 class _Head:
-    """What is kept in one head.
+    """The slow functionals of one head and the norms of the rest.
 
     Args:
-        G: for each machine state the quantities carried on, as rows, filled up with zeros: (|Q|, b, b).
-        rank: int64 (|Q|,), how many there are.
-        kernel: for each state a basis of what they do not see, (b, b − rank).
+        G: the slow functionals of each machine state, as rows, padded with zeros: (|Q|, b, b).
+        rank: int64 (|Q|,), the number of slow functionals.
+        kernel: for each state a basis of their common kernel, (b, b − rank).
         norm: for each state W, where zᵀWz is the square of the norm, z in that basis.
     """
 
@@ -105,10 +104,10 @@ class _Head:
     norm: dict[int, np.ndarray]
 
 
-def _kept(
+def _slow_functionals(
     A: np.ndarray, target: CountedAutomaton, label: np.ndarray, threshold: float | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """G as rows, (|Q|, b, b) filled with zeros, and how many rows each state has."""
+    """Return G as rows, (|Q|, b, b) padded with zeros, and the number of rows of each state, (|Q|,)."""
     n, b = len(label), A.shape[-1]
     G, rank = np.zeros((n, b, b)), np.zeros(n, np.int64)
     for i in range(label.max() + 1):
@@ -130,7 +129,7 @@ def _kept(
 
 
 def _null(steps: np.ndarray, inside: np.ndarray) -> np.ndarray:
-    """What every letter leaves as it is, but for rounding: (K, rank, b)."""
+    """Return a basis of the functionals that every letter leaves invariant (numerical null space): (K, rank, b)."""
     n_states, b = steps.shape[1:3]
     change = steps.copy()
     for a, k in np.argwhere(inside):
@@ -144,7 +143,7 @@ def _null(steps: np.ndarray, inside: np.ndarray) -> np.ndarray:
 
 
 def _leading(operator: np.ndarray, n_states: int, b: int, threshold: float) -> np.ndarray:
-    """A real basis of the eigenspace of all eigenvalues above the threshold, or of fewer: (K, rank, b)."""
+    """Return a real basis of the eigenspace of the eigenvalues above the threshold, or of fewer: (K, rank, b)."""
     values, vectors = np.linalg.eig(operator)
     order = np.argsort(-np.abs(values))
     values, vectors = values[order], vectors[:, order]
@@ -161,30 +160,30 @@ def _leading(operator: np.ndarray, n_states: int, b: int, threshold: float) -> n
     return np.zeros((n_states, 0, b))
 
 
-def _carried(A: np.ndarray, found: Nodes, head: _Head) -> np.ndarray:
-    """R with G R = 1 at each node: columns (F, b, b), zero beyond the rank."""
-    G, rank = head.G[found.state], head.rank[found.state]
+def _dual_vectors(A: np.ndarray, of_nodes: Nodes, head: _Head) -> np.ndarray:
+    """Return R with G R = 1 at each node, as columns (F, b, b), zero beyond the rank."""
+    G, rank = head.G[of_nodes.state], head.rank[of_nodes.state]
     b = A.shape[-1]
     eye = np.eye(b)
-    is_kept = np.tril(np.ones((b + 1, b), bool), -1)[rank]  # the first `rank` of b
+    in_rank = np.tril(np.ones((b + 1, b), bool), -1)[rank]  # the first `rank` of b
     duals = np.linalg.pinv(G)
     for _ in range(_ROUNDS):
-        there = np.zeros_like(duals)
-        for a, to in enumerate(found.delta):
+        moved = np.zeros_like(duals)
+        for a, to in enumerate(of_nodes.delta):
             source = np.flatnonzero((to >= 0) & (rank == rank[to]))
-            np.add.at(there, to[source], A[a] @ duals[source])
-        overlap = np.where(is_kept[:, :, None] & is_kept[:, None, :], G @ there, eye)
+            np.add.at(moved, to[source], A[a] @ duals[source])
+        overlap = np.where(in_rank[:, :, None] & in_rank[:, None, :], G @ moved, eye)
         sound = np.less(np.linalg.cond(overlap), _WORST_CONDITION)
-        better = there @ np.linalg.inv(np.where(sound[:, None, None], overlap, eye))
+        better = moved @ np.linalg.inv(np.where(sound[:, None, None], overlap, eye))
         duals = np.where(sound[:, None, None], better, duals)
-    return duals * is_kept[:, None, :]
+    return duals * in_rank[:, None, :]
 
 
-def _bases(head: _Head, found: Nodes, R: np.ndarray) -> np.ndarray:
-    """[R, N] with N spanning the kernel of G, orthonormal in the norm of the machine state: (F, b, b)."""
+def _bases(head: _Head, of_nodes: Nodes, R: np.ndarray) -> np.ndarray:
+    """Return [R, N] with N a basis of the kernel of G, orthonormal in the machine state's norm: (F, b, b)."""
     b = R.shape[-1]
-    basis = np.empty((len(found.state), b, b))
-    for f, state in enumerate(found.state.tolist()):
+    basis = np.empty((len(of_nodes.state), b, b))
+    for f, state in enumerate(of_nodes.state.tolist()):
         upright = np.linalg.inv(np.linalg.cholesky(head.norm[state])).T
         columns = np.concatenate([R[f, :, : head.rank[state]], head.kernel[state] @ upright], axis=1)
         usable = np.isfinite(columns).all() and np.linalg.cond(columns) < _WORST_CONDITION**2
@@ -197,11 +196,11 @@ def _kernel(rows: np.ndarray, b: int) -> np.ndarray:
 
 
 def _norms(
-    A: np.ndarray, target: CountedAutomaton, found: Nodes, head: _Head, R: np.ndarray, deadline: Deadline
+    A: np.ndarray, target: CountedAutomaton, of_nodes: Nodes, head: _Head, R: np.ndarray, deadline: Deadline
 ) -> dict[int, np.ndarray]:
-    """For each machine state W with zᵀWz the square of the norm, in coordinates of the kernel of G."""
+    """Return W for each machine state, with zᵀWz the squared norm in coordinates of the kernel of G."""
     G, kernel = head.G, head.kernel
-    mean = {q: R[found.state == q].mean(0) for q in kernel}
+    mean = {q: R[of_nodes.state == q].mean(0) for q in kernel}
     maps: list[tuple[int, int, np.ndarray]] = []
     for q in kernel:
         for a in range(len(A)):
@@ -216,23 +215,23 @@ def _norms(
     return _extremal_norms(maps, kernel, worst, deadline) or easy
 
 
-def _stretch(Z: np.ndarray, here: np.ndarray, there: np.ndarray) -> float:
+def _stretch(Z: np.ndarray, W_from: np.ndarray, W_to: np.ndarray) -> float:
     if 0 in Z.shape:
         return 0.0
-    C, D = np.linalg.cholesky(here), np.linalg.cholesky(there)
+    C, D = np.linalg.cholesky(W_from), np.linalg.cholesky(W_to)
     return float(np.linalg.norm(D.T @ Z @ np.linalg.inv(C).T, 2))
 
 
 def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
-    """W(q) = 1 + c mean over letters of ZᵀW(δ(q,a))Z, with the largest c of a few for which that stays bounded."""
+    """Return W(q) = 1 + c · mean over letters of ZᵀW(δ(q,a))Z, for the largest of a few c with bounded W."""
     start = {q: np.eye(K.shape[1]) for q, K in kernel.items()}
     for c in (8.0, 4.0, 2.0, 1.0, 0.5):
         norms = start
         for _ in range(_ROUNDS):
-            found = dict(start)
+            summed = dict(start)
             for q, to, Z in maps:
-                found[q] = found[q] + c / (len(maps) / len(kernel)) * Z.T @ norms[to] @ Z
-            norms = found
+                summed[q] = summed[q] + c / (len(maps) / len(kernel)) * Z.T @ norms[to] @ Z
+            norms = summed
             if max(W.max(initial=0) for W in norms.values()) > _STRETCHED:
                 break
         else:
@@ -243,8 +242,7 @@ def _summed_norms(maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.
 def _extremal_norms(
     maps: list[tuple[int, int, np.ndarray]], kernel: dict[int, np.ndarray], worst: float, deadline: Deadline
 ) -> dict[int, np.ndarray] | None:
-    """W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter, γ as small as a bisection finds it in time; None if it finds
-    nothing."""
+    """Return W with ZᵀW(δ(q,a))Z ≤ γ² W(q) for every letter and the least γ of a bisection, or None without one."""
     if deadline.left() < _COMPILED:
         return None
     cp = require("cvxpy", "repair", "a certificate of a model that forgets slowly")
@@ -274,7 +272,7 @@ def _extremal_norms(
 
 def _is_solved(cp: ModuleType, problem: Any, deadline: Deadline) -> bool:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # an inaccurate solution makes a norm as good as another
+        warnings.simplefilter("ignore")  # an inaccurate solution still gives a valid norm
         try:
             problem.solve(solver="CLARABEL", time_limit=max(deadline.left(), 0.0))
         except cp.SolverError:

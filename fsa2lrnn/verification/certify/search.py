@@ -1,4 +1,4 @@
-"""Which coordinates, how many letters of memory, how far: tried one after the other, the best kept."""
+"""Search for the coordinates and the memory that certify the greatest length."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from fsa2lrnn.verification.certify.frames import Frames, components
 from fsa2lrnn.verification.certify.tails import find_tail, rounded
 from fsa2lrnn.verification.certify.work import WorkBudget
 
-_WORDS = 20_000  # looked at one by one
-_FRAMES_SHARE = 0.3  # of the time, for the programs that shape sets
-_FRAMES = 600  # nodes with coordinates of their own
+_WORDS = 20_000  # short words that are enumerated
+_FRAMES_SHARE = 0.3  # share of the time for the semidefinite programs
+_FRAMES = 600  # nodes with their own coordinates
 _NODES = 40_000
 _THRESHOLDS = (0.93, 0.8)
-_WORTH_IT = 1.02  # gain in length by which another letter of memory earns the next
+_WORTH_IT = 1.02  # gain in length at which one more letter of memory is tried
 _LONGEST_WALK = 4_000
-_LOOK = 64  # letters after which the margins' decline is first looked at
+_DECLINE = 64  # letters after which the decline of the margins is first evaluated
 _MOST_DIRECTIONS = 64
 _STORED_BYTES = 3_000_000
 _MOST_STORED = 8
@@ -34,13 +34,13 @@ _MOST_STORED = 8
 
 @dataclass(frozen=True, eq=False)
 class TubeWalk:
-    """How far a tube carries.
+    """A tube with the length that it certifies.
 
     Args:
-        tube: with the sets stored and the tail found.
-        horizon: None for ever.
+        tube: the tube, with the stored sets and the tail.
+        horizon: the certified length, None for all lengths.
         margins: as in `Certificate`.
-        work: that it took.
+        work: the multiplications that the walk took.
     """
 
     tube: Tube
@@ -50,12 +50,12 @@ class TubeWalk:
 
     @property
     def reach(self) -> float:
-        """The horizon as a number."""
+        """The certified length as a number, infinite for all lengths."""
         return np.inf if self.horizon is None else self.horizon
 
 
 class TubeSearch:
-    """Tubes for one model and target, walked as long as the work lasts."""
+    """A search over tubes for one model and target, within a budget of work."""
 
     def __init__(self, tables: Tables, target: CountedAutomaton, slack: Slack, work: WorkBudget) -> None:
         self._tables, self._target, self._slack, self._work = tables, target, slack, work
@@ -64,10 +64,10 @@ class TubeSearch:
             components(target),
             Frames(self._weights["A"], target, work.deadline.share(_FRAMES_SHARE)),
         )
-        self._longest = 0.0  # seconds of a walk, which storing its sets takes once more
+        self._longest = 0.0  # seconds of the longest walk: storing its sets takes as long again
 
     def best(self, memory: int | str) -> TubeWalk:
-        """The furthest walk with this memory; for "auto", with as much as pays. Raises `UnsupportedFormat` else."""
+        """Return the furthest walk with this memory, or any memory for "auto"; raise `UnsupportedFormat` otherwise."""
         if memory == "auto":
             return self._growing()
         if not isinstance(memory, int) or not 1 <= memory <= LONGEST_START or self._count(memory) > _NODES:
@@ -98,7 +98,7 @@ class TubeSearch:
         return (None, *_THRESHOLDS) if self._frames.keep_exactly else _THRESHOLDS
 
     def _walks(self, memory: int) -> Iterator[TubeWalk]:
-        """The walk for each threshold, as long as there is time for another."""
+        """Yield the walk for each threshold, as long as the time allows another."""
         for i, threshold in enumerate(self._thresholds):
             if i and not self._work.allows(0.0, self._longest):
                 break
@@ -108,7 +108,7 @@ class TubeSearch:
         return self._target.delta.shape[1] * len(self._target.delta) ** memory
 
     def tube(self, memory: int, threshold: float | None) -> Tube:
-        """Coordinates and directions for sets that remember so many letters."""
+        """Return the tube with coordinates and directions for sets that remember `memory` letters."""
         n_letters, n_states = self._target.delta.shape
         frame_memory = 1
         while frame_memory < memory and n_states * n_letters ** (frame_memory + 1) <= _FRAMES:
@@ -117,46 +117,47 @@ class TubeSearch:
         words = min(_WORDS, MOST_NUMBERS // (2 * NUMBERS_PER_WORD * self._weights["W1"].shape[1]))
         while n_letters > 1 and n_letters ** (start + 1) <= words:
             start += 1
-        found = nodes(self._target, memory, frame_memory)
-        if not len(found.state):
+        frame_nodes = nodes(self._target, memory, frame_memory)
+        if not len(frame_nodes.state):
             raise UnsupportedFormat("no position counts after words of a few letters: there is nothing to certify")
-        basis, slow = self._frames.of(found, threshold)
+        basis, slow = self._frames.of(frame_nodes, threshold)
         part = np.maximum(self._part, 0)
         plain = Tube(memory, frame_memory, start, basis, slow, part, np.zeros((part.max() + 1, 0, *slow.shape[1:])))
         directions = fans(plain)
         if n_states * (len(self._weights["b2"]) - 1) <= _MOST_DIRECTIONS:
-            joint = gradients(self._tables, self._target, found, plain)
+            joint = gradients(self._tables, self._target, frame_nodes, plain)
             if np.isfinite(joint).all():
                 directions = np.concatenate([joint, directions], 1)
         return replace(plain, directions=directions)
 
     def walk(self, tube: Tube, store: frozenset[int] = frozenset()) -> TubeWalk:
-        """As far as the outputs are right, storing sets at some lengths on the way: a walk that stores is one that was
-        made before, and is not counted."""
+        """Follow a tube as far as the outputs are right. A walk that stores sets repeats an earlier one for free."""
         step, spent = self._cost(tube), 0.0
         replay = TubeReplay(self._tables, self._target, tube, self._slack)
         margins: list[float] = []
         stored: list[Sets] = []
-        sets, look, tail, deadline = None, tube.start + _LOOK, (), self._work.deadline
+        sets, next_attempt, tail, deadline = None, tube.start + _DECLINE, (), self._work.deadline
         begun = at = deadline.passed()
+        # 1. Short words, one by one.
         for margin, sets in replay.lengths():
             if not margin > 0:
                 return TubeWalk(tube, len(margins), margins, spent)
             margins.append(margin)
             if sets is not None:
                 break
-            # There are more words of the next length by a factor |Σ|, and sets about them may take as long again.
+            # The next length has |Σ| times as many words, and sets about them may take as long again.
             at, took = deadline.passed(), deadline.passed() - at
             if not store and not self._work.allows(0.0, self._longest + 2 * len(self._target.delta) * took):
                 return TubeWalk(tube, len(margins), margins, spent)
+        # 2. Sets, letter by letter, with an attempt at a tail wherever the margins decline slowly.
         while sets is not None and (store or self._work.allows(step, self._longest)):
             spent += step
             self._longest = max(self._longest, deadline.passed() - begun)
             if not store:
                 self._work.spend(step)
-            if len(margins) == _LONGEST_WALK or (len(margins) >= look and _will_last(margins)):
+            if len(margins) == _LONGEST_WALK or (len(margins) >= next_attempt and _will_last(margins)):
                 tail = find_tail(replay, sets, deadline)
-                look = 2 * len(margins)
+                next_attempt = 2 * len(margins)
                 if tail or len(margins) == _LONGEST_WALK:
                     break
             after = replay.steps.after(sets)
@@ -176,15 +177,15 @@ class TubeSearch:
         return TubeWalk(tube, horizon, margins, spent)
 
     def _cost(self, tube: Tube) -> float:
-        """Multiplications of a letter, about: of the sets of all nodes by M, along directions, and of the margins."""
+        """Return the approximate multiplications per letter: for the sets, their directions and the margins."""
         F, H, b = tube.slow.shape
         n_sets = F * len(self._target.delta) ** (tube.memory - tube.frame_memory)
-        extent = tube.directions.any((0, 3)).sum()  # of all directions, in heads
+        extent = tube.directions.any((0, 3)).sum()  # the number of heads, summed over directions
         per_step = len(self._target.delta) * b * (4 * b * H + 2 * int(extent))
         return float(n_sets * (per_step + self._weights["W1"].size))
 
     def settled(self, walk: TubeWalk) -> TubeWalk:
-        """The same walk with sets stored at some lengths, the last among them; a tail has its own."""
+        """Return the walk with sets stored at some lengths and the last; a walk with a tail is returned unchanged."""
         length = len(walk.margins)
         if length <= walk.tube.start or walk.tube.tail:
             return walk
@@ -197,6 +198,6 @@ class TubeSearch:
 
 
 def _will_last(margins: list[float]) -> bool:
-    """Whether margins that go on falling as they do would outlast a walk."""
-    before, now = margins[-_LOOK // 2], margins[-1]
-    return now == before or now > _LONGEST_WALK * (before - now) / (_LOOK // 2 - 1)
+    """Decide whether margins that continue to fall at this rate stay positive for a whole walk."""
+    before, now = margins[-_DECLINE // 2], margins[-1]
+    return now == before or now > _LONGEST_WALK * (before - now) / (_DECLINE // 2 - 1)

@@ -1,4 +1,4 @@
-"""Sets for all words beyond a length: such that a letter leads out of none, or that grow so little a letter."""
+"""Tails: sets for all words beyond a length, invariant under every letter or growing slowly per letter."""
 
 from __future__ import annotations
 
@@ -14,35 +14,35 @@ from fsa2lrnn.checker.sets import Sets, Tail
 from fsa2lrnn.checker.steps import Steps
 from fsa2lrnn.deadline import NEVER, Deadline
 
-_SETTLING = 96  # letters after which what is forgotten has been
-_LOOK = 16
-_ROOM = 1e-3
-_GRAIN, _DUST = 1e-6, 1e-9  # by which rounded sets are larger, relatively and absolutely
-_FIRST, _LEAST = 1 << 10, 1 << 5  # letters of the first ramp; fewer are not worth one
+_SETTLING = 96  # letters after which the contracting part has decayed
+_PERIOD = 16  # letters between two attempts
+_WIDENING = 1e-3
+_GRAIN, _DUST = 1e-6, 1e-9  # relative and absolute enlargement of rounded sets
+_FIRST, _LEAST = 1 << 10, 1 << 5  # letters of the first ramp, and of the shortest
 _MOST_RAMPS = 40
 _LONGEST = 10**7
 
 
 def find_tail(replay: TubeReplay, sets: Sets, deadline: Deadline = NEVER) -> tuple[Tail, ...]:
-    """A tail that begins with sets holding these, and keeps the output right; empty if none is found in time."""
+    """Return a tail whose first sets contain these and keep the output right, or () if none is found in time."""
     steps = replay.wide.steps
-    room = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
+    hull = _all_nodes(steps, replace(sets, lower=sets.lower[:, :0], upper=sets.upper[:, :0]))
     for i in range(1, _SETTLING + 1):
         if deadline.left() <= 0:
             return ()
-        room = _joined(room, steps.after(room, room.centre))
-        if i % _LOOK == 0:
-            if not replay.wide.margin(room) > 0:
+        hull = _joined(hull, steps.after(hull, hull.centre))
+        if i % _PERIOD == 0:
+            if not replay.wide.margin(hull) > 0:
                 return ()
-            if (steady := _invariant(replay, room)) is not None:
+            if (steady := _invariant(replay, hull)) is not None:
                 return (steady,)
-    return _ramps(replay, steps, room, deadline)
+    return _ramps(replay, steps, hull, deadline)
 
 
 def _all_nodes(steps: Steps, sets: Sets) -> Sets:
-    """The same sets, and empty ones about a sensible centre for nodes that only longer words reach."""
+    """Return the sets extended by empty ones, about a plausible centre, for nodes that only longer words reach."""
     after = sets
-    for _ in range(_LOOK):
+    for _ in range(_PERIOD):
         after = steps.after(after)
         new = after.alive & ~sets.alive
         if new.any():
@@ -58,13 +58,13 @@ def _all_nodes(steps: Steps, sets: Sets) -> Sets:
 
 
 def _joined(a: Sets, b: Sets) -> Sets:
-    """Sets that hold both, about the centres that they share; of the length of the first."""
+    """Return sets that contain both, about their common centres, with the length of the first."""
     return replace(a, alive=a.alive | b.alive, radius=np.maximum(a.radius, b.radius), ball=np.maximum(a.ball, b.ball))
 
 
-def _invariant(replay: TubeReplay, room: Sets) -> Tail | None:
-    """Somewhat larger sets that no letter leads out of, if these are such and right."""
-    wider = rounded(replace(room, radius=_wider(room.radius), ball=_wider(room.ball)))
+def _invariant(replay: TubeReplay, sets: Sets) -> Tail | None:
+    """Return slightly larger sets as a tail if they are invariant under every letter and right, else None."""
+    wider = rounded(replace(sets, radius=_wider(sets.radius), ball=_wider(sets.ball)))
     steady = Tail(wider, np.zeros_like(wider.radius), np.zeros_like(wider.ball), None)
     return steady if _is_accepted(replay, steady) and replay.wide.margin(wider) > 0 else None
 
@@ -78,11 +78,11 @@ def _is_accepted(replay: TubeReplay, ramp: Tail) -> bool:
 
 
 def _wider(x: np.ndarray) -> np.ndarray:
-    return x * (1 + _ROOM)
+    return x * (1 + _WIDENING)
 
 
 def rounded(sets: Sets) -> Sets:
-    """Somewhat larger sets whose numbers are float32, so that they take half the room and bear other roundings."""
+    """Return slightly larger sets with float32 entries: half the memory, and robust to other rounding."""
     centre = sets.centre.astype(np.float32).astype(np.float64)
     shift = np.abs(sets.centre - centre) + 8 * EPS * np.abs(centre)
     away = np.linalg.norm(shift, axis=2)
@@ -98,39 +98,39 @@ def rounded(sets: Sets) -> Sets:
 
 
 def _float32_above(x: np.ndarray) -> np.ndarray:
-    """The least float32 numbers above, as float64."""
+    """Return the least float32 numbers above x, as float64."""
     return np.nextafter(x.astype(np.float32), np.float32(np.inf)).astype(np.float64) * (x != 0)
 
 
-def _ramps(replay: TubeReplay, steps: Steps, room: Sets, deadline: Deadline) -> tuple[Tail, ...]:
-    """Ramps one after the other, as long as they can be made."""
-    found: list[Tail] = []
-    room, count = rounded(room), _FIRST
-    while count >= _LEAST and len(found) < _MOST_RAMPS and room.length < _LONGEST and deadline.left() > 0:
-        ramp = _ramp(replay, steps, room, count)
+def _ramps(replay: TubeReplay, steps: Steps, start: Sets, deadline: Deadline) -> tuple[Tail, ...]:
+    """Return consecutive ramps, doubling or halving their lengths, until one shorter than `_LEAST` fails."""
+    ramps: list[Tail] = []
+    start, count = rounded(start), _FIRST
+    while count >= _LEAST and len(ramps) < _MOST_RAMPS and start.length < _LONGEST and deadline.left() > 0:
+        ramp = _ramp(replay, steps, start, count)
         end = None if ramp is None else grown(ramp, count)
         if ramp is None or end is None or not replay.wide.margin(end) > 0:
             count //= 2
             continue
-        found.append(ramp)
-        room, count = rounded(end), 2 * count
-    return tuple(found)
+        ramps.append(ramp)
+        start, count = rounded(end), 2 * count
+    return tuple(ramps)
 
 
-def _ramp(replay: TubeReplay, steps: Steps, room: Sets, count: int) -> Tail | None:
-    """A growth a letter for which the sets hold themselves over `count` letters, if it is soon found.
+def _ramp(replay: TubeReplay, steps: Steps, start: Sets, count: int) -> Tail | None:
+    """Return a ramp, sets with a growth per letter that encloses `count` letters, or None after `_PERIOD` attempts.
 
-    Intervals grow alike at all nodes: where one grew more than the next, that would have to grow `count` times faster.
-    Balls contract, and grow as the intervals make them.
+    Intervals grow equally at all nodes: if one grew more than its successor, that would have to grow `count` times
+    faster. Balls contract, and grow only with the intervals.
     """
     slow = steps.slow[..., None]
-    first = steps.after(room, room.centre)
-    radius = _alike(first.radius - room.radius, slow)
-    ball = np.maximum(first.ball - room.ball, 0)
-    for _ in range(_LOOK):
+    first = steps.after(start, start.centre)
+    radius = _alike(first.radius - start.radius, slow)
+    ball = np.maximum(first.ball - start.ball, 0)
+    for _ in range(_PERIOD):
         if not max(radius.max(), ball.max()) < LARGEST:
             return None
-        ramp = Tail(room, _float32_above(_wider(radius)), _float32_above(_wider(ball)), count)
+        ramp = Tail(start, _float32_above(_wider(radius)), _float32_above(_wider(ball)), count)
         if _is_accepted(replay, ramp):
             return ramp
         before = grown(ramp, count - 1)
@@ -141,5 +141,5 @@ def _ramp(replay: TubeReplay, steps: Steps, room: Sets, count: int) -> Tail | No
 
 
 def _alike(growth: np.ndarray, slow: np.ndarray) -> np.ndarray:
-    """At each coordinate the most that any node's interval grows: (F, H, b, J)."""
+    """Return the largest growth of any node's interval at each coordinate: (F, H, b, J)."""
     return np.where(slow, np.maximum(growth, 0).max((0, 3), keepdims=True), np.zeros_like(growth))

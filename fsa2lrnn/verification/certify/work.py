@@ -1,4 +1,4 @@
-"""How much a search may do, counted in what it computes: the same on every machine, whatever else that is doing."""
+"""The budget of a search in multiplications, which does not depend on the CPU or its load."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 
 WORK = 5e9
-"""Multiplications that a search takes unless told otherwise: half a minute of one core or so."""
+"""The default number of multiplications of a search: about half a minute on one core."""
 
 
 class SearchCutShort(UserWarning):
-    """A cap on seconds ended a search before its work was done: what it found depends on the machine's load."""
+    """A time limit ended a search before its work was done: the result depends on the load of the CPU."""
 
 
 class WorkBudget:
-    """A budget of multiplications, with a time limit on top where one is given.
+    """A budget of multiplications with an optional time limit.
 
     Raises:
         UnsupportedFormat: for a budget or a time limit that is not a positive number.
@@ -34,11 +34,10 @@ class WorkBudget:
         self._left, self.deadline, self._is_cut_short = budget, Deadline.of(seconds), False
 
     def spend(self, amount: float) -> None:
-        """Work that is done."""
         self._left -= amount
 
     def allows(self, amount: float, seconds: float = 0.0) -> bool:
-        """Whether so much more may be done, with so many seconds to spare."""
+        """Decide whether the budget leaves `amount` multiplications and the time limit more than `seconds`."""
         if amount > self._left:
             return False
         self._is_cut_short |= self.deadline.left() <= seconds

@@ -1,4 +1,4 @@
-"""All words, shortest first, as far as they can still fail."""
+"""Exhaustive search: all words that can still fail, shortest first."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, SearchOutcome
 
 
-def exhaustive(judge: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
-    """Every word of less than `below` letters, until a level would hold more than `budget.words` joint states.
+def exhaustive(comparison: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
+    """Search every word of fewer than `below` letters, until a level would hold more than `budget.words` joint states.
 
-    Words into states from which nothing counts are left out, and of words that lead to the same bits of the model's
-    state and the same state of the machine all but the first: what follows is the same. Where no new pair is reached
-    the states have closed, and no word of any length fails.
+    Words into states from which no output counts are left out. Of words that lead to the same bits of the model's state
+    and the same machine state, only the first is extended, since their continuations agree. If no new pair is reached,
+    the reachable joint state set is finite, and no word of any length fails.
     """
-    words = Frontier(judge)
+    words = Frontier(comparison)
     level = 0.0  # seconds that the last length took
     while len(words):
         n_next = int(words.live.sum())
-        is_as_far_as_told = n_next > budget.words or words.length + 1 >= below
-        if is_as_far_as_told or level * n_next / len(words) > clock.left():
+        is_at_limit = n_next > budget.words or words.length + 1 >= below
+        if is_at_limit or level * n_next / len(words) > clock.left():
             what = f"all words, {counted(len(words), 'joint state')}"
-            return SearchOutcome(None, what, words.length, len(words), words.letters, is_as_far_as_told)
+            return SearchOutcome(None, what, words.length, len(words), words.letters, is_at_limit)
         begun = clock.passed()
-        found = words.judged()
-        if found.failure is not None:
-            return SearchOutcome(found.failure, "all words", words.length, len(words), words.letters)
-        words.keep_new(found.ahead, found.q)
+        scored = words.judged()
+        if scored.failure is not None:
+            return SearchOutcome(scored.failure, "all words", words.length, len(words), words.letters)
+        words.keep_new(scored.ahead, scored.q)
         level = clock.passed() - begun
     what = f"all words: {counted(words.seen, 'joint state')}, closed"
     return SearchOutcome(None, what, words.length, 0, words.letters, closed=True)

@@ -1,4 +1,4 @@
-"""Words that grow letter by letter beside the machine, judged as they grow."""
+"""A frontier of words that is extended letter by letter and compared with the machine."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from fsa2lrnn.verification.walk import JointWalk
 
 
 class ScoredFrontier(NamedTuple):
-    """What live letters make of a frontier: M words, those of one parent side by side."""
+    """A frontier extended by its live letters: M words with their margins, words of one parent adjacent."""
 
     ahead: FrontierSuccessors[States, Tensor]
     q: np.ndarray  # of the machine, int64 (M,)
     margin: np.ndarray  # (M,), +∞ where nothing counts
-    failure: Failure | None  # one of these words, if some of them fail
+    failure: Failure | None  # the shortest of these words that fails
 
 
 class Frontier(JointWalk[States, Tensor]):
-    """A joint walk of the searches, which looks once more at words that seem to fail."""
+    """A joint walk that confirms presumed counterexamples with the model itself."""
 
-    def __init__(self, judge: ModelComparison) -> None:
-        super().__init__(judge.runner, judge.goal)
-        self._judge = judge
+    def __init__(self, comparison: ModelComparison) -> None:
+        super().__init__(comparison.runner, comparison.goal)
+        self._comparison = comparison
 
     def judged(self) -> ScoredFrontier:
-        """One letter further, leaving out letters after which no word can fail."""
+        """Return the frontier one letter further, without letters after which no word can fail."""
         ahead, q = self.look()
-        marks = self._judge.marks(ahead.read, q)
+        marks = self._comparison.marks(ahead.read, q)
         words = [self.word(ahead, int(place)) for place in marks.worst(8)]
-        return ScoredFrontier(ahead, q, marks.margin, self._judge.confirm_first(words))
+        return ScoredFrontier(ahead, q, marks.margin, self._comparison.confirm_first(words))

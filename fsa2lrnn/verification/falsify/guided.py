@@ -1,9 +1,9 @@
-"""A beam that knows where it is going: forward among states, backward among functionals, in turn (docs/theory.md §8).
+"""Guided beam search: a forward pass over states and a backward pass over functionals, in turn (docs/theory.md §8).
 
-Of a switched affine model it is known what a state is worth with so many letters left (`pulled`). A beam that keeps the
-states that are worth most comes out closer to a failure than one that looks at margins and spread alone; the
-functionals are then taken anew where it came out, and chosen by the states that it passed. Every failure found is at a
-shorter length than the one before.
+For a switched affine model, functionals give the value of a state with a given number of letters left (`pulled`). A
+beam that keeps the states of the largest values ends closer to a failure than one that uses margins and spread alone.
+The next round takes the functionals at the states where the beam ended and selects them by the states that it passed.
+Every failure found is shorter than the one before.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Points, Pulled
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
-_NUMBERS = 1 << 24  # that points and functionals of all lengths may hold
-_PATIENCE = 8  # rounds like the last one in which a target must come within reach
+_NUMBERS = 1 << 24  # the most numbers that points and functionals of all lengths hold
+_PATIENCE = 8  # rounds, each with the last one's gain, within which a target must be reached
 
 
 class _Guided(Chooser):
-    """Picks the states of which some functional makes most, and the few of least margins; notes what was picked."""
+    """A chooser that picks the states with the largest functional values and a few with the least margins."""
 
     def __init__(self, width: int, noted: int, pulled: list[Pulled] | None = None) -> None:
         super().__init__(width)
@@ -31,79 +31,77 @@ class _Guided(Chooser):
         self._noted, self._pulled = noted, pulled
 
     def choose(self, length: int, states: tuple[torch.Tensor, ...], q: np.ndarray, margin: np.ndarray) -> np.ndarray:
-        """As every chooser does."""
-        kept = super().choose(length, states, q, margin)
-        x = states[0].detach().flatten(1)[torch.from_numpy(kept)].float().cpu().numpy()
+        """Return the sorted indices of the picked states, and record at most `noted` of them per machine state."""
+        chosen = super().choose(length, states, q, margin)
+        x = states[0].detach().flatten(1)[torch.from_numpy(chosen)].float().cpu().numpy()
         here: Points = {}
-        for state in np.unique(q[kept]).tolist():
-            some = x[q[kept] == state]
-            some = some[np.isfinite(some).all(1)]
-            if len(some):
-                here[state] = some[:: -(-len(some) // self._noted)]
+        for state in np.unique(q[chosen]).tolist():
+            here_x = x[q[chosen] == state]
+            here_x = here_x[np.isfinite(here_x).all(1)]
+            if len(here_x):
+                here[state] = here_x[:: -(-len(here_x) // self._noted)]
         self.points.append(here)
-        return kept
+        return chosen
 
     def pick(self, length: int, q: int, x: np.ndarray) -> np.ndarray:
-        """As every chooser does."""
+        """Return the indices picked among states (N, d) of one machine state: an eighth by margin, half by value."""
         if self._pulled is None or length >= len(self._pulled):
             return super().pick(length, q, x)
-        if q not in self._pulled[length]:  # the target is not to be reached from here
+        if q not in self._pulled[length]:  # the target is not reachable from here
             return np.arange(2)
         value = self._pulled[length][q].at(x)
-        kept = np.zeros(len(x), bool)
-        kept[: max(1, self.width // 8)] = True
-        kept[_leaders(value, self.width // 2)] = True
+        is_picked = np.zeros(len(x), bool)
+        is_picked[: max(1, self.width // 8)] = True
+        is_picked[_leaders(value, self.width // 2)] = True
         ranked = np.argsort(-value.max(1), kind="stable")
-        kept[ranked[~kept[ranked]][: max(0, self.width - int(kept.sum()))]] = True
-        return np.flatnonzero(kept)
+        is_picked[ranked[~is_picked[ranked]][: max(0, self.width - int(is_picked.sum()))]] = True
+        return np.flatnonzero(is_picked)
 
 
 def _leaders(value: np.ndarray, most: int) -> np.ndarray:
-    """Of N states with values (N, M), for each functional the same number of those of which it makes most; at most
-    `most` in all."""
+    """Return the indices of at most `most` of N states with values (N, M): equally many for each functional."""
     each = min(max(1, most // value.shape[1]), len(value))
     leaders = np.unique(np.argpartition(-value, each - 1, axis=0)[:each])
     return leaders[np.argsort(-value[leaders].max(1), kind="stable")[:most]]
 
 
 def guided(
-    judge: ModelComparison, budget: Budget, below: int, clock: Deadline, known: Failure | None = None
+    comparison: ModelComparison, budget: Budget, below: int, clock: Deadline, known: Failure | None = None
 ) -> SearchOutcome:
-    """Words of less than `below` letters that come out as far astray as `budget.rounds` rounds can bring them.
+    """Search words of fewer than `below` letters in at most `budget.rounds` guided rounds.
 
-    A round aims at one wrong output in one state of the machine, at one length: that of the shortest failure known,
-    `known` to begin with, less one letter. What it aims at stays the same as long as it comes nearer fast enough.
+    A round has one target, a wrong output in one machine state, and one length: that of the shortest failure so far
+    (`known` at first) less one letter. The target stays the same as long as the beam approaches it fast enough.
 
     Args:
-        judge: of a switched affine model; of any other nothing is found.
+        comparison: of a switched affine model; for any other model nothing is searched.
     """
-    longest, tables = min(budget.length, below - 1), judge.runner.tables
+    longest, tables = min(budget.length, below - 1), comparison.runner.tables
     if tables is None or longest < 1:
         return SearchOutcome(None, "no switched affine model", 0, 0, 0)
-    with np.errstate(all="ignore"):  # of states that overflow
-        return _Rounds(judge, tables, budget, longest, clock).all(known)
+    with np.errstate(all="ignore"):  # states may overflow
+        return _Rounds(comparison, tables, budget, longest, clock).all(known)
 
 
 class _Rounds:
-    """A search at work."""
+    """The state of a guided search: its rounds, its best failure and its targets."""
 
     def __init__(
-        self, judge: ModelComparison, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline
+        self, comparison: ModelComparison, tables: SwitchedAffine, budget: Budget, longest: int, clock: Deadline
     ) -> None:
-        self._judge, self._tables, self._clock = judge, tables, clock
-        self._pull = FunctionalPullback(tables, judge.goal)
-        self._width = width_for(judge, budget.width)
-        n_states = int(judge.goal.hopeful.sum())
+        self._comparison, self._tables, self._clock = comparison, tables, clock
+        self._pull = FunctionalPullback(tables, comparison.goal)
+        self._width = width_for(comparison, budget.width)
+        n_states = int(comparison.goal.hopeful.sum())
         self._most = max(1, min(self._width // 2, _NUMBERS // (2 * n_states * tables.x0.numel() * longest)))
         self._rounds, self._length = budget.rounds, longest
         self._what = f"beam of {self._width} states for each of {n_states} machine states, guided by {self._most}"
         self._words = self._letters = self._done = 0
         self._best: Failure | None = None
 
-    def all(self, known: Failure | None) -> SearchOutcome:
-        """The outcome of as many rounds as there are."""
+    def all(self, start: Failure | None) -> SearchOutcome:
         points = self._forward(None)
-        best = self._best or known
+        best = self._best or start
         targets = self._pull.targets(points[-1])
         if best is not None:
             nearest = self._target_of(best)
@@ -117,7 +115,7 @@ class _Rounds:
         return SearchOutcome(self._best, self._what, self._length, self._words, self._letters, finished)
 
     def _aim(self, target: FailureTarget, points: list[Points], best: Failure | None) -> None:
-        """Rounds at one target, until it comes no nearer."""
+        """Run rounds at one target, until the beam no longer approaches it."""
         ahead = self._pull.ahead(target, points[min(self._length, len(points) - 1)])
         while self._done < self._rounds and self._length >= 1:
             self._done += 1
@@ -136,16 +134,16 @@ class _Rounds:
                 return
 
     def _forward(self, pulled: list[Pulled] | None) -> list[Points]:
-        """One beam: the points of every length that it passed."""
+        """Forward pass: grow one beam and return the points that it passed, one entry per length."""
         chooser = _Guided(self._width, self._most, pulled)
-        found = grow(self._judge, chooser, self._length, self._clock)
-        self._words, self._letters = max(self._words, found.words), self._letters + found.letters
-        if found.failure is not None:
-            self._best, self._length = found.failure, len(found.failure.tokens) - 1
+        growth = grow(self._comparison, chooser, self._length, self._clock)
+        self._words, self._letters = max(self._words, growth.words), self._letters + growth.letters
+        if growth.failure is not None:
+            self._best, self._length = growth.failure, len(growth.failure.tokens) - 1
         return chooser.points
 
     def _backward(self, target: FailureTarget, points: list[Points], best: Failure | None) -> list[Pulled] | None:
-        """For each length up to that of the round the functionals there; None where the time is over."""
+        """Backward pass: return the functionals at each length of the round, or None if the time is over."""
         along = self._along(best)
         pulled: list[Pulled] = []
         for length in range(self._length, -1, -1):
@@ -160,22 +158,21 @@ class _Rounds:
         return pulled[::-1]
 
     def _along(self, best: Failure | None) -> dict[int, list[tuple[int, np.ndarray]]]:
-        """States along a failing word, as points of a word that is to be shorter: counted from its first letter, and
-        from its last."""
+        """Return a counterexample's states by length, aligned with a shorter word at its start and at its end."""
         if best is None:
             return {}
         tokens = best.tokens
         with torch.no_grad():
             x = self._tables.run(torch.from_numpy(tokens)[None].to(self._tables.x0.device))[0]
         states = x.flatten(1).float().cpu().numpy()
-        path = self._judge.goal.path(tokens[None])[0].tolist()
-        found: dict[int, list[tuple[int, np.ndarray]]] = {}
+        path = self._comparison.goal.path(tokens[None])[0].tolist()
+        points: dict[int, list[tuple[int, np.ndarray]]] = {}
         for k in range(len(tokens)):
             if np.isfinite(states[k]).all():
                 for length in {k + 1, k + 1 - (len(tokens) - self._length)}:
-                    found.setdefault(length, []).append((path[k], states[k : k + 1]))
-        return found
+                    points.setdefault(length, []).append((path[k], states[k : k + 1]))
+        return points
 
     def _target_of(self, failure: Failure) -> FailureTarget:
-        q = int(self._judge.goal.path(failure.tokens[None])[0, -1])
+        q = int(self._comparison.goal.path(failure.tokens[None])[0, -1])
         return FailureTarget(q, int(failure.outputs[-1]))

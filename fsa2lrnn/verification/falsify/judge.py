@@ -1,4 +1,4 @@
-"""When is a model wrong? Margins, the letters that still lead somewhere, and a last look with the model itself."""
+"""Comparison of a model with a machine: margins of its logits, and confirmation of failures by the model itself."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ CONFIRMED_BY = ("sequential", "auto")
 
 
 class OutputMarks(NamedTuple):
-    """The verdict on logits (…,): where they are wrong, and by what margin they are right (+∞ where none counts)."""
+    """Where logits (…,) are wrong, and the margins of the expected outputs (+∞ where no output counts)."""
 
     wrong: np.ndarray
     margin: np.ndarray
 
     def worst(self, n: int) -> np.ndarray:
-        """The places of the wrong ones among (N,), at most n of them, least margins first."""
+        """Return the indices of at most n wrong entries among (N,), least margins first."""
         where = np.flatnonzero(self.wrong)
         return where[np.argsort(self.margin[where], kind="stable")][:n]
 
 
 class ModelComparison:
-    """A model beside its goal, both stepped by numbers of letters."""
+    """A model and its specification, both stepped by letter numbers."""
 
     def __init__(self, model: Network, machine: MooreMachine, ignore: Ignore = ()) -> None:
         self.model = model
@@ -41,48 +41,48 @@ class ModelComparison:
 
     @property
     def n_letters(self) -> int:
-        """|Σ|."""
+        """The number of letters, |Σ|."""
         return len(self.goal.delta)
 
     def marks(self, logits: Tensor, states: np.ndarray) -> OutputMarks:
-        """Logits (…, |Γ|) against machine states (…,). Ties go to the first output, as in `transduce`."""
+        """Compare logits (…, |Γ|) with machine states (…,). Ties go to the first output, as in `transduce`."""
         counts, answerable = self.goal.counts[states], self.goal.answerable[states]
         logits = logits.detach().to(torch.promote_types(logits.dtype, torch.float32))
-        asked = torch.as_tensor(np.where(answerable, self.goal.wanted[states], 0), device=logits.device)[..., None]
-        own = logits.gather(-1, asked)[..., 0]
-        other = logits.scatter(-1, asked, -torch.inf).amax(-1)
+        expected = torch.as_tensor(np.where(answerable, self.goal.wanted[states], 0), device=logits.device)[..., None]
+        own = logits.gather(-1, expected)[..., 0]
+        other = logits.scatter(-1, expected, -torch.inf).amax(-1)
         is_nan = logits.isnan().any(-1)
-        wrong = (logits.argmax(-1) != asked[..., 0]) | is_nan
+        wrong = (logits.argmax(-1) != expected[..., 0]) | is_nan
         margin = (own - other).masked_fill(is_nan | (own == -torch.inf), -torch.inf)
         margins = np.where(answerable, margin.double().cpu().numpy(), np.where(counts, -np.inf, np.inf))
         return OutputMarks((wrong.cpu().numpy() | ~answerable) & counts, margins)
 
     def confirm(self, tokens: np.ndarray) -> Failure | None:
-        """The shortest prefix of a word on which the model itself fails, sequentially and by default, if there is one.
+        """Return the shortest prefix of a word on which the model fails by both its sequential and its default scan.
 
-        The word is run whole in the model's own dtype, by `forward`, as a user would.
+        `forward` runs the whole word, in the model's own dtype. The result is None if no prefix fails.
         """
         if not len(tokens):
             return None
         states = self.goal.path(tokens[None])
         logits = {method: self._logits(tokens, method) for method in CONFIRMED_BY}
-        wrong = np.all([self.marks(found, states).wrong[0] for found in logits.values()], axis=0)
+        wrong = np.all([self.marks(values, states).wrong[0] for values in logits.values()], axis=0)
         if not wrong.any():
             return None
         first = int(wrong.argmax()) + 1
         if first < len(tokens):
-            return self.confirm(tokens[:first])  # once more, since a scan may round otherwise on a shorter word
+            return self.confirm(tokens[:first])  # a scan may round differently on a shorter word
         scans = [
             method for method in self.model.methods if self.marks(self._logits(tokens, method), states).wrong[0, -1]
         ]
-        given = logits["sequential"][0]
-        outputs = given.argmax(-1).masked_fill(given.isnan().any(-1), NOT_A_NUMBER).cpu().numpy()
+        own_logits = logits["sequential"][0]
+        outputs = own_logits.argmax(-1).masked_fill(own_logits.isnan().any(-1), NOT_A_NUMBER).cpu().numpy()
         margin = float(self.marks(logits["sequential"], states).margin[0, -1])
         return Failure(tokens, outputs, margin, tuple(scans))
 
     def confirm_first(self, words: list[np.ndarray]) -> Failure | None:
-        """The shortest failure among a few words."""
-        failures = [found for word in words if (found := self.confirm(word)) is not None]
+        """Return the shortest failure among a few words, or None if the model fails on none of them."""
+        failures = [failure for word in words if (failure := self.confirm(word)) is not None]
         return min(failures, key=lambda failure: len(failure.tokens), default=None)
 
     def _logits(self, tokens: np.ndarray, method: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""Long words: those that repeat, and those drawn at random."""
+"""Searches of long words: periodic words and random words."""
 
 from __future__ import annotations
 
@@ -16,42 +16,41 @@ _CANDIDATES = 1 << 13
 _Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
-def periodic(judge: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
-    """u w w w … for all short u and w, side by side, up to the first failure; without words that lead to a state from
-    which nothing counts."""
-    every = periodic_words(judge.n_letters, budget.prefix, budget.period)
-    pairs = _for_ever(judge, list(itertools.islice(every, _CANDIDATES)))[: budget.periodic_words]
+def periodic(comparison: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
+    """Search the words u w w w … for all short u and w up to the first failure, if they stay in coaccessible states."""
+    every = periodic_words(comparison.n_letters, budget.prefix, budget.period)
+    pairs = _for_ever(comparison, list(itertools.islice(every, _CANDIDATES)))[: budget.periodic_words]
     k = np.arange(min(budget.length, below - 1))
     rows = [np.array(u + w)[_places(u, w, k)] for u, w in pairs]
     tokens = np.array(rows, np.int64).reshape(len(pairs), len(k))
     longest_u, longest_w = (max((len(pair[i]) for pair in pairs), default=0) for i in (0, 1))
     what = f"{len(pairs):,} words u w w w … with |u| ≤ {longest_u} and |w| ≤ {longest_w}"
-    return read_side_by_side(judge, tokens, clock, what)
+    return read_side_by_side(comparison, tokens, clock, what)
 
 
 def _places(u: tuple[int, ...], w: tuple[int, ...], k: np.ndarray) -> np.ndarray:
-    """Where in u w the letters k (from 0) of u w w w … stand."""
+    """Return the positions in u w of the letters k (from 0) of u w w w …."""
     return np.where(k < len(u), k, len(u) + (k - len(u)) % len(w))
 
 
-def _for_ever(judge: ModelComparison, pairs: list[_Pair]) -> list[_Pair]:
-    """The pairs (u, w) whose word u w w w … passes hopeful states only."""
-    kept: list[_Pair] = []
+def _for_ever(comparison: ModelComparison, pairs: list[_Pair]) -> list[_Pair]:
+    """Return the pairs (u, w) whose word u w w w … passes only coaccessible states."""
+    live_pairs: list[_Pair] = []
     for u, w in pairs:
-        q, seen = judge.goal.start, set[int]()
+        q, visited = comparison.goal.start, set[int]()
         for a in u:
-            q = int(judge.goal.delta[a, q])
-        while q not in seen:  # the states after u, u w, u w w, … come round
-            seen.add(q)
+            q = int(comparison.goal.delta[a, q])
+        while q not in visited:  # the states after u, u w, u w w, … are eventually periodic
+            visited.add(q)
             for a in w:
-                q = int(judge.goal.delta[a, q])
-        if judge.goal.hopeful[q]:  # from a state that is not, none is reached
-            kept.append((u, w))
-    return kept
+                q = int(comparison.goal.delta[a, q])
+        if comparison.goal.hopeful[q]:  # only coaccessible states lead to a coaccessible one
+            live_pairs.append((u, w))
+    return live_pairs
 
 
 def periodic_words(n_letters: int, prefix: int, period: int) -> Iterator[_Pair]:
-    """All (u, w) with |u| ≤ prefix and 1 ≤ |w| ≤ period that give different words u w w w …, short ones first.
+    """Yield all (u, w) with |u| ≤ prefix and 1 ≤ |w| ≤ period that give different words u w w w …, shortest first.
 
     >>> list(periodic_words(2, 1, 1))
     [((), (0,)), ((), (1,)), ((0,), (1,)), ((1,), (0,))]
@@ -65,8 +64,8 @@ def periodic_words(n_letters: int, prefix: int, period: int) -> Iterator[_Pair]:
                     yield u, w
 
 
-def random(judge: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
-    """Words drawn letter by letter, uniformly among the letters that still lead somewhere."""
+def random(comparison: ModelComparison, budget: Budget, below: int, clock: Deadline) -> SearchOutcome:
+    """Search random words, drawn letter by letter and uniformly among the letters into coaccessible states."""
     rng = np.random.default_rng(budget.seed)
-    tokens = judge.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))
-    return read_side_by_side(judge, tokens, clock, f"{len(tokens):,} random words")
+    tokens = comparison.goal.random_words(rng, budget.random_words, min(budget.length, below - 1))
+    return read_side_by_side(comparison, tokens, clock, f"{len(tokens):,} random words")

@@ -1,9 +1,9 @@
-"""What a state is worth some letters before a failure, to a switched affine model.
+"""Functionals that give the value of a switched affine model's state some letters before a failure.
 
-How far a wrong output is ahead is nearly linear in the state near where it comes first: a *functional* ⟨w, x⟩ + c. A
-letter a makes of x the state A_a x + v_a, so that before the letter the same functional is (A_aᵀ w, c + ⟨w, v_a⟩),
-without any error. Pulled back along the words that the machine's transitions allow, a few functionals for each machine
-state and number of letters left tell which states, long before anything shows in a margin, lead to a failure soonest.
+The lead of a wrong output is nearly linear in the state near the point where it wins: a *functional* ⟨w, x⟩ + c. A
+letter a maps x to the state A_a x + v_a, so before the letter the same functional is (A_aᵀ w, c + ⟨w, v_a⟩), without
+any error. Pulled back along the words that the machine's transitions allow, a few functionals per machine state and
+number of letters left identify the states that lead to a failure soonest, long before a margin decreases.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fsa2lrnn.verification.goal import Specification
 
 _TANGENTS = 4
 Points = dict[int, np.ndarray]
-"""For each machine state that words of one length lead to, some of the model's states there: (N, d)."""
+"""Some of the model's states (N, d) for each machine state that words of one length reach."""
 
 
 class FailureTarget(NamedTuple):
-    """A failure to aim at: an output, by number, where the machine is in a state that wants another."""
+    """A target of the search: an output number in a machine state q whose expected output is another."""
 
     q: int
     output: int
@@ -35,34 +35,34 @@ class Functionals(NamedTuple):
     c: np.ndarray
 
     def at(self, x: np.ndarray) -> np.ndarray:
-        """(N, d) -> (N, M)."""
+        """Return the values of the functionals at states: (N, d) -> (N, M)."""
         return x @ self.w.T + self.c
 
 
 Pulled = dict[int, Functionals]
-"""For each machine state the functionals that are worth keeping, one for each of a few words to come."""
+"""The functionals of each machine state, one for each of a few words to come."""
 
 
 class FunctionalPullback:
-    """Functionals of one model beside its goal, in float64 whatever the model's dtype."""
+    """Functionals of one model and its specification, in float64 for any dtype of the model."""
 
     def __init__(self, tables: SwitchedAffine, goal: Specification) -> None:
         self._tables, self._goal = tables.to(torch.float64), goal
         self._A, self._v = self._tables.A.cpu().numpy(), self._tables.v.cpu().numpy()
 
     def targets(self, points: Points) -> list[FailureTarget]:
-        """All failures that there may be at these points, the nearest first."""
+        """Return all possible failures at these points, sorted by decreasing lead of the wrong output."""
         answerable = self._goal.answerable
-        found = [
+        targets = [
             FailureTarget(q, output)
             for q in points
             for output in range(self._goal.known)
             if answerable[q] and output != self._goal.wanted[q]
         ]
-        return sorted(found, key=lambda target: (-self.ahead(target, points), target))
+        return sorted(targets, key=lambda target: (-self.ahead(target, points), target))
 
     def ahead(self, target: FailureTarget, points: Points) -> float:
-        """How far the wrong output gets ahead of the right one at any of these points; −∞ where none is there."""
+        """Return the largest lead of the wrong output over the right one at these points, −∞ without points."""
         if target.q not in points:
             return -np.inf
         with torch.no_grad():
@@ -70,7 +70,7 @@ class FunctionalPullback:
         return float(lead.nan_to_num(-torch.inf).max())
 
     def tangents(self, target: FailureTarget, points: Points) -> Pulled:
-        """The wrong output's lead as a functional, at those of these points where it is largest."""
+        """Return the tangents of the wrong output's lead at the points where it is largest."""
         if target.q not in points:
             return {}
         x = torch.from_numpy(points[target.q].astype(np.float64)).requires_grad_()
@@ -83,24 +83,27 @@ class FunctionalPullback:
         return {target.q: Functionals(w[best], c[best])} if len(best) else {}
 
     def back(self, ahead: Pulled, points: Points, most: int) -> Pulled:
-        """The functionals of one letter more to come: for each machine state at most `most` of all there are, those
-        that are largest at one of its points, and those that are large at any."""
+        """Return the functionals before one more letter, at most `most` per machine state.
+
+        Those that are largest at one of the state's points come first, then those with the largest values."""
         letters = {q: self._before(functionals) for q, functionals in ahead.items()}
-        found: Pulled = {}
+        pulled: Pulled = {}
         for q, x in points.items():
-            some = [
+            candidates = [
                 (letters[to].w[a], letters[to].c[a])
                 for a, to in enumerate(self._goal.delta[:, q].tolist())
                 if to in letters
             ]
-            if some:
-                every = Functionals(np.concatenate([w for w, _ in some]), np.concatenate([c for _, c in some]))
-                kept = _chosen(every.at(x), most)
-                found[q] = Functionals(every.w[kept], every.c[kept])
-        return found
+            if candidates:
+                every = Functionals(
+                    np.concatenate([w for w, _ in candidates]), np.concatenate([c for _, c in candidates])
+                )
+                picked = _chosen(every.at(x), most)
+                pulled[q] = Functionals(every.w[picked], every.c[picked])
+        return pulled
 
     def _before(self, functionals: Functionals) -> Functionals:
-        """Before each letter: (|Σ|, M, d), (|Σ|, M)."""
+        """Return the functionals before each letter: (|Σ|, M, d), (|Σ|, M)."""
         n, heads, b, _ = self._A.shape
         w = functionals.w.reshape(-1, heads, b).transpose(1, 0, 2)
         before = (w[None] @ self._A).transpose(0, 2, 1, 3).reshape(n, -1, heads * b)
@@ -112,9 +115,9 @@ class FunctionalPullback:
 
 
 def _chosen(values: np.ndarray, most: int) -> np.ndarray:
-    """Places among M functionals, from their values at points, (N, M)."""
+    """Return the indices of the functionals to keep, given their values (N, M) at points."""
     highest = values.max(0)
-    _, first = np.unique(values[0], return_index=True)  # letters that act alike give the same functional
+    _, first = np.unique(values[0], return_index=True)  # letters with the same effect give the same functional
     ranked = first[np.argsort(-highest[first], kind="stable")]
     is_best = np.zeros(len(highest), bool)
     is_best[values.argmax(1)] = True

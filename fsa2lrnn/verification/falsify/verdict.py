@@ -1,4 +1,4 @@
-"""What `falsify` may spend, and what each of its searches comes back with."""
+"""The budget of `falsify` and the outcome of each of its searches."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from fsa2lrnn.errors import UnsupportedFormat
 
 @dataclass(frozen=True)
 class Budget:
-    """How far to look. Counts bind first, as a rule; only where the time runs out does the answer depend on the clock.
+    """The limits of a search. Usually the counts bind first; the result depends on the clock only if time runs out.
 
     Args:
-        seconds: for everything together, more or less: a batch that has begun is finished.
-        words: joint states that the exhaustive search may hold at one length.
-        length: letters up to which periodic words, random words and beams go.
+        seconds: the approximate time limit for all searches: a batch that has begun is finished.
+        words: the most joint states that the exhaustive search holds at one length.
+        length: the greatest length of periodic words, random words and beams, in letters.
         period, prefix: the longest period, and the longest word before it, of the periodic words.
-        periodic_words: how many of them at most, the shortest first.
-        random_words: how many.
-        width: states that a beam keeps for each state of the machine, two at least.
-        seed: of the random words.
-        rounds: of the guided beam, each a beam forward and functionals backward.
+        periodic_words: the number of periodic words at most, the shortest first.
+        random_words: the number of random words.
+        width: the number of states that a beam keeps for each machine state, at least two.
+        seed: the random seed of the random words.
+        rounds: the number of rounds of the guided beam, each a forward and a backward pass.
 
     Raises:
-        UnsupportedFormat: for a negative number, and for no seconds or no length at all.
+        UnsupportedFormat: for a negative number, and for a `seconds` or `length` of zero.
     """
 
     seconds: float = 20.0
@@ -49,7 +49,7 @@ class Budget:
 
 
 class Failure(NamedTuple):
-    """A word that was run by the model itself and failed at its last letter and nowhere before."""
+    """A word on which the model itself, when run, is wrong at the last letter and nowhere before."""
 
     tokens: np.ndarray  # int64 (T,)
     outputs: np.ndarray  # int64 (T,), of the sequential scan
@@ -58,7 +58,7 @@ class Failure(NamedTuple):
 
 
 class SearchOutcome(NamedTuple):
-    """What one search comes back with."""
+    """The outcome of one search: a failure or None, and what was searched."""
 
     failure: Failure | None
     what: str

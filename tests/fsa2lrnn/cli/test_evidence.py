@@ -46,14 +46,14 @@ def test_failing_words_that_were_searched_for():
 
 def test_what_was_searched_in_vain():
     text = evidence.verdict_text(Undecided(3, Scope(2), None, (SEARCHED,)))
-    assert "no failing word was found; equal on every word of at most 3 letters, by single steps\n" in text
+    assert "no counterexample was found; equal on every word of at most 3 letters, by single steps\n" in text
     assert text.splitlines()[1:] == [
         "  exhaustive  all words of 3 letters, cut short",
         "  every output counts but that of the empty word",
     ]
     assert "equal on every word of every length, by" in evidence.verdict_text(Undecided(None, Scope(2), None, ()))
     assert evidence.failure_rows(Undecided(3, Scope(2), None, (SEARCHED,))) == [
-        ("failing word", "none found among all words of 3 letters")
+        ("counterexample", "none found among all words of 3 letters")
     ]
 
 

@@ -53,7 +53,7 @@ def compare(
         if (reason := network.not_causal) is not None:  # no prefix has an output of its own
             document["judged"][name] = {"refused": reason}
             if not as_json:
-                console.facts(name, [("failing word", f"none looked for: {reason}")])
+                console.facts(name, [("counterexample", f"none looked for: {reason}")])
             continue
         found = falsify(network, machine, Budget(seconds=seconds), LACKED)
         aligned = align(network, machine, ignore=LACKED).to_json() if network.is_switched else None

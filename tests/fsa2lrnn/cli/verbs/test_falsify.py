@@ -37,7 +37,9 @@ def test_a_learned_model_as_json(call):
 def test_a_model_that_is_right(call):
     code, out, _ = call("falsify", "task:sum_mod(3)", "task:sum_mod(3)")
     assert code == 0
-    assert out.startswith("undecided: no failing word was found; equal on every word of every length, by single steps")
+    assert out.startswith(
+        "undecided: no counterexample was found; equal on every word of every length, by single steps"
+    )
     assert "  exhaustive  " in out
     assert "every output counts but that of the empty word" in out
     found = json.loads(call("falsify", "task:sum_mod(3)", "task:sum_mod(3)", "--json")[1])
