@@ -47,6 +47,6 @@ def test_a_wrong_gate_is_noticed(monkeypatch):
     def crooked(W1, b1, W2, b2):
         return ReluGate(W1, b1 + 1, W2, b2)
 
-    monkeypatch.setattr(synthesis, "Gate", crooked)
+    monkeypatch.setattr(synthesis, "ReluGate", crooked)
     with pytest.raises(NotExact, match=r"gives a wrong value for key \[\d\]"):
         synthesise(np.array([[0], [1]]), np.array([[0], [1]]), [Coordinate(2)])
