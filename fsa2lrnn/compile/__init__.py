@@ -1,6 +1,6 @@
-"""From a machine to exact integer tables. `compile_recurrence` is the table of contents; each pass is a theorem.
+"""Compilation of a machine into exact integer tables: `compile_recurrence` calls one pass after the other.
 
-`lower.compile_machine` goes on from here to the network; this module knows no torch.
+`lower.compile_machine` lowers the tables to a network; this package does not import torch.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ def compile_recurrence(
     layout: Layout = "auto",
     dense_memory: int = DENSE_MEMORY,
 ) -> Recurrence:
-    """The exact recurrence that computes `machine`, for every word of every length (T1 and §6 of docs/theory.md).
+    """Return the exact recurrence that computes `machine` on words of every length (T1 and §6 of docs/theory.md).
 
     Args:
-        machine: any complete Moore machine; its minimal machine is what gets compiled.
-        form: "onehot", one layer with a block that has a state for each state of the minimal machine, or one block a
-            factor where its labels show it to be a direct product; "cascade", layers of small blocks
-            (`decomposition.decompose`); "auto", the cheaper of the two (`choice.choose`, which also says why).
-        max_block: the largest block allowed. If None, the one-hot form takes what it needs, and a cascade splits its
-            components down to 8 states, of which a fibre code may make more.
-        token_shift: whether a layer may look at lower layers' states before the letter; without it a cascade's blocks
-            hold in a fibre code what higher layers need of them.
+        machine: any complete Moore machine; its minimal machine is compiled.
+        form: "onehot", one layer with one block that has the states of the minimal machine, or one block per factor if
+            its labels show that it is a direct product; "cascade", layers of small blocks (`decomposition.decompose`);
+            "auto", the cheaper of the two (`choice.choose`, which also gives the reason).
+        max_block: the largest block allowed. If None, the one-hot form uses as large blocks as it needs, and a cascade
+            splits its components down to 8 states, which a fibre code may increase.
+        token_shift: whether a layer may also read the previous states of lower layers; without it a cascade's blocks
+            encode in a fibre code what higher layers need of these.
         layout: of the one-hot form, "dense" matrices, "index" tables of the same linear map, or "auto": dense up to 64
-            states a block. A cascade is dense.
-        dense_memory: bytes that the dense weights (float32) of the one-hot form may take.
+            states per block. A cascade is dense.
+        dense_memory: the bytes that the dense weights (float32) of the one-hot form may take.
 
     Raises:
-        NotExpressible: if it can't be had with blocks of at most `max_block`.
-        NotExact: if a cascade's gates would need integers that bfloat16 does not hold.
-        BudgetExceeded: if "dense" is asked for and would not fit.
+        NotExpressible: if blocks of at most `max_block` do not suffice.
+        NotExact: if a cascade's gates need integers that bfloat16 does not hold.
+        BudgetExceeded: if "dense" weights are requested and do not fit.
         UnsupportedFormat: for an unknown form or layout, or an index layout of a cascade.
 
     >>> r = compile_recurrence(MooreMachine([[0, 1], [1, 0]], [False, True]))
@@ -65,7 +65,7 @@ def compile_with_reason(
     layout: Layout = "auto",
     dense_memory: int = DENSE_MEMORY,
 ) -> tuple[Recurrence, str | None]:
-    """`compile_recurrence`, and why it took the form that it took, None where the form was given.
+    """Return the result of `compile_recurrence` and the reason for the chosen form, None if `form` was not "auto".
 
     >>> from fsa2lrnn.automata import zoo
     >>> compile_with_reason(zoo.sum_mod(5))[1]
@@ -86,8 +86,8 @@ def compile_with_reason(
 
 
 def _check_options(form: str, layout: str) -> None:
-    for name, value, known in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
-        if value not in known:
-            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(known)}")
+    for name, value, choices in [("form", form, get_args(Form)), ("layout", layout, get_args(Layout))]:
+        if value not in choices:
+            raise UnsupportedFormat(f"{name} {value!r} is not known: choose one of {', '.join(choices)}")
     if form == "cascade" and layout == "index":
         raise UnsupportedFormat("layout 'index' holds one large block: a cascade has small ones, leave layout='auto'")

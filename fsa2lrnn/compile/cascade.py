@@ -1,13 +1,13 @@
-"""From a cascade to a stack of gated layers that runs it exactly (docs/theory.md §6).
+"""Compilation of a cascade into a stack of gated layers that computes it exactly (docs/theory.md §6).
 
-Each component becomes the blocks that its `block_sizes` name, in the layer it stands in:
+Each component becomes the blocks of its `block_sizes`, in its layer:
 
-- two states: one lane x = a x + v, a ∈ {1, −1, 0}, with a = f(1) − f(0) and v = f(0) for the map f;
-- resets and the identity on m states: m − 1 lanes, the one-hot code without state 0; the identity is a = 1, v = 0, the
-  constant y is a = 0, v = e_y;
-- anything else: one one-hot block, A e_i = e_f(i), v = 0.
+- two states: one scalar channel x = a x + v, a ∈ {1, −1, 0}, with a = f(1) − f(0) and v = f(0) for the map f;
+- resets and the identity on m states: m − 1 scalar channels, the one-hot code without state 0; the identity is a = 1,
+  v = 0, the constant y is a = 0, v = e_y;
+- all other components: one one-hot block, A e_i = e_f(i), v = 0.
 
-Which map applies depends on the token and the states read: a table, made into gates by `gates.synthesise`.
+A table gives the map for each token and combination of states read; `gates.synthesise` turns it into gates.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 
 
 def stack_recurrence(cascade: Cascade) -> Recurrence:
-    """The exact recurrence that runs the cascade's machine, a layer for each of its layers.
+    """Return the exact recurrence of the cascade's machine, with one layer per layer of the cascade.
 
-    The gates look at lower states at k−1, by a token shift, or at k where the cascade reads now.
+    The gates read lower states at k−1, through a token shift, or at k if `cascade.reads_now`.
 
     Raises:
-        NotExact: if a gate would need sums beyond 256, which bfloat16 rounds.
+        NotExact: if a gate needs sums beyond 256, which bfloat16 rounds.
 
     >>> from fsa2lrnn.automata import MooreMachine
     >>> count = MooreMachine([[1, 2, 3, 0]], range(4), alphabet="a")
@@ -43,7 +43,7 @@ def stack_recurrence(cascade: Cascade) -> Recurrence:
 
 
 def build_stack(cascade: Cascade) -> tuple[GatedStack, DenseReadout]:
-    """The parts of `stack_recurrence`: layers, and the read-out that gives logits one-hot in the output."""
+    """Return the parts of `stack_recurrence`: the layers, and the read-out with logits one-hot in the output."""
     plan = _Plan(cascade)
     layers = tuple(_layer(plan, number) for number in range(cascade.n_layers))
     outputs = cascade.machine.outputs
@@ -54,7 +54,7 @@ def build_stack(cascade: Cascade) -> tuple[GatedStack, DenseReadout]:
 
 
 def cells_of_cascade(cascade: Cascade) -> np.ndarray:
-    """The cell of each letter; letters that act alike in every component share one: int, shape (|Σ|,)."""
+    """Return the cell of each letter, int, shape (|Σ|,); letters that act alike in every component share one."""
     acts: list[list[bytes]] = [[] for _ in cascade.machine.alphabet]
     for component in cascade.components:
         order = np.lexsort(component.keys.T)
@@ -68,12 +68,12 @@ def cells_of_cascade(cascade: Cascade) -> np.ndarray:
 
 @dataclass(frozen=True)
 class _Blocks:
-    """Where a component's blocks stand, and what they hold.
+    """The position and the content of a component's blocks.
 
     Args:
-        first: the number of its first block in its layer.
+        first: the index of its first block in its layer.
         b: the size to which the blocks of its layer are padded.
-        offset: where its layer begins in the concatenated state.
+        offset: the position of its layer in the concatenated state.
     """
 
     component: Component
@@ -83,23 +83,23 @@ class _Blocks:
 
     @property
     def coordinate(self) -> Coordinate:
-        """How a gate sees its state."""
+        """The encoding of its state as a gate's input."""
         return Coordinate(self.component.n_states, self.component.is_lanes)
 
     @property
     def own(self) -> np.ndarray:
-        """Its features among the entries of its layer's state."""
+        """The positions of its features in its layer's state."""
         if self.component.is_lanes:
             return (self.first + np.arange(self.component.n_states - 1)) * self.b
         return self.first * self.b + np.arange(self.component.n_states)
 
     @property
     def columns(self) -> np.ndarray:
-        """Its features among the entries of the concatenated state."""
+        """The positions of its features in the concatenated state."""
         return self.offset + self.own
 
     def tables(self) -> tuple[np.ndarray, np.ndarray]:
-        """The entries of A and of v that may be other than zero, for each of its maps: (R, ·) and (R, ·)."""
+        """Return the entries of A and v that can be non-zero, for each of its maps: (R, ·) and (R, ·)."""
         maps, m = self.component.maps.astype(np.int64), self.component.n_states
         if not self.component.is_lanes:
             A = maps[:, None, :] == np.arange(m)[:, None]  # A[i, j] = 1 where f(j) = i
@@ -108,11 +108,11 @@ class _Blocks:
             return maps[:, 1:] - maps[:, :1], maps[:, :1]
         identity = (maps == np.arange(m)).all(1, keepdims=True)
         constant = ~identity & (maps[:, :1] == np.arange(1, m))
-        lanes = max(1, m - 1)
-        return np.repeat(identity, lanes, axis=1).astype(np.int64), _padded(constant.astype(np.int64), lanes)
+        width = max(1, m - 1)
+        return np.repeat(identity, width, axis=1).astype(np.int64), _padded(constant.astype(np.int64), width)
 
     def entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Where those entries stand in A, flattened, and in v, flattened."""
+        """Return the positions of those entries in the flattened A and the flattened v."""
         if self.component.is_lanes:
             heads = self.first + np.arange(max(1, self.component.n_states - 1))
             return heads * self.b**2, heads * self.b
@@ -121,7 +121,7 @@ class _Blocks:
 
 
 class _Plan:
-    """What the passes share: cells, and where everything stands."""
+    """The data that the passes share: cells, and the positions of all blocks."""
 
     def __init__(self, cascade: Cascade) -> None:
         self.cascade = cascade
@@ -139,13 +139,13 @@ class _Plan:
             used[layer] += len(component.block_sizes)
 
     def keys(self, component: Component) -> tuple[np.ndarray, np.ndarray]:
-        """The component's keys by cells, each once, and the rows of its maps that they stand for."""
+        """Return the component's distinct keys by cells, and the rows of its maps to which they belong."""
         keys = component.keys.astype(np.int64)
         keys[:, 0] = self.cell[keys[:, 0]]
         return np.unique(keys, axis=0, return_index=True)
 
-    def seen(self, component: Component) -> tuple[list[Coordinate], np.ndarray]:
-        """What the component's gates see, and in which columns of the layer's input."""
+    def gate_input(self, component: Component) -> tuple[list[Coordinate], np.ndarray]:
+        """Return the coordinates that the component's gates read, and their columns in the layer's input."""
         below = self.below[component.layer]
         start = 2 * self.n_cells + below if self.token_shift else self.n_cells
         read = [self.blocks[j] for j in component.reads]
@@ -153,7 +153,7 @@ class _Plan:
         return [Coordinate(self.n_cells), *(blocks.coordinate for blocks in read)], columns
 
     def width_in(self, layer: int) -> int:
-        """The width of what a layer's gates see."""
+        """Return the width of the input of a layer's gates."""
         return (self.n_cells + self.below[layer]) * (2 if self.token_shift else 1)
 
 
@@ -167,7 +167,7 @@ def _layer(plan: _Plan, number: int) -> GatedLayer:
         component = blocks.component
         if component.layer == number:
             keys, rows = plan.keys(component)
-            coordinates, columns = plan.seen(component)
+            coordinates, columns = plan.gate_input(component)
             for part, table, entries in zip((transitions, values), blocks.tables(), blocks.entries(), strict=True):
                 part.append(_PlacedGate(synthesise(keys, table[rows], coordinates), columns, entries))
             x0[blocks.own] = np.arange(component.is_lanes, component.n_states) == component.start
@@ -185,7 +185,7 @@ def _readout(plan: _Plan, logits: np.ndarray) -> DenseReadout:
 
 @dataclass(frozen=True)
 class _PlacedGate:
-    """A gate, the columns of a wider input that it sees, and the entries of a wider output that it makes."""
+    """A gate, its columns in a wider input, and its entries in a wider output."""
 
     gate: ReluGate
     columns: np.ndarray
@@ -193,7 +193,7 @@ class _PlacedGate:
 
 
 def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> ReluGate:
-    """One gate that does what several do, side by side; no two make the same entry."""
+    """Return one gate that computes several gates in parallel; no two share an output entry."""
     n_units = sum(part.gate.n_units for part in parts)
     W1, b1 = np.zeros((n_units, width_in), np.int64), np.zeros(n_units, np.int64)
     W2, b2 = np.zeros((width_out, n_units), np.int64), np.zeros(width_out, np.int64)

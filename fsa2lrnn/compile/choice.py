@@ -1,4 +1,4 @@
-"""One block or a cascade? The cost model's choice, and why (docs/theory.md §6)."""
+"""Choice between one layer of blocks and a cascade by the cost model (docs/theory.md §6)."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.cost import Cost
 from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
 
-LARGEST_SEARCHED = 500  # states; the search takes seconds there, minutes for thousands
+LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands
 
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """What `form="auto"` takes.
+    """The form that `form="auto"` selects.
 
     Args:
         form: the cheaper form.
         onehot: the cost of one layer of one-hot blocks.
-        decomposition: the cascade, where it is the cheaper one.
-        why: the reason, in words and numbers.
-        search: the cascades that there are, for whoever wants one all the same.
+        decomposition: the cascade, if it is cheaper, else None.
+        why: the reason, as text with the costs.
+        search: the search for cascades, for callers that need one in any case.
     """
 
     form: Literal["onehot", "cascade"]
@@ -37,16 +37,16 @@ class Choice:
 
 
 def choose(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Choice:
-    """The cheaper of one layer of one-hot blocks and the best cascade; one layer if its blocks are small anyway.
+    """Return the cheaper of one layer of one-hot blocks and the best cascade; one layer if its blocks are small.
 
     Args:
         machine: any Moore machine.
-        max_block: the largest block allowed; if None, that of one layer is not limited, and a cascade's components are
-            split down to 8 states.
+        max_block: the largest block allowed; if None, blocks of one layer are not limited, and a cascade's components
+            are split down to 8 states.
         token_shift: whether a cascade may use token shift.
 
     Raises:
-        NoCascade: a `NotExpressible`, if neither can be had with blocks of at most `max_block`.
+        NoCascade: a `NotExpressible`, if blocks of at most `max_block` do not suffice for either form.
 
     >>> from fsa2lrnn.automata import zoo
     >>> choose(zoo.sum_mod(5)).why
@@ -60,32 +60,32 @@ def choose(machine: MooreMachine, max_block: int | None = None, token_shift: boo
     onehot = Cost.of([sizes], units=cells + minimal.n_states)
     search = CascadeSearch(minimal, max_block, token_shift, gate_units)
     if max(sizes) <= (max_block or LARGEST_BLOCK):
-        shown = ", ".join(map(str, sizes))
-        why = f"one layer: its blocks, of sizes {shown}, are no larger than {max_block or LARGEST_BLOCK}"
+        text = ", ".join(map(str, sizes))
+        why = f"one layer: its blocks, of sizes {text}, are no larger than {max_block or LARGEST_BLOCK}"
         return Choice("onehot", onehot, None, why, search)
-    if max_block is not None:  # which is smaller than the largest block of one layer
-        found = search.cheapest()
-        why = f"a cascade, at a cost of {found.cost.explain()}: one layer needs a block of {max(sizes)}"
-        return Choice("cascade", onehot, found, why, search)
+    if max_block is not None:  # and one layer needs a larger block
+        cheapest = search.cheapest()
+        why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer needs a block of {max(sizes)}"
+        return Choice("cascade", onehot, cheapest, why, search)
     if minimal.n_states > LARGEST_SEARCHED:
         why = f"one layer: cascades of more than {LARGEST_SEARCHED} states are looked for only if max_block asks for it"
         return Choice("onehot", onehot, None, why, search)
     try:
-        found = search.cheapest(below=onehot.total)
+        cheapest = search.cheapest(below=onehot.total)
     except NoCascade as error:
         tried = "; ".join(candidate.explain() for candidate in error.candidates)
         why = f"one layer, at a cost of {onehot.explain()}: no cheaper cascade ({tried})"
         return Choice("onehot", onehot, None, why, search)
-    why = f"a cascade, at a cost of {found.cost.explain()}: one layer costs {onehot.explain()}"
-    return Choice("cascade", onehot, found, why, search)
+    why = f"a cascade, at a cost of {cheapest.cost.explain()}: one layer costs {onehot.explain()}"
+    return Choice("cascade", onehot, cheapest, why, search)
 
 
 def best_cascade(machine: MooreMachine, max_block: int | None = None, token_shift: bool = True) -> Decomposition:
-    """`decompose`, with the hidden units that the gates really take. Arguments and errors as there."""
+    """Return the cheapest cascade of `decompose`, with the actual number of hidden units in the cost."""
     return CascadeSearch(machine, max_block, token_shift, gate_units).cheapest()
 
 
 def gate_units(cascade: Cascade) -> int:
-    """The hidden units of all gates of the network that a cascade is compiled into, and of its read-out."""
+    """Return the number of hidden units of all gates and the read-out of a compiled cascade."""
     stack, readout = build_stack(cascade)
     return sum(layer.n_units for layer in stack.layers) + readout.gate.n_units

@@ -1,4 +1,4 @@
-"""Direct products that a machine's labels show: several small blocks side by side in place of a large one."""
+"""Direct products visible in a machine's labels: several small parallel blocks in place of a large one."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from fsa2lrnn.automata.machine import MooreMachine
 
 @dataclass(frozen=True)
 class Factor:
-    """One coordinate of a direct product: its own transition table, and the coordinate of each state of the product."""
+    """One factor of a direct product: its transition table, and the coordinate of each state of the product."""
 
     next_state: np.ndarray  # (|Σ|, size)
     coordinate: np.ndarray  # (n,)
 
     @property
     def size(self) -> int:
-        """Number of states of the factor."""
+        """The number of states of the factor."""
         return self.next_state.shape[1]
 
 
 def visible_factors(machine: MooreMachine) -> list[Factor]:
-    """The factors of a machine whose labels are tuples of coordinates that move independently; else the machine alone.
+    """Return the factors of a machine whose labels are tuples of independent coordinates; else the machine alone.
 
-    A coordinate moves independently when its next value depends on its own value and the letter only. Coordinates that
-    are constant, or that the others already tell, are dropped; what is left must tell all states apart and be cheaper
-    than one block by Σ b³, the cost of a parallel scan. The check is on the table, so labels can mislead nobody.
+    A coordinate is independent if its next value depends on its own value and the letter only. Coordinates that are
+    constant or determined by the others are dropped; the rest must distinguish all states and be cheaper than one block
+    by Σ b³, the cost of a parallel scan. All conditions are checked on the transition table, so labels are not trusted.
     """
     whole = [Factor(machine.delta, np.arange(machine.n_states))]
     coordinates = _label_coordinates(machine)
@@ -43,12 +43,12 @@ def visible_factors(machine: MooreMachine) -> list[Factor]:
                 return whole
         factors.append(Factor(next_state, coordinate))
     factors.sort(key=lambda factor: -factor.size)
-    for factor in list(factors):  # the largest is the first that others may make superfluous
+    for factor in list(factors):  # the largest redundant factor is dropped first
         rest = [f for f in factors if f is not factor]
-        if rest and _tell_apart(rest, machine.n_states):
+        if rest and _are_distinct(rest, machine.n_states):
             factors = rest
     cheaper = sum(f.size**3 for f in factors) < machine.n_states**3
-    return factors if cheaper and _tell_apart(factors, machine.n_states) else whole
+    return factors if cheaper and _are_distinct(factors, machine.n_states) else whole
 
 
 def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
@@ -62,5 +62,5 @@ def _label_coordinates(machine: MooreMachine) -> list[np.ndarray] | None:
     return coordinates if len(coordinates) > 1 else None
 
 
-def _tell_apart(factors: list[Factor], n_states: int) -> bool:
+def _are_distinct(factors: list[Factor], n_states: int) -> bool:
     return len(np.unique(np.stack([f.coordinate for f in factors], axis=1), axis=0)) == n_states

@@ -11,11 +11,11 @@ from fsa2lrnn.compile.factors import Factor, visible_factors
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.recurrence import DenseReadout, DenseTables, IndexTables, Recurrence, StateReadout
 
-LARGEST_DENSE_BLOCK = 64  # beyond, "auto" keeps index tables: a dense step costs n² and a parallel scan n³
+LARGEST_DENSE_BLOCK = 64  # beyond, "auto" takes index tables: a dense step costs n² and a parallel scan n³
 
 
 def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str, dense_memory: int) -> Recurrence:
-    """The one-hot form of a minimal machine. Arguments and errors as for `compile.compile_recurrence`."""
+    """Return the one-hot form of a minimal machine. Arguments and errors as for `compile.compile_recurrence`."""
     factors = visible_factors(machine)
     sizes = [factor.size for factor in factors]
     _check_block_sizes(sizes, max_block)
@@ -28,7 +28,7 @@ def onehot_recurrence(machine: MooreMachine, max_block: int | None, layout: str,
 
 
 def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Letters that act alike share a cell: (cell of each letter, a representative letter of each cell)."""
+    """Return the cell of each letter and a representative letter of each cell; letters that act alike share a cell."""
     number: dict[bytes, int] = {}
     cell = np.array([number.setdefault(row.tobytes(), len(number)) for row in delta])
     _, representatives = np.unique(cell, return_index=True)
@@ -38,10 +38,10 @@ def share_cells(delta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def dense_recurrence(
     machine: MooreMachine, factors: list[Factor], cell: np.ndarray, representatives: np.ndarray
 ) -> Recurrence:
-    """T1: A[c] has columns e_{δ(q,a)}, v = 0, x₀ = e_{q₀}, in each factor.
+    """Return the construction of T1 as dense tables: A[c] has columns e_{δ(q,a)}, v = 0, x₀ = e_{q₀}, in each factor.
 
-    The read-out has one hidden unit a state, relu(Σ_h x_h[coordinate] − (H − 1)): an AND of one-hots, 1 in exactly the
-    state it stands for. Every value is an integer of at most H.
+    The read-out has one hidden unit per state, relu(Σ_h x_h[coordinate] − (H − 1)): a conjunction of one-hot features
+    that is 1 in exactly this state. Every value is an integer of at most H.
     """
     sizes = tuple(factor.size for factor in factors)
     n_cells, n_heads, b = len(representatives), len(factors), max(sizes)
@@ -67,14 +67,14 @@ def dense_recurrence(
 
 
 def index_recurrence(machine: MooreMachine, cell: np.ndarray, representatives: np.ndarray) -> Recurrence:
-    """T1 with each one-hot column kept as the row of its 1: n numbers a cell in place of n²."""
+    """Return the construction of T1 with each one-hot column stored as the row of its 1: n numbers per cell, not n²."""
     outputs, number = _number_outputs(machine)
     layer = IndexTables(machine.delta[representatives], machine.start, cell)
     return Recurrence(machine.alphabet, outputs, layer, StateReadout(number))
 
 
 def dense_bytes(sizes: list[int], n_cells: int, machine: MooreMachine) -> int:
-    """Bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
+    """Return the bytes of the dense network in float32: transition maps, their gates, embedding and read-out."""
     b, n_heads, n_letters, n = max(sizes), len(sizes), len(machine.alphabet), machine.n_states
     maps, gates = n_cells * n_heads * b * (b + 1), 2 * n_cells**2
     embedding, readout = n_letters * n_cells, n * (n_heads * b + len(set(machine.outputs)))

@@ -1,4 +1,4 @@
-"""Gates Linear–ReLU–Linear: what they compute, and how to make one that computes a given table."""
+"""Gates Linear–ReLU–Linear over the integers, and the synthesis of a gate that computes a table."""
 
 from fsa2lrnn.gates.boxes import boxes
 from fsa2lrnn.gates.gate import ReluGate

@@ -1,8 +1,8 @@
-"""Boxes that hold the keys of one label and none of another: greedy covers in the manner of two-level minimisation.
+"""Greedy two-level covers: boxes that contain the keys of one label and no key of another.
 
-Three methods, of which the best is taken: *merge* the keys, and any boxes that differ in one coordinate only; *split*
-the table by a decision tree (Breiman et al. 1984) and merge its leaves; *grow* boxes from single keys as long as no key
-of another label gets in, over values that no key has too (Espresso, Brayton et al. 1984).
+The best of three methods is taken: *merge* the keys and then boxes that differ in one coordinate only; *split* the
+table by a decision tree (Breiman et al. 1984) and merge its leaves; *grow* boxes from single keys as long as they
+contain no key of another label, also over unused combinations of values (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from fsa2lrnn.rows import number_rows
 
 Sets = tuple[frozenset[int], ...]
 
-_WORK = 2_000_000_000  # table entries that growing boxes may look at, some seconds
-_LOOKS = 500_000  # how many of these one box may take by being grown from several keys
+_WORK = 2_000_000_000  # table entries that growing boxes may read, some seconds
+_SEED_ENTRIES = 500_000  # table entries that limit the number of seeds of one box
 _MAX_SEEDS = 6
 
 
 class Table:
-    """The keys, a row a coordinate; values of all coordinates numbered in one row, so that a box is a mask of them."""
+    """The keys by coordinate; the values of all coordinates have consecutive indices, so a box is a mask of values."""
 
     def __init__(self, keys: np.ndarray) -> None:
         self.keys = keys
@@ -30,7 +30,7 @@ class Table:
         self.work = _WORK
 
     def cover(self, good: np.ndarray, enough: int | None) -> list[Sets]:
-        """Boxes that hold each key in `good` once and no other key; may stop short once there are `enough`."""
+        """Return boxes that contain each key in `good` once and no other key; may stop early at `enough` boxes."""
         points = [tuple(frozenset([x]) for x in row) for row in self.keys[good].tolist()]
         leaves = [self._sets(box) for box in self._leaves(good)]
         best = min(merge(points), merge(leaves), key=len)
@@ -38,7 +38,7 @@ class Table:
         return best if grown is None or len(best) <= len(grown) else grown
 
     def _leaves(self, good: np.ndarray) -> list[np.ndarray]:
-        """The leaves with keys in `good` of a decision tree (Breiman et al. 1984), as masks of values."""
+        """Return the leaves with keys in `good` of a decision tree (Breiman et al. 1984), as masks of values."""
         leaves: list[np.ndarray] = []
         pending = [(np.ones(self.offsets[-1], bool), np.arange(len(good)))]
         while pending:
@@ -56,17 +56,16 @@ class Table:
         return leaves
 
     def _best_split(self, rows: np.ndarray, good: np.ndarray) -> tuple[int, np.ndarray]:
-        """The coordinate and the set of its values that tell good keys from others best, by Gini's impurity.
+        """Return the coordinate and the set of its values with the best split by Gini impurity (Breiman et al. 1984).
 
-        Of the sets of values of a coordinate the best is a beginning of their order by the share of good keys.
-        """
+        The best set is a prefix of the values in the order of their share of good keys."""
         n_values = int(self.offsets[-1])
         codes = self.codes[:, rows]
         total = np.bincount(codes.ravel(), minlength=n_values)
         n_good = np.bincount(codes[:, good[rows]].ravel(), minlength=n_values)
         coordinate = np.repeat(np.arange(len(self.codes)), np.diff(self.offsets))
         order = np.lexsort((-n_good / np.maximum(total, 1), total == 0, coordinate))
-        first = self.offsets[coordinate]  # of each value's coordinate, where sums start
+        first = self.offsets[coordinate]  # the first index of each value's coordinate, where sums start
         total_up, good_up = (np.concatenate([[0], np.cumsum(part[order])]) for part in (total, n_good))
         left = (total_up[1:] - total_up[first]).astype(float)
         left_good = good_up[1:] - good_up[first]
@@ -81,31 +80,31 @@ class Table:
         return j, inside
 
     def _grow_all(self, good: np.ndarray, limit: int) -> list[Sets] | None:
-        """The greedy cover by growing; None when it is going to take more than `limit` boxes or the work is used up."""
+        """Return the greedy cover by growing; None if it is likely to exceed `limit` boxes or the work is used up."""
         left, bad = good.copy(), ~good
-        found: list[Sets] = []
+        cover: list[Sets] = []
         sizes: list[int] = []
         while left.any():
-            hope = max(sizes[-10:], default=len(left))  # the greedy choice seldom finds larger boxes later
-            if int(left.sum()) > (limit - len(found)) * hope or self.work <= 0:
+            hope = max(sizes[-10:], default=len(left))  # later greedy boxes are rarely larger
+            if int(left.sum()) > (limit - len(cover)) * hope or self.work <= 0:
                 return None
             box, inside = self._best(left, bad)
             left &= ~inside
             bad |= inside
             sizes.append(int(inside.sum()))
-            found.append(self._sets(box))
-        return merge(found)
+            cover.append(self._sets(box))
+        return merge(cover)
 
     def _best(self, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Of boxes grown from several keys the one that holds the most keys that are left, and which."""
+        """Return the box, of those grown from several seeds, with the most remaining keys, and a mask of these."""
         rows = np.flatnonzero(left)
-        n_seeds = int(np.clip(_LOOKS // self.codes.size, 1, min(_MAX_SEEDS, len(rows))))
+        n_seeds = int(np.clip(_SEED_ENTRIES // self.codes.size, 1, min(_MAX_SEEDS, len(rows))))
         seeds = rows[np.linspace(0, len(rows) - 1, n_seeds).astype(int)]
         grown = [self._grow(int(seed), left, bad) for seed in seeds]
         return max(grown, key=lambda result: int(result[1].sum()))
 
     def _grow(self, seed: int, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A box round a key that no key in `bad` is in, as a mask of values, and which keys of `left` are in it."""
+        """Return a box around a key without keys in `bad`, as a mask of values, and the keys of `left` in it."""
         box = _GrowingBox(self, seed, bad)
         while (value := box.best_value(left)) is not None:
             box.add(value)
@@ -119,7 +118,7 @@ class Table:
 
 
 class _GrowingBox:
-    """A box that grows: for every key, in how many coordinates it is outside, and the sum of their numbers."""
+    """A growing box: for every key, the number of coordinates in which it is outside, and the sum of their indices."""
 
     def __init__(self, table: Table, seed: int, bad: np.ndarray) -> None:
         self.codes, self.offsets, self.bad = table.codes, table.offsets, bad
@@ -132,13 +131,13 @@ class _GrowingBox:
         self.work = 3 * self.codes.size
 
     def add(self, value: int) -> None:
-        """Lets a value in."""
+        """Add a value to the box."""
         j = int(np.searchsorted(self.offsets, value, side="right")) - 1
         self.inside[value] = True
         self._nearer(j, self.codes[j] == value)
 
     def drop(self) -> None:
-        """Lets in all values of a coordinate, where that lets no bad key in: of every coordinate in turn."""
+        """Add, for each coordinate in turn, all its values if the box then contains no bad key."""
         blocked = np.zeros(len(self.codes), bool)
         blocked[self.which[self.bad & (self.distance == 1)]] = True
         for j, codes in enumerate(self.codes):
@@ -149,7 +148,7 @@ class _GrowingBox:
                 blocked[self.which[self.bad & (self.distance == 1)]] = True
 
     def best_value(self, left: np.ndarray) -> int | None:
-        """The value that lets in most keys that are left, or else brings most of the nearest of them nearer."""
+        """Return the value that adds the most remaining keys, or else one that brings most of the nearest closer."""
         near = np.flatnonzero(self.distance == 1)
         missing = self.codes[self.which[near], near]
         blocked = np.zeros(len(self.inside), bool)
@@ -177,14 +176,14 @@ class _GrowingBox:
         self.work += 4 * len(rows)
 
 
-def merge(found: list[Sets]) -> list[Sets]:
-    """Joins disjoint boxes that differ in one coordinate only, until none do. What they cover stays as it is.
+def merge(boxes: list[Sets]) -> list[Sets]:
+    """Return disjoint boxes with the same union, after joining boxes that differ in one coordinate only.
 
     >>> [[sorted(s) for s in box] for box in merge([(frozenset({x}), frozenset({y})) for x in (0, 1) for y in (0, 1)])]
     [[[0, 1], [0, 1]]]
     """
     numbers: dict[frozenset[int], int] = {}
-    rows = np.array([[numbers.setdefault(s, len(numbers)) for s in sets] for sets in found], np.int64)
+    rows = np.array([[numbers.setdefault(s, len(numbers)) for s in sets] for sets in boxes], np.int64)
     sets = list(numbers)
     before = len(rows) + 1
     while 1 < len(rows) < before:

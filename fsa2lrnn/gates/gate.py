@@ -1,4 +1,4 @@
-"""Gates Linear–ReLU–Linear over the integers: the part of a layer that looks at the token and at lower layers.
+"""Gates Linear–ReLU–Linear over the integers: the part of a layer that reads the token and lower layers.
 
 y = W₂ relu(W₁ u + b₁) + b₂                                                 (the paper's Eq. 5, docs/theory.md §6)
 """
@@ -12,7 +12,7 @@ import numpy as np
 
 from fsa2lrnn.errors import InvalidMachine, NotExact
 
-_EXACT = 2**53  # float64 holds every integer up to here
+_EXACT = 2**53  # up to here float64 holds every integer
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +26,7 @@ class ReluGate:
         b2: int, shape (E,).
 
     Raises:
-        InvalidMachine: if the shapes do not fit, or an entry is no integer.
+        InvalidMachine: if the shapes do not agree, or an entry is not an integer.
 
     >>> conjunction = ReluGate(np.array([[1, 1]]), np.array([-1]), np.array([[5]]), np.array([2]))
     >>> conjunction(np.array([[0, 1], [1, 1]])).tolist()
@@ -55,12 +55,12 @@ class ReluGate:
 
     @property
     def width_in(self) -> int:
-        """D."""
+        """D, the width of the input."""
         return self.W1.shape[1]
 
     @property
     def width_out(self) -> int:
-        """E."""
+        """E, the width of the output."""
         return len(self.W2)
 
     @property
@@ -69,31 +69,31 @@ class ReluGate:
         return len(self.W1)
 
     def __call__(self, u: np.ndarray) -> np.ndarray:
-        """y, exactly: int (…, D) -> int64 (…, E). Raises `NotExact` where sums could leave what float64 holds."""
+        """Return y exactly: int (…, D) -> int64 (…, E). Raises `NotExact` if sums could exceed 2⁵³."""
         self.check_exact(int(np.abs(u).max(initial=0)))
         W1, b1, _, _ = self.weights
         return self.finish(u.astype(np.float64) @ W1.T + b1).astype(np.int64)
 
     @cached_property
     def weights(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """W₁, b₁, W₂, b₂ in float64, in which a product of matrices of integers is fast and exact below 2⁵³."""
+        """W₁, b₁, W₂, b₂ in float64, in which matrix products of integers are fast and exact below 2⁵³."""
         W1, b1, W2, b2 = (part.astype(np.float64) for part in (self.W1, self.b1, self.W2, self.b2))
         return W1, b1, W2, b2
 
     def finish(self, h: np.ndarray) -> np.ndarray:
-        """y from W₁ u + b₁, float64: (…, d) -> (…, E)."""
+        """Return y from W₁ u + b₁, float64: (…, d) -> (…, E)."""
         _, _, W2, b2 = self.weights
         return np.maximum(h, 0) @ W2.T + b2
 
     def check_exact(self, largest: int) -> None:
-        """Raises `NotExact` unless all sums stay below 2⁵³ for inputs whose entries are at most `largest`."""
+        """Raise `NotExact` unless all sums stay below 2⁵³ for inputs whose entries are at most `largest`."""
         slope, offset = self._growth
         if (bound := slope * largest + offset) >= _EXACT:
             raise NotExact(f"inputs up to {largest} make sums of up to {bound:.3g} in a gate: float64 is exact to 2^53")
 
     @cached_property
     def _growth(self) -> tuple[float, float]:
-        """(s, t) such that for inputs of at most z no sum exceeds s z + t."""
+        """Numbers (s, t) such that for inputs of at most z no sum exceeds s z + t."""
         W1, b1, W2, b2 = (np.abs(part) for part in self.weights)
         slope, offset = W1.sum(1), b1
         return (
@@ -102,7 +102,7 @@ class ReluGate:
         )
 
     def largest_sum(self, u: np.ndarray) -> int:
-        """The most that any sum, or part of one in any order, can reach in absolute value: int (…, D) -> a number.
+        """Return the largest absolute value that a partial sum in any order can reach: int (…, D) -> int.
 
         >>> gate = ReluGate(np.array([[1, -1]]), np.array([-1]), np.array([[2]]), np.array([3]))
         >>> gate.largest_sum(np.array([[1, 1]]))

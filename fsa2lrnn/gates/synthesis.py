@@ -1,8 +1,8 @@
-"""From a table to a gate that computes it: one AND of indicators for each box (docs/theory.md §6).
+"""Synthesis of a gate that computes a table: one conjunction of indicators per box (docs/theory.md §6).
 
-A coordinate with values 0 … m−1 is seen as 0/1 features: one-hot, m of them, or as *lanes*, the one-hot code without
-the feature of 0. Whether its value lies in a set S is then an affine function of the features, Σ_{i∈S} f_i, or
-1 − Σ_{i∉S} f_i, and J such indicators s_1 … s_J are all 1 just when relu(Σ_j s_j − (J − 1)) = 1, else that is 0.
+A coordinate with values 0 … m−1 is encoded as 0/1 features: m one-hot features, or m − 1, the one-hot code without the
+feature of 0 (`lanes`). The indicator of a set S of values is then affine in the features, Σ_{i∈S} f_i or
+1 − Σ_{i∉S} f_i, and for J such indicators relu(Σ_j s_j − (J − 1)) is 1 if all are 1, and else 0.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from fsa2lrnn.gates.boxes import Box, boxes
 from fsa2lrnn.gates.gate import ReluGate
 
 LARGEST_SUM = 256  # bfloat16 holds every integer up to here
-_ROWS = 65_536  # keys that are checked at a time
+_ROWS = 65_536  # keys per batch of the check
 
 
 @dataclass(frozen=True)
 class Coordinate:
-    """One of the things that a gate sees: `n_values` values, one-hot, or as lanes without a feature for value 0."""
+    """A coordinate of a gate's input with `n_values` values: one-hot, with `lanes` without the feature of value 0."""
 
     n_values: int
     lanes: bool = False
 
     @property
     def width(self) -> int:
-        """Number of features."""
+        """The number of features."""
         return self.n_values - self.lanes
 
 
 def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
-    """The 0/1 features of rows of values, coordinates in order: int (R, J) -> int8 (R, D).
+    """Return the 0/1 features of rows of values, coordinates in order: int (R, J) -> int8 (R, D).
 
     >>> features(np.array([[1, 2], [0, 0]]), [Coordinate(2), Coordinate(3, lanes=True)]).tolist()
     [[0, 1, 0, 1], [1, 0, 0, 0]]
@@ -47,38 +47,38 @@ def features(keys: np.ndarray, coordinates: Sequence[Coordinate]) -> np.ndarray:
 
 
 def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coordinate]) -> ReluGate:
-    """A gate whose value at the features of each key is its target, with few units; elsewhere it may give anything.
+    """Return a gate with few units whose output at the features of each key is its target; other inputs are free.
 
-    The target that would take the most units is the output bias and takes none; each unit adds, in its box, the
-    difference to another target. All keys are checked.
+    The target that needs the most units is the output bias and needs none; each unit adds, in its box, the difference
+    to another target. The result is checked on all keys.
 
     Args:
         keys: distinct rows of values, int, shape (R, J).
         targets: small integers, shape (R, E).
-        coordinates: J, what the values are.
+        coordinates: the J coordinates of the keys.
 
     Raises:
-        NotExact: if a sum could exceed 256, so that bfloat16 would round, or a value came out wrong.
+        NotExact: if a sum could exceed 256, beyond which bfloat16 rounds, or an output is wrong.
 
     >>> gate = synthesise(np.array([[0], [1], [2]]), np.array([[5], [5], [7]]), [Coordinate(3)])
     >>> gate.n_units, gate(np.eye(3, dtype=int)).tolist()
     (1, [[5], [5], [7]])
     """
     values, labels = np.unique(targets, axis=0, return_inverse=True)
-    found, default = boxes(keys, labels.reshape(-1))
-    W1 = np.zeros((len(found), sum(coordinate.width for coordinate in coordinates)), np.int64)
-    b1 = np.zeros(len(found), np.int64)
-    for unit, box in enumerate(found):
+    cover, default = boxes(keys, labels.reshape(-1))
+    W1 = np.zeros((len(cover), sum(coordinate.width for coordinate in coordinates)), np.int64)
+    b1 = np.zeros(len(cover), np.int64)
+    for unit, box in enumerate(cover):
         W1[unit], b1[unit] = _conjunction(box, coordinates)
     b2 = values[default]
-    others = values[[label for _, label in found]] if found else values[:0]
+    others = values[[label for _, label in cover]] if cover else values[:0]
     gate = ReluGate(W1, b1, np.ascontiguousarray((others - b2).T), b2)
     _check(gate, keys, targets, coordinates)
     return gate
 
 
 def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarray, int]:
-    """The weights and the bias of a box's unit."""
+    """Return the weights and the bias of a box's hidden unit."""
     sets, _ = box
     weights: list[np.ndarray] = []
     bias = 1

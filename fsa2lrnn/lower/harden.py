@@ -1,4 +1,4 @@
-"""A layer of one-hot columns as the automaton that it is (T50): index tables of the joint states of its heads."""
+"""Conversion of a layer of one-hot columns to an automaton: index tables of the joint states of its heads (T50)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.recurrence import IndexTables, Recurrence, StateReadout
 
-Joint = tuple[int, ...]  # one state a head
+Joint = tuple[int, ...]  # one state per head
 
 
 class Heads(NamedTuple):
@@ -32,7 +32,7 @@ class Heads(NamedTuple):
     start: np.ndarray
 
     def states(self, tokens: np.ndarray) -> np.ndarray:
-        """The states before the first letter and after each: int64 (B, T) -> (B, T+1, H)."""
+        """Return the states before the first letter and after each: int64 (B, T) -> (B, T+1, H)."""
         heads, q = np.arange(len(self.start)), np.broadcast_to(self.start, (len(tokens), len(self.start)))
         after = [q]
         for letters in tokens.T:
@@ -42,7 +42,7 @@ class Heads(NamedTuple):
 
 
 def heads_of(model: LRNN) -> Heads:
-    """The automata of a model of one layer over letters, its columns one-hot by rule.
+    """Return the automata of a model of one layer over letters with the column rule "onehot".
 
     Raises `UnsupportedFormat` for any other model.
     """
@@ -59,16 +59,16 @@ def heads_of(model: LRNN) -> Heads:
 
 
 def joint_machine(
-    heads: Heads, kept: Sequence[int], output: dict[Joint, Hashable] | None, alphabet: tuple[Hashable, ...],
+    heads: Heads, selected: Sequence[int], output: dict[Joint, Hashable] | None, alphabet: tuple[Hashable, ...],
     max_states: int,
 ) -> MooreMachine:  # fmt: skip
-    """The direct product of the heads `kept`, as far as it is reached; its labels are the joint states.
+    """Return the reachable part of the direct product of the selected heads, labelled with the joint states.
 
-    `output` gives the output of each joint state; without it, the state itself is put out.
+    `output` gives the output of each joint state; without it, the output is the state itself.
 
     Raises `BudgetExceeded` beyond `max_states`.
     """
-    columns = np.array(kept, np.int64)
+    columns = np.array(selected, np.int64)
     tables = {letter: table[columns] for letter, table in zip(alphabet, heads.next_state, strict=True)}
     rows = np.arange(len(columns))
 
@@ -80,14 +80,14 @@ def joint_machine(
 
 
 def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
-    """The compiled form of a model of one-hot columns: the same output numbers on every word, by index tables alone.
+    """Return a model of one-hot columns in compiled form: the same output indices on every word, by index tables.
 
-    Its states are the joint states of all heads that are reached from the start, in the order of `joint_machine`; what
-    it puts out in one is the largest of the read-out's logits there.
+    Its states are the joint states of all heads that are reachable from the start, in the order of `joint_machine`. The
+    output of a state is the largest of the read-out's logits there.
 
     Raises:
         UnsupportedFormat: for a model that is not one layer over letters with the column rule "onehot".
-        BudgetExceeded: if more than `max_states` are reached: prune heads first.
+        BudgetExceeded: if more than `max_states` are reachable; prune heads first.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> model = compile_machine(zoo.sum_mod(3), normalisation="onehot")
@@ -104,7 +104,7 @@ def harden(model: LRNN, max_states: int = 100_000) -> LRNN:
 
 @torch.no_grad()
 def output_numbers(model: LRNN, states: Sequence[Joint]) -> list[int]:
-    """The number of the output in each joint state, read by the model's own read-out."""
+    """Return the index of the output in each joint state, computed by the model's own read-out."""
     affine = switched(model)
     x = torch.zeros(len(states), *affine.x0.shape, dtype=affine.dtype)
     x.scatter_(-1, torch.tensor(states)[..., None], 1)

@@ -1,4 +1,4 @@
-"""From exact tables to the network: the bridge `Recurrence` → `LRNN`, and the call users make, `compile_machine`."""
+"""Lowering of exact tables to a network, `Recurrence` → `LRNN`, and the user-facing function `compile_machine`."""
 
 from __future__ import annotations
 
@@ -31,31 +31,31 @@ def compile_machine(
     p: float = 1.2,
     dense_memory: int = DENSE_MEMORY,
 ) -> LRNN:
-    """An LRNN with exact weights that computes `machine` on every word of every length (T1, §6 of docs/theory.md).
+    """Return an LRNN with exact weights that computes `machine` on words of every length (T1, §6 of docs/theory.md).
 
     Args:
         machine: any complete Moore machine.
         form: "onehot", a single layer of one-hot blocks; "cascade", layers of small blocks whose gates read the states
-            below; "auto", the cheaper of the two (`choice.choose` says why).
-        max_block: the largest block allowed; if None, the one-hot form takes what it needs, and a cascade splits
-            its components down to 8 states, of which a fibre code may make more.
-        token_shift: whether a layer may see its input before the letter too, at first what x₀ gives. Cascades use it
-            where they need it; without it their blocks grow. The one-hot form never needs to.
+            below; "auto", the cheaper of the two (`choice.choose` gives the reason).
+        max_block: the largest block allowed; if None, the one-hot form uses as large blocks as it needs, and a cascade
+            splits its components down to 8 states, which a fibre code may increase.
+        token_shift: whether a layer may also read its previous input (initially that of x₀). Cascades use it if they
+            need it, and their blocks grow without it. The one-hot form never needs it.
         dtype: float64, float32, bfloat16 or float16; the result is exact in each.
-        layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states a block).
-        normalisation: the column rule of the model, "clip" or "none", for one-hot forms without lanes also "onehot";
-            "released" can't hold one-hot columns.
-        p: order of the column norm.
-        dense_memory: bytes that dense weights (float32) may take.
+        layout: "dense" weights, an "index" table of the same linear map, or "auto" (dense up to 64 states per block).
+        normalisation: the column rule of the model, "clip" or "none", for one-hot forms without scalar channels also
+            "onehot"; blocks under "released" cannot have one-hot columns.
+        p: the order of the column norm.
+        dense_memory: the bytes that dense weights (float32) may take.
 
     Returns:
         An `LRNN` of the class that is trained, its weights set. An index layout has no weights to train.
 
     Raises:
-        NotExpressible: if it can't be had with blocks of at most `max_block`, or for `normalisation="released"`, or
-            under "onehot" where there are resets.
+        NotExpressible: if blocks of at most `max_block` do not suffice, for `normalisation="released"`, or for resets
+            under "onehot".
         NotExact: if a cascade's gates need integers that `dtype` does not hold.
-        BudgetExceeded: if dense weights are asked for and would not fit.
+        BudgetExceeded: if dense weights are requested and do not fit.
         UnsupportedFormat: for an unknown form, layout, dtype or normalisation.
 
     >>> model = compile_machine(MooreMachine([[0, 1], [1, 0]], [False, True]))
@@ -73,9 +73,9 @@ def compile_machine(
 def lower(
     recurrence: Recurrence, dtype: torch.dtype = torch.float32, normalisation: str = "clip", p: float = 1.2
 ) -> LRNN:
-    """The network with the tables of `recurrence` as its weights.
+    """Return the network with the tables of `recurrence` as its weights.
 
-    Raises as `compile_machine` does, and `NotExact` for a stack with sums of integers that `dtype` does not hold.
+    Raises the errors of `compile_machine`, and `NotExact` for a stack with sums of integers that `dtype` does not hold.
     """
     if dtype not in DTYPES:
         raise UnsupportedFormat(f"dtype {dtype} is not offered: choose one of {', '.join(map(str, DTYPES))}")
@@ -85,7 +85,7 @@ def lower(
             return _lower_index(recurrence, tables, readout).to(dtype)
         if not isinstance(tables, IndexTables) and isinstance(readout, DenseReadout):
             if normalisation == "released":
-                raise NotExpressible(_why_not_released(max(tables.block_sizes), p))
+                raise NotExpressible(_why_not_paper_rule(max(tables.block_sizes), p))
             if isinstance(tables, DenseTables):
                 return _lower_dense(recurrence, tables, readout, normalisation, p).to(dtype)
             return _lower_stack(recurrence, tables, readout, dtype, normalisation, p)
@@ -95,8 +95,8 @@ def lower(
 def _lower_dense(
     recurrence: Recurrence, layer: DenseTables, readout: DenseReadout, normalisation: str, p: float
 ) -> LRNN:
-    """The embedding is one-hot in the cell, so each gate is a table look-up: relu(I e_c) picks column c of the second
-    matrix, which holds A[c] or v[c]."""
+    """Return the network of a single layer: with one-hot embeddings of cells each gate is a table lookup, since
+    relu(I e_c) selects column c of the second matrix, which holds A[c] or v[c]."""
     n_cells = len(layer.A)
     model = LRNN(
         LRNNConfig(
@@ -121,8 +121,8 @@ def _lower_dense(
 def _lower_stack(
     recurrence: Recurrence, stack: GatedStack, readout: DenseReadout, dtype: torch.dtype, normalisation: str, p: float
 ) -> LRNN:
-    """Gate for gate: a model connected by "concat" shows its layers what the stack's gates see, the embedding being
-    one-hot in the cell."""
+    """Return the network of a stack, gate for gate: with connection "concat" and one-hot embeddings of cells its layers
+    read the inputs of the stack's gates."""
     gates = {"readout": readout.gate}
     is_hard = normalisation == "onehot"
     if is_hard:
@@ -135,7 +135,7 @@ def _lower_stack(
         alphabet=recurrence.alphabet,
         outputs=recurrence.outputs,
         layers=tuple(
-            # A gate without hidden units is constant: one of zero weights stands for none.
+            # A gate without hidden units is constant; it gets one unit of zero weights.
             BlockLayerConfig(layer.block_sizes, max(1, layer.transition.n_units), max(1, layer.value.n_units))
             for layer in stack.layers
         ),
@@ -170,13 +170,13 @@ def _check_maps(has_resets: bool) -> None:
 
 
 def values(gate: ReluGate) -> Values:
-    """An integer gate as what a network's gate is set to."""
+    """Return the weights of an integer gate as tensors, as `Gate.set` takes them."""
     of_units = {"W1": gate.W1, "b1": gate.b1, "W2": gate.W2} if gate.n_units else {}
     return {name: torch.tensor(part) for name, part in {**of_units, "b2": gate.b2}.items()}
 
 
 def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
-    """The columns of a gate's input in parts of which at most one is 1: the cell, and the block of each head below."""
+    """Return the parts of a gate's input columns in which at most one is 1: the cell, and each lower head's block."""
     cells, lower, offset = [np.arange(stack.n_cells)], list[np.ndarray](), stack.n_cells
     n_below = len(stack.layers) if name == "readout" else int(name.split(".")[1])
     for layer in stack.layers[:n_below]:
@@ -189,10 +189,10 @@ def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
 
 
 def _check_exact(name: str, gate: ReluGate, parts: list[np.ndarray], dtype: torch.dtype) -> None:
-    """Raises `NotExact` if a sum could leave the integers up to which `dtype` holds all, in any order of summation.
+    """Raise `NotExact` if a sum, in any order, could leave the range in which `dtype` holds every integer.
 
-    Counted are the sizes of all that a unit adds up, and of each part at most one column: cells and the states of
-    blocks are one-hot, those of lanes 0 or 1.
+    The bound adds the absolute values of all summands of a unit, with at most one column of each part: cells and block
+    states are one-hot, and scalar channels are 0 or 1.
     """
     limit = 2 / torch.finfo(dtype).eps  # 2^53, 2^24, 2^8 or 2^11
     W1, b1, W2, b2 = gate.weights
@@ -203,9 +203,9 @@ def _check_exact(name: str, gate: ReluGate, parts: list[np.ndarray], dtype: torc
     total = b1 + sum(highest.values())
     sums = np.abs(W2) @ np.maximum(total, 0) + np.abs(b2)
     if (sums > limit).any():
-        # Units that ask different columns of one part do not fire together, which counts where there are many.
+        # Units that read different columns of one part are never active together, which tightens the bound.
         for i, part in enumerate(parts):
-            alone = np.pad(W1[:, part], ((0, 0), (0, 1)))  # one column of the part is 1, or none
+            alone = np.pad(W1[:, part], ((0, 0), (0, 1)))  # one column of the part is 1, or none is
             fires = np.maximum((total - highest[i])[:, None] + alone, 0)
             sums = np.minimum(sums, (np.abs(W2) @ fires).max(1) + np.abs(b2))
     _check_sums(name, "entry", sums, limit, dtype)
@@ -236,7 +236,7 @@ def _lower_index(recurrence: Recurrence, layer: IndexTables, readout: StateReado
     return model
 
 
-def _why_not_released(b: int, p: float) -> str:
+def _why_not_paper_rule(b: int, p: float) -> str:
     if b == 1:
         return (
             "the released normalisation centres a block of size 1 to 0 and divides 0 by 0: "

@@ -1,8 +1,8 @@
-"""From affine tables and one vector a state to a running network: any `Witness` of `families` as an `LRNN`.
+"""Lowering of affine tables with one vector per state to a network: any `Witness` of `families` as an `LRNN`.
 
-The layer's gates look A(a) and v(a) up by letter; an input-independent A stands in the gate's bias, so that no letter
-can change it. The read-out MLP projects the state to a line, t = c·x, on which all x_q lie apart, and puts a hat on
-each: with gap g between neighbours, relu(s + 1) − 2 relu(s) + relu(s − 1), s = (t − t_q)/g, is 1 at t_q, 0 at others.
+The layer's gates look up A(a) and v(a) by letter; an input-independent A is the gate's bias. The read-out MLP projects
+the state to a line, t = c·x, on which all x_q are distinct, and has a hat function at each: with gap g between
+neighbours, relu(s + 1) − 2 relu(s) + relu(s − 1), s = (t − t_q)/g, is 1 at t_q and 0 at all others.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from fsa2lrnn.lrnn.gate import Values, look_up
 from fsa2lrnn.lrnn.layers import BlockLayerConfig, HouseholderLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 
-_EXACT = 2.0**53  # integers up to here are float64 numbers
+_EXACT = 2.0**53  # float64 holds all integers up to here
 _UNIT = 2.0**-53  # largest relative error of one float64 operation
-_PROJECTIONS = 200  # tried for a projection that keeps the states far apart
+_PROJECTIONS = 200  # directions that are tried for a projection with a large gap between states
 
 
 @singledispatch
 def lower_witness(witness: object) -> LRNN:
-    """The running module that a witness of `families.represent` describes: in float64, of blocks in float32.
+    """Return the network that a witness of `families.represent` describes, in float64, for blocks in float32.
 
     Raises:
-        NotExact: if integers are too large for float64 to hold.
-        UnsupportedFormat: for what is no witness, such as an `Impossibility`.
+        NotExact: if integers are too large for float64.
+        UnsupportedFormat: for an object other than a witness, such as an `Impossibility`.
 
     >>> from fsa2lrnn import represent, zoo
     >>> lower_witness(represent(zoo.flip_flop(), "diagonal[0,1]")).layers[0].block_sizes
@@ -49,9 +49,9 @@ def lower_witness(witness: object) -> LRNN:
 
 @lower_witness.register
 def _(witness: Witness) -> LRNN:
-    """Rotations are rounded, so their outputs are right up to `safe_length`; all else is exact."""
+    """Return a network that is exact; if it has rotations, which are rounded, it is correct up to `safe_length`."""
     form, machine = witness.form, witness.machine
-    tables = _affine_tables(form, machine) if isinstance(form, Affine) else _lane_tables(form, machine)
+    tables = _affine_tables(form, machine) if isinstance(form, Affine) else _channel_tables(form, machine)
     if witness.is_exact:
         _check_exact(tables, machine.n_states)
     return lower_affine(tables, machine, witness.is_exact)
@@ -64,7 +64,7 @@ def _(witness: BlockWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: AffineWitness) -> LRNN:
-    """Exact where all numbers are integers; the read-out is where the vectors are."""
+    """Return a network that is exact if all numbers are integers; its read-out is exact if the vectors are."""
     tables = witness.tables()
     is_integer = not (tables.x % 1).any()
     if is_integer and not (tables.A % 1).any():
@@ -74,9 +74,9 @@ def _(witness: AffineWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HouseholderWitness) -> LRNN:
-    """The factors as the keys and rates of a Householder layer; exact where all rates are 1, since all is integer."""
+    """Return a Householder layer with the factors as keys and rates; exact if all rates are 1 (integer arithmetic)."""
     machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
-    n_factors = max(1, witness.n_factors)  # a machine of identities needs none, a layer has at least one
+    n_factors = max(1, witness.n_factors)  # identities need no factor, but a layer has at least one
     keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
     for a, factors in enumerate(witness.keys):
         for i, key in enumerate(factors):
@@ -96,7 +96,7 @@ def _(witness: HouseholderWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HeadsWitness) -> LRNN:
-    """Reflections and projections in float64, head by head; all are of norm 1, up to rounding."""
+    """Return a layer of reflections and projections in float64, per head, all of norm 1 up to rounding."""
     tables = witness.tables()
     n_letters, n_heads, n_factors, size = tables.keys.shape
     layer = HouseholderLayerConfig(size, n_factors, n_letters, n_letters, n_heads)
@@ -107,29 +107,29 @@ def _(witness: HeadsWitness) -> LRNN:
 
 
 def safe_length(witness: Witness | AffineWitness) -> int | None:
-    """A number of letters up to which the module of `lower_witness` is right on every word; None for every length.
+    """Return a length up to which the network of `lower_witness` is correct on every word; None for every length.
 
-    Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the sizes of
-    their coefficients), and m the most coefficients of a number. A weight is such a sum, off by at most (m + 2) u
-    (R + V); a rotation by a rounded angle moves a state by at most √2 u R from its true place, and the arithmetic of a
-    step adds at most 8 u (R + V): together less than e = (m + 12) u (R + V) a step. Errors carry over with a factor of
-    at most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N e. The read-out keeps the right state as long as
-    |c|·3 N e, with the roundings of the projection and of the hats, stays below half a gap.
+    Integer weights are exact. For rotations let u = 2⁻⁵³, R and V bounds on the states and on |v| (sums of the absolute
+    values of their coefficients), and m the largest number of coefficients. A weight is such a sum, with error at most
+    (m + 2) u (R + V); a rotation by a rounded angle displaces a state by at most √2 u R, and the arithmetic of a step
+    adds at most 8 u (R + V): together less than e = (m + 12) u (R + V) per step. Errors propagate with a factor of at
+    most 1 + 4u, so after N ≤ 1/(4u) steps they are below 3 N e. The read-out selects the correct state as long as
+    |c|·3 N e plus the rounding errors of the projection and the hat functions is below half a gap.
 
     For real blocks of b dimensions with entries within 2u of the true ones, a step adds at most e = (b + 6) u (|A| R +
-    |v|) in the largest entry, as long as the error is below R/1000. The products of true matrices take b differences of
-    states to b differences of states: A_w = D' D⁻¹, of norm at most G = b · max|D'| · |D⁻¹|, whatever w is. So after N
-    steps errors are below G (N e + 2uR).
+    |v|) to the error of the largest entry, as long as the error is below R/1000. The products of the true matrices map
+    b differences of states to b differences of states: A_w = D' D⁻¹, of norm at most G = b · max|D'| · |D⁻¹|, for every
+    w. So after N steps errors are below G (N e + 2uR).
     """
     if isinstance(witness, AffineWitness):
         return None if witness.is_exact else _block_length(witness.tables())
     if witness.is_exact or isinstance(witness.form, Affine):
         return None
-    lanes = witness.form
-    points = _lane_tables(lanes, witness.machine).x.reshape(witness.machine.n_states, -1)
+    channels = witness.form
+    points = _channel_tables(channels, witness.machine).x.reshape(witness.machine.n_states, -1)
     c, gap = _projection(points, is_integer=False)
-    reach = max(_largest_sum(lane.values) + _largest_sum(lane.shifts) for lane in lanes)
-    coefficients = max(len(lane.shifts[0]) for lane in lanes)
+    reach = max(_largest_sum(channel.values) + _largest_sum(channel.shifts) for channel in channels)
+    coefficients = max(len(channel.shifts[0]) for channel in channels)
     weight, width = float(np.abs(c).sum()), float(np.ptp(points @ c)) + gap
     reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
     step = 3 * (coefficients + 12) * _UNIT * reach * weight
@@ -146,18 +146,18 @@ def _block_length(tables: AffineTables) -> int:
         differences = (x[1:] - x[0]).T
         chosen = _independent(differences)
         if len(chosen) < b:
-            return 0  # nothing bounds what happens outside of the differences of states
-        largest = 2 * float(np.ptp(x, axis=0).max())  # twice, for what rounding did to D and its inverse
+            return 0  # the products are not bounded outside the span of the differences of states
+        largest = 2 * float(np.ptp(x, axis=0).max())  # doubled for the rounding errors of D and its inverse
         growth = max(growth, b * largest * float(np.abs(np.linalg.inv(differences[:, chosen])).sum(1).max()))
         scale = float(np.abs(A).sum(2).max()) * reach + float(np.abs(v).max())
         step = max(step, (b + 6) * _UNIT * scale)
     reading = 8 * _UNIT * (points.shape[1] + 2) * weight * reach + 16 * _UNIT * len(points) * width
-    room = min((gap / 2 - reading) / weight, reach / 1_000)
-    return int(max(0.0, room / growth - 2 * _UNIT * reach) / step)
+    margin = min((gap / 2 - reading) / weight, reach / 1_000)
+    return int(max(0.0, margin / growth - 2 * _UNIT * reach) / step)
 
 
 def _independent(columns: np.ndarray) -> list[int]:
-    """Columns far from dependent on those before, each the longest of what is left; as many as there are."""
+    """Return a largest set of well-conditioned independent columns, by pivoted Gram–Schmidt."""
     rest, chosen = columns.astype(float), list[int]()
     for _ in range(len(columns)):
         lengths = np.linalg.norm(rest, axis=0)
@@ -170,12 +170,12 @@ def _independent(columns: np.ndarray) -> list[int]:
 
 
 def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:
-    """The largest sum of the sizes of a number's coefficients, which bounds the number."""
+    """Return the largest sum of absolute values of a number's coefficients, which bounds the number."""
     return float(max(sum(map(abs, coefficients)) for coefficients in numbers))
 
 
 def lower_affine(tables: AffineTables, machine: MooreMachine, is_integer: bool) -> LRNN:
-    """An LRNN in float64 whose layer has these tables and whose read-out gives the machine's output of each vector."""
+    """Return an LRNN in float64 whose layer has these tables and whose read-out maps each vector to its output."""
     n_letters = len(machine.alphabet)
     flat = torch.tensor(tables.A.reshape(n_letters, -1))
     is_constant = not (flat - flat[0]).any()
@@ -193,7 +193,7 @@ def _model(
     machine: MooreMachine,
     is_integer: bool,
 ) -> LRNN:
-    """The module of one layer: gates as given, v (|Σ|, ·) by letter, x (n, …) the vector of each state."""
+    """Return the network of one layer with these gates, v (|Σ|, ·) by letter, and x (n, …) the vector per state."""
     n_letters = len(machine.alphabet)
     outputs = tuple(dict.fromkeys(machine.outputs))
     number = np.array([outputs.index(output) for output in machine.outputs])
@@ -221,7 +221,7 @@ def _model(
 
 
 def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
-    """One block of all dimensions; a machine of one state gets a block that stays at zero."""
+    """Return one block of all dimensions; a machine of one state gets a block that remains zero."""
     d, n_letters = max(1, form.dimension), len(machine.alphabet)
     A = np.array(form.A, dtype=float).reshape(form.dimension, form.dimension)
     A = np.pad(A, (0, d - form.dimension))
@@ -231,28 +231,28 @@ def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
     return AffineTables(np.tile(A, (n_letters, 1, 1, 1)), np.pad(v, fill), np.pad(x, fill), (d,))
 
 
-def _lane_tables(lanes: Sequence[Lane], machine: MooreMachine) -> AffineTables:
-    """A block of size 1 for a real lane, a rotation of size 2 for a complex one."""
-    sizes = tuple(lane.dimension for lane in lanes) or (1,)
+def _channel_tables(channels: Sequence[Lane], machine: MooreMachine) -> AffineTables:
+    """Return a block of size 1 for each real scalar channel, and a rotation of size 2 for each complex one."""
+    sizes = tuple(channel.dimension for channel in channels) or (1,)
     n_letters, b = len(machine.alphabet), max(sizes)
     A = np.zeros((n_letters, len(sizes), b, b))
     v, x = np.zeros((n_letters, len(sizes), b)), np.zeros((machine.n_states, len(sizes), b))
-    for h, lane in enumerate(lanes):
+    for h, channel in enumerate(channels):
         for a in range(n_letters):
-            turn, shift = lane.multiplier(a), lane.number(lane.shifts[a])
+            turn, shift = channel.multiplier(a), channel.number(channel.shifts[a])
             rotation = np.array([[turn.real, -turn.imag], [turn.imag, turn.real]])
             A[a, h, : sizes[h], : sizes[h]] = rotation[: sizes[h], : sizes[h]]
             v[a, h, : sizes[h]] = [shift.real, shift.imag][: sizes[h]]
-        for q, value in enumerate(lane.values):
-            point = lane.number(value)
+        for q, value in enumerate(channel.values):
+            point = channel.number(value)
             x[q, h, : sizes[h]] = [point.real, point.imag][: sizes[h]]
     return AffineTables(A, v, x, sizes)
 
 
 def _projection(points: np.ndarray, is_integer: bool) -> tuple[np.ndarray, float]:
-    """A direction c on which the points (n, d) keep apart, and the smallest gap there; the same on every run.
+    """Return a direction c whose projection separates the points (n, d), and its smallest gap; deterministic.
 
-    For integer points c is integer and the gap taken as 1, so that the read-out computes in integers.
+    For integer points c is integer and the gap is 1, so that the read-out computes in integers.
     """
     rng, best = np.random.default_rng(0), (np.ones(points.shape[1]), 0.0)
     for k in range(_PROJECTIONS):

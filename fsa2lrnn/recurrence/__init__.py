@@ -2,10 +2,10 @@
 
     x_k = A[a_k] x_{k-1} + v[a_k],    y_k = W₂ relu(W₁ x_k + b₁) + b₂        (the paper's Eq. 1, T1 of docs/theory.md)
 
-A `Recurrence` holds nothing that floats could round. Letters that act alike share one *cell* of the tables. Of one
-layer over letters there are two layouts of the same linear map: `DenseTables` writes the matrices out, `IndexTables`
-keeps of each one-hot column only the row of its 1. Both check on construction that their states stay one-hot, which is
-the hypothesis of T1. A `GatedStack` has several layers, whose A and v depend on the layers below too.
+A `Recurrence` holds integers only. Letters that act alike share one *cell* of the tables. One layer over letters has
+two layouts of the same linear map: `DenseTables` holds the matrices, `IndexTables` the row of the 1 of each one-hot
+column. Both check on construction that their states stay one-hot, the hypothesis of T1. A `GatedStack` has several
+layers, whose A and v also depend on the layers below.
 """
 
 from fsa2lrnn.recurrence.readout import DenseReadout, StateReadout

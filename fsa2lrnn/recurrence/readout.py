@@ -29,13 +29,13 @@ class DenseReadout:
         object.__setattr__(self, "gate", ReluGate(self.W1, self.b1, self.W2, self.b2))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """The number of the output with the largest y, first among equals: (…, W) -> (…)."""
+        """Return the index of the output with the largest y, the first of equals: (…, W) -> (…)."""
         return self.gate(x).argmax(-1)
 
 
 @dataclass(frozen=True, eq=False)
 class StateReadout:
-    """The output number of each state index: `output[q]`, shape (n,). Raises `InvalidMachine` for negative numbers."""
+    """The output index of each state index: `output[q]`, shape (n,). Raises `InvalidMachine` for negative numbers."""
 
     output: np.ndarray
 
@@ -45,5 +45,5 @@ class StateReadout:
         freeze(self.output)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
-        """Output numbers: (…, 1) -> (…)."""
+        """Return output indices: (…, 1) -> (…)."""
         return self.output[x[..., 0]]

@@ -20,12 +20,12 @@ class Recurrence:
 
     Args:
         alphabet: Σ, the letters of the tables' cells.
-        outputs: Γ, the distinct output symbols, numbered as the read-out numbers them.
-        tables: of one layer, or a stack of layers; a state is what `tables.initial()` and `tables.step()` give.
-        readout: from states to output numbers.
+        outputs: Γ, the distinct output symbols, in the order of the read-out's indices.
+        tables: the tables of one layer, or a stack of layers; states are values of `tables.initial()`, `tables.step()`.
+        readout: the map from states to output indices.
 
     Raises:
-        InvalidMachine: if alphabet, tables and read-out do not fit together.
+        InvalidMachine: if the shapes of alphabet, tables and read-out do not agree.
     """
 
     alphabet: tuple[Hashable, ...]
@@ -52,11 +52,10 @@ class Recurrence:
 
     @property
     def layers(self) -> tuple[DenseTables | IndexTables, ...] | tuple[GatedLayer, ...]:
-        """The layers from input to output: the tables alone, or those of the stack."""
+        """The layers from input to output: the tables as a single layer, or those of the stack."""
         return self.tables.layers if isinstance(self.tables, GatedStack) else (self.tables,)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         rows = [
             ("letters", symbols.listed(self.alphabet)),
             ("outputs", symbols.listed(self.outputs)),
@@ -65,10 +64,10 @@ class Recurrence:
         return card("Recurrence over the integers", rows)
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """ω(q₁) … ω(q_T), in integer arithmetic: the slow reference of the module that `lower` makes."""
+        """Return ω(q₁) … ω(q_T), in integer arithmetic: the slow reference for the network that `lower` returns."""
         x = self.tables.initial()[None]
-        found: list[Hashable] = []
+        outputs: list[Hashable] = []
         for a in encode(word, self.alphabet):
             x = self.tables.step(x)[:, a]
-            found.append(self.outputs[int(self.readout(x)[0])])
-        return found
+            outputs.append(self.outputs[int(self.readout(x)[0])])
+        return outputs

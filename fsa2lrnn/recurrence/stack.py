@@ -1,10 +1,10 @@
-"""Layers on layers: each layer's A and v come from gates that see the token and the states of the layers below.
+"""Stacked layers: each layer's A and v come from gates that read the token and the states of the layers below.
 
     x^l_k = A_l(u^l_k) x^l_{k-1} + v_l(u^l_k),    u^l_k = [e_{c(a_k)}, x^1_k, …, x^{l-1}_k]    (docs/theory.md §6)
 
-With a *token shift* the gates see [u^l_k, u^l_{k-1}] instead, where u^l_0 = [0, x^1_0, …, x^{l-1}_0]: what came before
-the first letter is no letter, but the layers below are in their initial states. No gate may look at the letter before,
-so that the states of all layers at k are all there is to know at k.
+With a *token shift* the gates read [u^l_k, u^l_{k-1}] instead, where u^l_0 = [0, x^1_0, …, x^{l-1}_0]: before the first
+letter there is no token, and the layers below are in their initial states. No gate may read the previous letter, so the
+states of all layers at k determine the future.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from fsa2lrnn.gates import ReluGate
 from fsa2lrnn.recurrence.tables import check_cells, freeze
 
 _EXACT = 2**53
-_CHUNK = 2_000_000  # float64 entries of a gate's hidden units or output that are held at a time
+_CHUNK = 2_000_000  # float64 entries of a gate's hidden units or output that are computed at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +26,13 @@ class GatedLayer:
     """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks; unequal blocks are padded with zeros to the largest, b.
 
     Args:
-        transition: from u to A(u), flattened: D -> H·b·b.
-        value: from u to v(u), flattened: D -> H·b.
+        transition: the gate from u to A(u), flattened: D -> H·b·b.
+        value: the gate from u to v(u), flattened: D -> H·b.
         x0: int, shape (H, b).
         block_sizes: H sizes, each at most b.
 
     Raises:
-        InvalidMachine: if the shapes do not fit, or something stands in the padding.
+        InvalidMachine: if the shapes do not agree, or an entry of the padding is not zero.
     """
 
     transition: ReluGate
@@ -42,12 +42,12 @@ class GatedLayer:
 
     def __post_init__(self) -> None:
         n_heads, b = len(self.block_sizes), max(self.block_sizes, default=0)
-        wanted = (n_heads * b * b, n_heads * b, (n_heads, b), self.width_in)
-        given = (self.transition.width_out, self.value.width_out, self.x0.shape, self.value.width_in)
-        if given != wanted or min(self.block_sizes, default=0) < 1:
+        expected = (n_heads * b * b, n_heads * b, (n_heads, b), self.width_in)
+        actual = (self.transition.width_out, self.value.width_out, self.x0.shape, self.value.width_in)
+        if actual != expected or min(self.block_sizes, default=0) < 1:
             raise InvalidMachine(
-                f"widths of A and v, shape of x0 and width of the value's input are {given}, but blocks of sizes "
-                f"{self.block_sizes} and a transition that sees {self.width_in} ask for {wanted}"
+                f"widths of A and v, shape of x0 and width of the value's input are {actual}, but blocks of sizes "
+                f"{self.block_sizes} and a transition that sees {self.width_in} ask for {expected}"
             )
         inside = np.arange(b) < np.array(self.block_sizes)[:, None]  # (H, b)
         outside_v, outside_A = ~inside.ravel(), ~(inside[:, :, None] & inside[:, None, :]).ravel()
@@ -65,7 +65,7 @@ class GatedLayer:
 
     @property
     def width_in(self) -> int:
-        """D, the width of what the gates see."""
+        """D, the width of the gates' input."""
         return self.transition.width_in
 
     @property
@@ -75,11 +75,11 @@ class GatedLayer:
 
     @property
     def n_units(self) -> int:
-        """Hidden units of both gates."""
+        """The number of hidden units of both gates."""
         return self.transition.n_units + self.value.n_units
 
     def move(self, A: np.ndarray, v: np.ndarray, x: np.ndarray) -> np.ndarray:
-        """A x + v for every cell: (N, C, H·b·b), (N, C, H·b), (N, H·b) -> (N, C, H·b). Raises `NotExact`."""
+        """Return A x + v for every cell: (N, C, H·b·b), (N, C, H·b), (N, H·b) -> (N, C, H·b). Raises `NotExact`."""
         n_heads, b = self.x0.shape
         largest = b * np.abs(A).max(initial=0) * np.abs(x).max(initial=0) + np.abs(v).max(initial=0)
         if largest >= _EXACT:
@@ -95,12 +95,12 @@ class GatedStack:
     A state is the concatenation of the layers' states, padded blocks flattened, W numbers.
 
     Args:
-        cell: which of the C cells each letter uses, int, shape (|Σ|,); letters that act alike share one.
-        layers: from the bottom; layer l sees C entries for the token and the states below, twice with a token shift.
-        token_shift: whether the gates see their input at k−1 too.
+        cell: the cell of each letter, one of C, int, shape (|Σ|,); letters that act alike share one.
+        layers: from the bottom; layer l reads C entries for the token and the states below, twice with a token shift.
+        token_shift: whether the gates also read their input at k−1.
 
     Raises:
-        InvalidMachine: if widths do not fit together or a gate looks at the letter before.
+        InvalidMachine: if the widths do not agree or a gate reads the previous letter.
     """
 
     cell: np.ndarray
@@ -112,20 +112,20 @@ class GatedStack:
             raise InvalidMachine("a stack needs at least one layer")
         check_cells(self.cell, self.n_cells)
         for i, layer in enumerate(self.layers):
-            seen = self.n_cells + self._below[i]
-            if layer.width_in != (seen * 2 if self.token_shift else seen):
+            width = self.n_cells + self._below[i]
+            if layer.width_in != (width * 2 if self.token_shift else width):
                 raise InvalidMachine(
                     f"layer {i} sees {layer.width_in} entries, but {self.n_cells} cells and {self._below[i]} entries "
                     f"of lower states{', twice for the token shift,' if self.token_shift else ''} are there"
                 )
             for gate in (layer.transition, layer.value):
-                if gate.W1[:, seen : seen + self.n_cells].any():
+                if gate.W1[:, width : width + self.n_cells].any():
                     raise InvalidMachine(f"layer {i} looks at the letter before: it may look at lower states only")
         freeze(self.cell)
 
     @property
     def n_cells(self) -> int:
-        """C."""
+        """C, the number of cells."""
         return self.layers[0].width_in // (2 if self.token_shift else 1)
 
     @property
@@ -144,11 +144,11 @@ class GatedStack:
         return sum(layer.width for layer in self.layers)
 
     def initial(self) -> np.ndarray:
-        """The initial states of all layers: int64, shape (W,)."""
+        """Return the initial states of all layers: int64, shape (W,)."""
         return np.concatenate([layer.x0.reshape(-1) for layer in self.layers]).astype(np.int64)
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """The states after every letter: int64 (N, W) -> (N, |Σ|, W). Raises `NotExact` as `Gate` does."""
+        """Return the states after every letter: int64 (N, W) -> (N, |Σ|, W). Raises `NotExact` as `ReluGate` does."""
         gates = [gate for layer in self.layers for gate in (layer.transition, layer.value)]
         widest = max(max(gate.width_out, gate.n_units) for gate in gates)
         rows = max(1, _CHUNK // (self.n_cells * widest))
@@ -167,7 +167,7 @@ class GatedStack:
         return after
 
     def _gate(self, gate: ReluGate, now: np.ndarray, before: np.ndarray) -> np.ndarray:
-        """What a gate gives for every cell: lower states now (N, C, w) and before (N, w) -> (N, C, E)."""
+        """Return a gate's output for every cell: lower states now (N, C, w) and before (N, w) -> (N, C, E)."""
         gate.check_exact(int(max(1, np.abs(now).max(initial=0), np.abs(before).max(initial=0))))
         W1, b1, _, _ = gate.weights
         n_cells, below = self.n_cells, before.shape[1]

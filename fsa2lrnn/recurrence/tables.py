@@ -1,4 +1,4 @@
-"""The tables of one layer over letters: A[c] and v[c] for every cell c, written out or as indices.
+"""The tables of one layer over letters: A[c] and v[c] for every cell c, as matrices or as indices.
 
 Both layouts hold the same linear map and check on construction that its states stay one-hot, the hypothesis of T1.
 """
@@ -14,7 +14,7 @@ from fsa2lrnn.errors import InvalidMachine
 
 @dataclass(frozen=True, eq=False)
 class DenseTables:
-    """One layer of H one-hot blocks, written out; unequal blocks are padded with zeros to the largest, b.
+    """One layer of H one-hot blocks as matrices; unequal blocks are padded with zeros to the largest, b.
 
     Each head of each cell is either a *map* (every column of A within the block is one-hot, v = 0) or a *reset* (A = 0,
     v one-hot); x₀ is one-hot in every head. So columns have p-norm 1 or 0 for every p, and states stay one-hot.
@@ -57,8 +57,8 @@ class DenseTables:
     def _check_shapes(self) -> int:
         n_heads, b = len(self.block_sizes), max(self.block_sizes, default=0)
         n_cells = len(self.A)
-        wanted = {"A": (n_cells, n_heads, b, b), "v": (n_cells, n_heads, b), "x0": (n_heads, b)}
-        for name, shape in wanted.items():
+        expected = {"A": (n_cells, n_heads, b, b), "v": (n_cells, n_heads, b), "x0": (n_heads, b)}
+        for name, shape in expected.items():
             if getattr(self, name).shape != shape or not n_heads or not n_cells:
                 raise InvalidMachine(
                     f"{name} has shape {getattr(self, name).shape}, but {n_cells} cells and blocks of sizes "
@@ -72,11 +72,11 @@ class DenseTables:
         return len(self.block_sizes)
 
     def initial(self) -> np.ndarray:
-        """x₀, flattened: shape (H·b,)."""
+        """Return x₀, flattened: shape (H·b,)."""
         return self.x0.reshape(-1)
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """A[a] x + v[a] for every state and letter: (N, H·b) -> (N, |Σ|, H·b)."""
+        """Return A[a] x + v[a] for every state and letter: (N, H·b) -> (N, |Σ|, H·b)."""
         n_heads, b = self.x0.shape
         heads = x.reshape(len(x), n_heads, b)
         after = np.einsum("chij,nhj->nchi", self.A, heads, dtype=x.dtype) + self.v  # (N, C, H, b)
@@ -113,35 +113,35 @@ class IndexTables:
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """(n,)."""
+        """The size of the only block: (n,)."""
         return (self.next_state.shape[1],)
 
     @property
     def n_heads(self) -> int:
-        """1."""
+        """H, the number of blocks: 1."""
         return 1
 
     def initial(self) -> np.ndarray:
-        """The index of x₀'s 1: shape (1,)."""
+        """Return the index of the 1 of x₀: shape (1,)."""
         return np.array([self.start])
 
     def step(self, x: np.ndarray) -> np.ndarray:
-        """Indices after every letter: (N, 1) -> (N, |Σ|, 1)."""
+        """Return the indices after every letter: (N, 1) -> (N, |Σ|, 1)."""
         return self.next_state[:, x[:, 0]].T[:, self.cell, None]
 
 
 def check_cells(cell: np.ndarray, n_cells: int) -> None:
-    """Raises `InvalidMachine` unless every letter has one of the cells 0 … n_cells−1."""
+    """Raise `InvalidMachine` unless every letter has one of the cells 0 … n_cells−1."""
     if cell.ndim != 1 or not cell.size or cell.min() < 0 or cell.max() >= n_cells:
         raise InvalidMachine(f"cell = {cell.tolist()[:8]}…: give each letter one of the cells 0..{n_cells - 1}")
 
 
 def freeze(*arrays: np.ndarray) -> None:
-    """Makes arrays read-only."""
+    """Make arrays read-only."""
     for array in arrays:
         array.flags.writeable = False
 
 
 def _one_hot(vectors: np.ndarray) -> np.ndarray:
-    """Whether each vector along the last axis has a single 1 and zeros."""
+    """Return whether each vector along the last axis has a single 1 and is zero elsewhere."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors == 0).sum(-1) == vectors.shape[-1] - 1)

@@ -1,1 +1,1 @@
-"""Training: words of any machine, the settings of a run, one run or many, and two protocols to judge it by."""
+"""Training: words of any machine, the settings of a run, one run or many, and two evaluation protocols."""

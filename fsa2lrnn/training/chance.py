@@ -1,7 +1,7 @@
-"""What a model that always gives the same answer scores in the paper's Table 2: exactly, from machine and protocol.
+"""The exact score of a constant answer in the paper's Table 2, computed from the machine and the protocol.
 
-The paper's number is a mean over trials of the best of 40 looks, each at the last output of 128 fresh words. The best
-of many looks lies above what each look is expected to show, so that a constant answer scores more than it is worth.
+The paper reports a mean over trials of the best of 40 evaluations, each of the last output of 128 fresh words. The
+maximum of many evaluations exceeds the expectation of each, so a constant answer scores above its true accuracy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ LOOKS, WORDS, TRIALS = 40, 128, 5
 
 @dataclass(frozen=True)
 class ChanceLevel:
-    """What the best constant answer scores.
+    """The score of the best constant answer.
 
     Attributes:
-        answer: that answer.
-        share: how often it is right at the last output.
-        best_of_looks: the expected best of the looks of a trial, and `deviation` its standard deviation.
-        interval: between which the mean over trials lies in 95 % of all tables.
+        answer: the best constant answer.
+        share: its accuracy at the last output.
+        best_of_looks: the expected best evaluation of a trial, and `deviation` its standard deviation.
+        interval: the bounds of the mean over trials in 95 % of all tables.
     """
 
     answer: Any
@@ -36,12 +36,12 @@ class ChanceLevel:
     interval: tuple[float, float]
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, as JSON holds it."""
+        """Return all fields as a JSON object."""
         return asdict(self)
 
 
 def level(task: str, length: int) -> ChanceLevel:
-    """Of words as the released code draws them for a task, about `length` letters long."""
+    """Return the chance level for words of about `length` letters, drawn as in the paper's code for a task."""
     shares = output_shares(task, length)
     answer = max(shares, key=shares.__getitem__)
     best = best_of_looks(shares[answer])
@@ -52,13 +52,13 @@ def level(task: str, length: int) -> ChanceLevel:
 
 
 def output_shares(task: str, length: int) -> dict[Any, float]:
-    """How often each output is the last of a word, as the released code draws them for a task."""
+    """Return the probability of each output at the end of a word, drawn as in the paper's code for a task."""
     machine = MooreMachine.from_source(task)
     return shares_of(words(machine, make_sampler("task", machine, task)), length)
 
 
 def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
-    """How often each output is the last of a word of about `length` letters: the machine's states are a Markov chain.
+    """Return the probability of each output at the end of words of about `length` letters (a Markov chain of states).
 
     >>> from fsa2lrnn.automata import zoo
     >>> shares_of(words(zoo.length_mod(2), make_sampler("uniform", zoo.length_mod(2))), 40)
@@ -80,10 +80,10 @@ def shares_of(drawn: TaskWords, length: int) -> dict[Any, float]:
     return shares
 
 
-def best_of_looks(share: float, looks: int = LOOKS, n_words: int = WORDS) -> np.ndarray:
-    """The distribution of the most words that are right in one of the looks, where each is with this share: (n + 1,).
+def best_of_looks(share: float, n_evaluations: int = LOOKS, n_words: int = WORDS) -> np.ndarray:
+    """Return the distribution (n_words + 1,) of the number of right words in the best evaluation, at accuracy `share`.
 
-    >>> best = best_of_looks(0.5, looks=2, n_words=1)
+    >>> best = best_of_looks(0.5, n_evaluations=2, n_words=1)
     >>> best.tolist()
     [0.25, 0.75]
     """
@@ -91,11 +91,11 @@ def best_of_looks(share: float, looks: int = LOOKS, n_words: int = WORDS) -> np.
     chooses = np.array([math.comb(n_words, int(i)) for i in k], dtype=float)
     cumulated = np.minimum(np.cumsum(chooses * share**k * (1 - share) ** (n_words - k)), 1)
     cumulated[-1] = 1
-    return np.diff(cumulated**looks, prepend=0)
+    return np.diff(cumulated**n_evaluations, prepend=0)  # the maximum of independent draws has the power as its cdf
 
 
 def mean_interval(best: np.ndarray, trials: int = TRIALS, coverage: float = 0.95) -> tuple[float, float]:
-    """Between which the mean of so many trials lies, with equal chances below and above.
+    """Return the central interval that contains the mean of `trials` trials with probability `coverage`.
 
     >>> mean_interval(np.array([0.0, 1.0]))
     (1.0, 1.0)

@@ -1,11 +1,11 @@
-"""Words and transductions of any Moore machine, in batches, from a seed: the same seed gives the same words.
+"""Words and transductions of any Moore machine, in batches, determined by a seed.
 
-A sampler says which letters may come next, given the machine's state and the position modulo a period, and each of them
-is equally likely. To draw a batch, every position of every word gets a number from 0 … D−1, D the least common multiple
-of the numbers of choices, and a table turns the number and the state into a letter. A number is then a map of states
-like a letter is, so that all words of a batch are walks on one table: a compiled loop on a CPU, composed maps on a GPU.
+A sampler gives the letters that may come next, as a function of the machine's state and the position modulo a period;
+they are equally likely. To draw a batch, every position of every word gets a number from 0 … D−1, where D is the least
+common multiple of the numbers of choices, and a table maps the number and the state to a letter. A number thus acts on
+states like a letter, and all words of a batch are walks on one table: a compiled loop on a CPU, composed maps on a GPU.
 
-A label of `UNCOUNTED` is a position whose output does not count, neither in the loss nor in an accuracy.
+The label `UNCOUNTED` marks a position whose output counts neither in the loss nor in the accuracy.
 """
 
 from __future__ import annotations
@@ -30,39 +30,39 @@ from fsa2lrnn.lrnn.layers.index import pscan, sequential
 
 SAMPLERS = ("uniform", "live", "task")
 _TABLE_ENTRIES = 1 << 26
-_COMPOSED_ENTRIES = 1 << 27  # maps held at once on a GPU; beyond it, a gather a position
+_COMPOSED_ENTRIES = 1 << 27  # entries of maps held at once on a GPU; beyond it, one gather per position
 
 
 class Sampler(NamedTuple):
-    """Which letters may come next: `choices[k % period, q, a]`, and whether the output after position k counts."""
+    """The letters that may come next, `choices[k % period, q, a]`, and whether the output after position k counts."""
 
     choices: np.ndarray  # bool (period, n, |Σ|), at least one letter everywhere
     scored: tuple[bool, ...]  # (period,)
 
 
 class Walks(NamedTuple):
-    """Words under way: their states (B,), and how many letters they have."""
+    """Partial words: their states (B,), and the number of their letters."""
 
     states: Tensor
     position: int
 
 
 class Batch(NamedTuple):
-    """Words, int64 (B, T), and the number of the output after every prefix or `UNCOUNTED`, int64 (B, T)."""
+    """Words, int64 (B, T), and the index of the output after every prefix or `UNCOUNTED`, int64 (B, T)."""
 
     tokens: Tensor
     labels: Tensor
 
 
 def make_sampler(name: str, machine: MooreMachine, source: str = "") -> Sampler:
-    """One of `SAMPLERS` for a machine.
+    """Return the sampler of a name in `SAMPLERS` for a machine.
 
-    - "uniform": every letter, always; every position counts.
-    - "live": the letters that do not lead into a settled state, one from which all further outputs are the same (in a
-      minimal machine an absorbing state); all letters where there are no others. Every position counts.
-    - "task": as the paper and its released code draw words for the task that `source` names. For Sum and EvenPair that
-      is "uniform". ModArith has digits and operators in turn and only the outputs after a digit count, in the loss as
-      in the accuracy; chains of subtractions likewise. Any other source: "uniform".
+    - "uniform": all letters; every position counts.
+    - "live": the letters that do not lead into a settled state, from which all further outputs are the same (in a
+      minimal machine an absorbing state), or all letters if no other exists. Every position counts.
+    - "task": the distribution of the paper and its code for the task that `source` names. For Sum and EvenPair that is
+      "uniform". ModArith and chains of subtractions alternate digits and operators, and only the outputs after a digit
+      count, in the loss and in the accuracy. Any other source: "uniform".
 
     Raises `UnsupportedFormat` for another name.
     """
@@ -93,13 +93,13 @@ _OWN: dict[str, Callable[[MooreMachine], Sampler]] = {
 
 @dataclass(frozen=True, eq=False)
 class TaskWords:
-    """The words of one machine under one sampler, on one device; `words` makes it.
+    """The words of one machine under one sampler, on one device; `words` creates it.
 
     Attributes:
-        alphabet: the letters that tokens number.
-        outputs: the symbols that labels number: by default those that occur where outputs count.
-        n_draws: D; the number drawn at position k is row (k % period)·D + number of the tables.
-        next_state, letters: int64 (period·D, n): the state and the letter that a drawn number leads to.
+        alphabet: the letters that tokens index.
+        outputs: the symbols that labels index: by default those that occur at counted positions.
+        n_draws: D; a number drawn at position k selects row (k % period)·D + number of the tables.
+        next_state, letters: int64 (period·D, n): the state and the letter that a drawn number gives.
         labels: int64 (period, n): the label of a state reached by a letter at position k % period.
     """
 
@@ -114,17 +114,17 @@ class TaskWords:
 
     @property
     def device(self) -> torch.device:
-        """Where batches are made."""
+        """The device of the batches."""
         return self.letters.device
 
     def generator(self, seed: int) -> torch.Generator:
-        """A source of numbers for `batch` and `advance`, on their device."""
+        """Return a random generator for `batch` and `advance`, on their device."""
         return torch.Generator(self.device).manual_seed(seed)
 
     def fit(self, length: int) -> int:
-        """The largest length up to `length` at which the last output counts: 39 for ModArith's 40, as in the paper.
+        """Return the largest length up to `length` at which the last output counts: 39 for ModArith's 40 (the paper's).
 
-        Raises `UnsupportedFormat` where there is none.
+        Raises `UnsupportedFormat` if no such length exists.
         """
         for fitting in range(length, max(0, length - len(self.scored)), -1):
             if self.scored[(fitting - 1) % len(self.scored)]:
@@ -132,15 +132,15 @@ class TaskWords:
         raise UnsupportedFormat(f"length {length}: no word of this length or a little less has an output that counts")
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """`size` new words of `length` letters."""
+        """Return `size` new words of `length` letters."""
         return self.advance(self.begin(size), length, generator)[0]
 
     def begin(self, size: int) -> Walks:
-        """`size` empty words."""
+        """Return `size` empty words."""
         return Walks(torch.full((size,), self.start, device=self.device), 0)
 
     def advance(self, walks: Walks, length: int, generator: torch.Generator) -> tuple[Batch, Walks]:
-        """The next `length` letters of words under way, and the words after them."""
+        """Return the next `length` letters of partial words, and the extended words."""
         size, period = len(walks.states), len(self.scored)
         phase = torch.arange(walks.position, walks.position + length, device=self.device) % period  # (T,)
         cells = torch.randint(self.n_draws, (size, length), generator=generator, device=self.device)
@@ -157,14 +157,14 @@ def words(
     outputs: tuple[Hashable, ...] | None = None,
     device: str | torch.device = "cpu",
 ) -> TaskWords:
-    """Prepare the tables to draw words from.
+    """Return the tables from which words of a machine are drawn.
 
     Args:
-        outputs: the symbols that labels number, a model's for instance.
+        outputs: the symbols that labels index, for instance a model's.
 
     Raises:
-        UnsupportedFormat: if an output that counts is not among `outputs`.
-        BudgetExceeded: if the choices have no common multiple small enough for a table.
+        UnsupportedFormat: if a counted output is not among `outputs`.
+        BudgetExceeded: if the least common multiple of the numbers of choices is too large for a table.
 
     >>> ab = words(m := MooreMachine.from_source("regex:(ab)*"), make_sampler("live", m))
     >>> tokens, labels = ab.batch(2, 5, ab.generator(0))
@@ -179,11 +179,13 @@ def words(
             f"a table of {n_draws:,} draws for {period * n:,} states is beyond {_TABLE_ENTRIES:,} entries: "
             'use the sampler "uniform"'
         )
+    # The letter and the next state for each number and state.
     order = np.argsort(~sampler.choices, axis=2, kind="stable")  # the letters to choose from come first
     pick = np.arange(n_draws)[:, None, None] % counts  # (D, period, n)
     letters = np.take_along_axis(order[None], pick[..., None], 3)[..., 0]
     letters = letters.swapaxes(0, 1).reshape(period * n_draws, n)
     next_state = machine.delta[letters, np.arange(n)]
+    # The outputs that occur at counted positions, and the labels of states.
     met = _met(next_state.reshape(period, n_draws, n), machine.start) & np.array(sampler.scored)[:, None]
     occurring = {machine.outputs[q] for q in np.flatnonzero(met.any(0))}
     if outputs is None:
@@ -200,7 +202,7 @@ def words(
 
 
 def _met(next_state: np.ndarray, start: int) -> np.ndarray:
-    """Which states a letter at position k % period can lead to: (period, D, n) -> bool (period, n)."""
+    """Return which states a letter at position k % period can lead to: (period, D, n) -> bool (period, n)."""
     period, _, n = next_state.shape
     met = np.zeros((period, n), bool)
     waiting = [(0, np.array([start]))]
@@ -215,7 +217,7 @@ def _met(next_state: np.ndarray, start: int) -> np.ndarray:
 
 
 def walk_compiled(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-    """Letters and states along rows of table rows `cells` (B, T), from states `starts` (B,): two tensors (B, T)."""
+    """Return the letters and states (B, T) along the table rows `cells` (B, T), from states `starts` (B,)."""
     tokens, states = torch.empty_like(cells), torch.empty_like(cells)
     _walk(*(tensor.numpy() for tensor in (next_state, letters, cells, starts, tokens, states)))
     return tokens, states
@@ -232,7 +234,7 @@ def _walk(next_state, letters, cells, starts, tokens, states):
 
 
 def walk_composed(next_state: Tensor, letters: Tensor, cells: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
-    """As `walk_compiled`, in operations on whole tensors: ⌈log₂T⌉ rounds while the maps fit, else T."""
+    """Return the result of `walk_compiled` by tensor operations: ⌈log₂T⌉ rounds if the maps fit in memory, else T."""
     fits = cells.numel() * next_state.shape[1] <= _COMPOSED_ENTRIES
     states = (pscan if fits else sequential)(next_state, cells, starts)
     before = torch.cat([starts[:, None], states], dim=1)[:, :-1]

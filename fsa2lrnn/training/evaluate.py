@@ -1,9 +1,9 @@
-"""How often a model is right on fresh words, under two protocols.
+"""The accuracy of a model on fresh words, under two protocols.
 
-- The paper's: every 1,000 updates the last output of 128 fresh words of length 500 is looked at; a trial's figure is
-  the best over these looks, and training stops at 1.0. It is read off the records of training (`paper_protocol`).
-- Ours: the last checkpoint alone, many fresh words at each of several lengths, whole words as well as last outputs,
-  with Wilson's intervals (`evaluate`).
+- The paper's: every 1,000 updates the last outputs of 128 fresh words of length 500 are evaluated; a trial's score is
+  the best evaluation, and training stops at 1.0. It is computed from the records of training (`paper_protocol`).
+- Ours: only the last checkpoint, many fresh words at each of several lengths, whole words as well as last outputs, with
+  Wilson intervals (`evaluate`).
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from fsa2lrnn.training.data import Batch, TaskWords
 
 LENGTHS = (40, 100, 500, 5_000, 50_000)
 WORDS = 10_000
-LETTERS = 20_000_000  # at a length: fewer words where they are long
+LETTERS = 20_000_000  # per length, which limits the number of long words
 _PIECE_ENTRIES = 1 << 23  # numbers that one piece of a batch may materialise in a layer
-_BATCH, _DRAWN = 256, 1024  # words, and letters of them, drawn at once, whatever the model: the seed says which words
+_BATCH, _DRAWN = 256, 1024  # words and letters drawn at once, independent of the model: the seed determines the words
 _MOST = 10**12  # words, letters
 _Z = 1.959964  # 95 %
 
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many of `words` words of one length were right: at every position that counts, and at the last."""
+    """How many of `words` words of one length were right: at every counted position, and at the last one."""
 
     length: int
     words: int
@@ -40,7 +40,7 @@ class Accuracy:
     last: int
 
     def to_json(self) -> dict[str, Any]:
-        """The counts, their shares and 95 % intervals."""
+        """Return the counts, their shares and 95 % intervals as a JSON object."""
         shares = {
             f"{name}_word" if name == "whole" else "last_position": {
                 "accuracy": right / self.words,
@@ -52,7 +52,7 @@ class Accuracy:
 
 
 def wilson(right: int, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval (1927) for a share of `right` among `n`: it stays in [0, 1] and holds at 0 and at n.
+    """Return Wilson's 95 % interval (1927) for a share of `right` among `n`: within [0, 1], valid also at 0 and n.
 
     >>> wilson(10_000, 10_000)[0] > 0.9996, wilson(0, 0)
     (True, (0.0, 1.0))
@@ -68,29 +68,29 @@ def wilson(right: int, n: int) -> tuple[float, float]:
 
 
 def paper_protocol(records: Iterable[dict[str, Any]], stop_at: float | None) -> dict[str, Any]:
-    """The best accuracy over the looks that training took, the first step that had it, and whether that was the end.
+    """Return the best accuracy of the evaluations during training, its first step, and whether training stopped there.
 
     `records` are the lines of a run's metrics, each with "step", "accuracy", "length" and "words".
     """
-    looks = list(records)
-    if not looks:
+    evaluations = list(records)
+    if not evaluations:
         return {"accuracy": None, "looks": 0}
-    best = max(looks, key=lambda look: look["accuracy"])
+    best = max(evaluations, key=lambda record: record["accuracy"])
     return {
         **{name: best[name] for name in ("accuracy", "step", "length", "words")},
-        "looks": len(looks),
+        "looks": len(evaluations),
         "stopped": stop_at is not None and best["accuracy"] >= stop_at,
     }
 
 
 def check_amount(lengths: Sequence[int], n_words: int, letters: int) -> None:
-    """Raises `UnsupportedFormat` for words that are none, too many to be meant, or longer than the letters allowed."""
-    given = (*lengths, n_words, letters)
-    if min(given) < 1:
+    """Raise `UnsupportedFormat` for numbers below 1, implausibly large ones, or a word longer than `letters`."""
+    amounts = (*lengths, n_words, letters)
+    if min(amounts) < 1:
         raise UnsupportedFormat(
             f"lengths {tuple(lengths)}, {n_words} words, {letters} letters a length: all must be at least 1"
         )
-    if (most := max(given)) > _MOST:
+    if (most := max(amounts)) > _MOST:
         raise UnsupportedFormat(f"{shown(most)} words or letters are too many to be meant: at most {_MOST:,} are")
     if (longest := max(lengths, default=0)) > letters:
         raise UnsupportedFormat(
@@ -108,28 +108,28 @@ def evaluate(
     letters: int = LETTERS,
     report: Callable[[Accuracy], None] | None = None,
 ) -> list[Accuracy]:
-    """`n_words` fresh words a length, or as many as `letters` letters give.
+    """Return the accuracy at each length on `n_words` fresh words, or as many as `letters` letters allow.
 
     Args:
-        words: with `model.outputs` as their outputs, on the model's device.
-        lengths: each at most `letters`; it counts as the largest up to it at which the last output counts.
-        report: called after each length.
+        words: the source of words, with `model.outputs` as outputs, on the model's device.
+        lengths: lengths of at most `letters`; each is lowered to the largest one at which the last output counts.
+        report: called with the accuracy after each length.
 
     Raises `UnsupportedFormat` as `check_amount` does.
     """
     check_amount(lengths, n_words, letters)
-    generator, found = words.generator(seed), []
+    generator, accuracies = words.generator(seed), []
     for length in dict.fromkeys(map(words.fit, lengths)):
-        found.append(count(model, words, length, min(n_words, letters // length), generator))
+        accuracies.append(count(model, words, length, min(n_words, letters // length), generator))
         if report is not None:
-            report(found[-1])
-    return found
+            report(accuracies[-1])
+    return accuracies
 
 
 def count(model: Network, words: TaskWords, length: int, n_words: int, generator: torch.Generator) -> Accuracy:
-    """How many of `n_words` words drawn from `generator` the model gets right, in memory that `length` doesn't change.
+    """Return the accuracy on `n_words` words drawn from `generator`, in memory independent of `length`.
 
-    An output is wrong where a logit is not a number.
+    An output with a NaN among its logits is wrong.
     """
     whole = last = 0
     for first in range(0, n_words, _BATCH):
@@ -154,7 +154,7 @@ def _batch(model: Network, words: TaskWords, length: int, size: int, generator: 
 
 
 def _drawn(words: TaskWords, length: int, size: int, piece: int, generator: torch.Generator) -> Iterator[Batch]:
-    """Words drawn `_DRAWN` letters at once, and given out `piece` letters, a multiple of them or all, at once."""
+    """Yield words in pieces of `piece` letters, a multiple of `_DRAWN` or all, drawn `_DRAWN` letters at a time."""
     walks, waiting = words.begin(size), list[Batch]()
     for first in range(0, length, _DRAWN):
         batch, walks = words.advance(walks, min(_DRAWN, length - first), generator)

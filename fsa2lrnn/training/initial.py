@@ -1,6 +1,6 @@
-"""Where training may begin: at the exact solution, written into the network that is to be trained, plus noise.
+"""Initial weights near the exact solution: the compiled machine, written into the network to train, plus noise.
 
-What gradient descent makes of a start near the solution tells what it finds from what the network can hold.
+Training from such weights separates what gradient descent finds from what the network can represent.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from fsa2lrnn.recurrence import DenseReadout, DenseTables, Recurrence
 from fsa2lrnn.training.data import TaskWords
 from fsa2lrnn.training.settings import Settings
 
-_CONFIDENCE = 8.0  # the logit of the right output, those of the others being 0
+_CONFIDENCE = 8.0  # the logit of the correct output; all others are 0
 
 
 def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> LRNN:
-    """The compiled machine in the network of `settings`, every weight with Gaussian noise of deviation `noise`.
+    """Return the network of `settings` with the compiled machine as weights, plus Gaussian noise of deviation `noise`.
 
-    The last layer holds the one-hot blocks in its first heads; what is over, other heads, layers and hidden units, is
-    zero. Embeddings are one-hot, and each LayerNorm gets the scale and shift that undo it. So without noise the model
-    gives the machine's outputs, its states being exact up to the rounding of LayerNorm.
+    The last layer holds the one-hot blocks in its first heads; all other heads, layers and hidden units are zero.
+    Embeddings are one-hot, and each LayerNorm gets the scale and shift that invert it. So without noise the model has
+    the machine's outputs, with states exact up to the rounding of LayerNorm.
 
     Args:
-        words: of the settings' task; its outputs are those that the model gets.
-        noise: drawn from the settings' seed.
+        words: the words of the settings' task; their outputs become the model's.
+        noise: the standard deviation, drawn from the settings' seed.
 
     Raises:
-        NotExpressible: if the rule is "released", or the network is too small or connected otherwise; says where.
+        NotExpressible: if the column rule is "released", or the network is too small or its connection unsuitable.
 
     >>> from fsa2lrnn.training.data import make_sampler, words
     >>> settings = Settings("task:parity", normalisation="clip", block=2, heads=2, embedding_dim=4)
@@ -49,7 +49,7 @@ def compiled_start(settings: Settings, words: TaskWords, noise: float = 0.0) -> 
     machine = settings.machine()
     exact = _one_hot_recurrence(machine, settings)
     config = settings.network(words.alphabet, words.outputs)
-    _check_room(exact, config, settings)
+    _check_sizes(exact, config, settings)
     model = LRNN(config)
     # Layers below the last are zero.
     silent = [(torch.zeros(len(layer.block_sizes), max(layer.block_sizes)), {}) for layer in model.recurrences[:-1]]
@@ -86,7 +86,7 @@ def _parts(exact: Recurrence) -> tuple[DenseTables, DenseReadout]:
     return tables, readout
 
 
-def _check_room(exact: Recurrence, config: LRNNConfig, settings: Settings) -> None:
+def _check_sizes(exact: Recurrence, config: LRNNConfig, settings: Settings) -> None:
     tables, readout = _parts(exact)
     needs = {
         "heads": (len(tables.block_sizes), settings.heads),
@@ -103,31 +103,31 @@ def _identity(rows: int, columns: int, entry: float = 1.0) -> Tensor:
 
 
 def _last_layer(model: LRNN, exact: Recurrence) -> tuple[Tensor, dict[str, Values]]:
-    """x₀, and the gates of the last layer as look-ups: unit a is relu(2 y_a − 1), 1 for the letter a, 0 for others."""
+    """Return x₀ and the gates of the last layer as lookups: unit a is relu(2 y_a − 1), 1 for the letter a, else 0."""
     tables, _ = _parts(exact)
     layer = model.recurrences[-1]
     cell = torch.tensor(tables.cell)[[exact.alphabet.index(letter) for letter in model.alphabet]]
     heads, block = len(layer.block_sizes), max(layer.block_sizes)
     n_heads, b, n = len(tables.block_sizes), max(tables.block_sizes), len(cell)
-    wanted = {"transition": torch.tensor(tables.A)[cell], "value": torch.tensor(tables.v)[cell]}
+    tables_of = {"transition": torch.tensor(tables.A)[cell], "value": torch.tensor(tables.v)[cell]}
     gates: dict[str, Values] = {}
     for name, gate in layer.gates:
-        table = wanted[name].float()
-        room = torch.zeros(heads, block, *[block] * (table.ndim - 3), gate.n_hidden)
+        table = tables_of[name].float()
+        padded = torch.zeros(heads, block, *[block] * (table.ndim - 3), gate.n_hidden)
         corner = (slice(n_heads), *[slice(b)] * (table.ndim - 2), slice(n))
-        room[corner] = table.movedim(0, -1)
+        padded[corner] = table.movedim(0, -1)
         width_in = gate.weights.W1.shape[1]
         letters = torch.zeros(gate.n_hidden)
         letters[:n] = 1
         first = _identity(gate.n_hidden, width_in, 2.0) * letters[:, None]
-        gates[name] = {"W1": first, "b1": -letters, "W2": room.flatten(0, -2)}
+        gates[name] = {"W1": first, "b1": -letters, "W2": padded.flatten(0, -2)}
     x0 = torch.zeros(heads, block)
     x0[:n_heads, :b] = torch.tensor(tables.x0).float()
     return x0, gates
 
 
 def _readout(model: LRNN, exact: Recurrence) -> Values:
-    """The integer gate of the compiled read-out, on the blocks of the last layer."""
+    """Return the integer gate of the compiled read-out, on the blocks of the last layer."""
     tables, readout = _parts(exact)
     sizes, weights = model.recurrences[-1].block_sizes, cast("Gate", model.readout).weights
     n_heads, b, units = len(tables.block_sizes), max(tables.block_sizes), len(readout.W1)
@@ -143,7 +143,7 @@ def _readout(model: LRNN, exact: Recurrence) -> Values:
 
 
 def _undo_norms(model: LRNN, n_heads: int) -> None:
-    """Let each LayerNorm give back what it gets: before layers a one-hot embedding, before the read-out the blocks."""
+    """Make each LayerNorm the identity on its input: one-hot embeddings, or one-hot blocks before the read-out."""
     for i, norm in enumerate(model.norms):
         ones = n_heads if i + 1 == len(model.norms) else 1
         weight: Tensor = norm.get_parameter("weight")

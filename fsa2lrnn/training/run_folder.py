@@ -1,7 +1,7 @@
-"""The folder of one run: what it was asked, where it stands, what was measured. Every file is whole at any moment.
+"""The folder of one run: its settings, its checkpoint and its measurements. Files are replaced atomically.
 
-`settings.json`; `checkpoint.bin`, a safetensors file with all that going on needs (weights, optimiser, random numbers,
-records); for readers, `model.safetensors`, the weights of the last checkpoint, and `metrics.jsonl`, a record a line.
+`settings.json`; `checkpoint.bin`, a safetensors file with all that resuming needs (weights, optimiser, random generator
+states, records); for readers, `model.safetensors` with the weights of the last checkpoint, and `metrics.jsonl`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A record: what a test on the way measured, after `step` steps."""
+    """The record of an evaluation during training, after `step` steps."""
 
     step: int
     loss: float
@@ -46,7 +46,7 @@ class Evaluation:
 
 @dataclass
 class IntervalStatistics:
-    """The steps since the last test: the sum of their losses, and their largest gradient norm."""
+    """Statistics of the steps since the last evaluation: the sum of losses and the largest gradient norm."""
 
     loss: float = 0.0
     gradient_norm: float = 0.0
@@ -55,12 +55,12 @@ class IntervalStatistics:
 
 @dataclass(frozen=True)
 class RunState:
-    """Where a run stands, beside its tensors.
+    """The state of a run without its tensors.
 
     Args:
-        step: steps done.
-        records: of the tests on the way.
-        since_test: the steps since the last one.
+        step: the number of steps done.
+        records: the evaluations so far.
+        since_test: the statistics of the steps since the last evaluation.
     """
 
     step: int
@@ -70,68 +70,68 @@ class RunState:
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """All that going on needs. The tensors are weights, the state of the optimiser and random generators, by name."""
+    """All that resuming needs; `tensors` holds the weights and the optimiser and generator states, by name."""
 
     standing: RunState
     tensors: Mapping[str, Tensor]
 
 
-def prepare(folder: Path, settings: Settings, resume: bool, wanted: Shapes) -> Checkpoint | None:
-    """Make the folder ready for a run, and return the checkpoint to go on from, None for a new start.
+def prepare(folder: Path, settings: Settings, resume: bool, expected: Shapes) -> Checkpoint | None:
+    """Prepare the folder for a run; return the checkpoint to resume from, None for a new start.
 
-    Without `resume` a run that is there is forgotten. Metrics later than the checkpoint are dropped.
+    Without `resume` an earlier run in the folder is deleted. Metrics later than the checkpoint are dropped.
 
     Args:
-        wanted: the shapes of a checkpoint's tensors; the optimiser has none for a weight that no step has moved yet.
+        expected: the shapes of a checkpoint's tensors; the optimiser has none for a weight that no step changed yet.
 
     Raises:
-        UnsupportedFormat: if the folder holds a run of other settings; more steps and another `stop_at` are no others,
-            unless the schedule depends on them.
-        CheckpointError: if the checkpoint can't be read.
+        UnsupportedFormat: if the folder holds a run of other settings; `steps` and `stop_at` may differ unless the
+            schedule depends on them.
+        CheckpointError: if the checkpoint cannot be read.
     """
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / SETTINGS
     checkpoint = None
     if resume and path.exists():
         _check_same(folder, Settings.from_json(path.read_bytes()), settings)
-        checkpoint = _read(folder / CHECKPOINT, wanted)
+        checkpoint = _read(folder / CHECKPOINT, expected)
     else:
         for name in (CHECKPOINT, MODEL, METRICS):
             (folder / name).unlink(missing_ok=True)
     write_atomically(path, settings.to_json().encode())
-    write_records(folder, [asdict(look) for look in checkpoint.standing.records] if checkpoint else [])
+    write_records(folder, [asdict(record) for record in checkpoint.standing.records] if checkpoint else [])
     return checkpoint
 
 
 def write_checkpoint(folder: Path, model: LRNN, checkpoint: Checkpoint) -> None:
-    """Write `checkpoint.bin`, and the model beside it."""
+    """Write `checkpoint.bin` and the model."""
     standing = json.dumps(asdict(checkpoint.standing))
     write_tensors(folder / CHECKPOINT, FORM, checkpoint.tensors, {"standing": standing})
     write_model(folder, model)
 
 
 def write_model(folder: Path, model: LRNN) -> None:
-    """The model that readers find."""
+    """Write the model to `model.safetensors`."""
     save(model, folder / MODEL)
 
 
 def write_records(folder: Path, records: list[Record]) -> None:
-    """All lines of metrics."""
+    """Write all records to `metrics.jsonl`."""
     lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
     write_atomically(folder / METRICS, "".join(lines).encode())
 
 
 def read_records(folder: Path) -> list[Record]:
-    """The lines of metrics. Raises `UnsupportedFormat` naming one that is no record."""
+    """Return the records in `metrics.jsonl`. Raises `UnsupportedFormat` with a line that is not a record."""
     path = folder / METRICS
     lines = enumerate(path.read_bytes().splitlines(), start=1)
     names = ((f"{path}, line {i}", line) for i, line in lines)
     return [asdict(read(Evaluation, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
 
 
-def _check_same(folder: Path, found: Settings, wanted: Settings) -> None:
-    free = {"stop_at", "steps"} if wanted.schedule == "constant" else {"stop_at"}
-    before, after = asdict(found), asdict(wanted)
+def _check_same(folder: Path, earlier: Settings, settings: Settings) -> None:
+    free = {"stop_at", "steps"} if settings.schedule == "constant" else {"stop_at"}
+    before, after = asdict(earlier), asdict(settings)
     if other := [f.name for f in fields(Settings) if f.name not in free and before[f.name] != after[f.name]]:
         changes = ", ".join(f"{name} = {before[name]!r} there and {after[name]!r} here" for name in other)
         raise UnsupportedFormat(
@@ -139,21 +139,21 @@ def _check_same(folder: Path, found: Settings, wanted: Settings) -> None:
         )
 
 
-def _read(path: Path, wanted: Shapes) -> Checkpoint | None:
+def _read(path: Path, expected: Shapes) -> Checkpoint | None:
     if not path.exists():
         return None
     try:
         with open_tensors(path, FORM) as file:
             value = parse_json(file.metadata.get("standing", "null"), "standing")
             standing = read(RunState, value, "standing", _NUMBERS)
-            check_shapes("it", with_state(wanted, file.shapes), file.shapes)
+            check_shapes("it", with_state(expected, file.shapes), file.shapes)
             return Checkpoint(standing, file.tensors())
     except Fsa2LrnnError as error:
         raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
 
 
 def _number(value: Any, where: str) -> float:
-    """A number; the norm of weights that diverge can be infinite."""
+    """Return a number, which may be infinite as the norm of diverging weights is."""
     if isinstance(value, float):
         return value
     return read(float, value, where)
@@ -162,11 +162,11 @@ def _number(value: Any, where: str) -> float:
 _NUMBERS = {float: _number}
 
 
-def with_state(wanted: Shapes, found: Shapes) -> Shapes:
-    """Of the tensors wanted, those of the optimiser only for weights of which the file has any."""
-    there = {name.rpartition(".")[0] for name in found}
+def with_state(expected: Shapes, stored: Shapes) -> Shapes:
+    """Return the expected shapes, those of the optimiser only for weights whose optimiser state the file holds."""
+    weights = {name.rpartition(".")[0] for name in stored}
     return {
         name: shape
-        for name, shape in wanted.items()
-        if not name.startswith("optimiser.") or name.rpartition(".")[0] in there
+        for name, shape in expected.items()
+        if not name.startswith("optimiser.") or name.rpartition(".")[0] in weights
     }

@@ -1,7 +1,7 @@
-"""Runs that differ in their seed: each trains in a folder of its own, is judged, and leaves a result.
+"""Runs that differ in their seed: each trains in its own folder, is evaluated, and writes a result.
 
-On a CPU every run is a process with its own threads, as many at once as there are cores: two runs side by side learn
-more in an hour than one run on two threads. On a GPU all runs are trained as one batched model.
+On a CPU every run is a process with its own threads, as many at once as there are cores: two parallel runs take more
+steps per hour than one run on two threads. On a GPU all runs are trained as one batched model.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import Diverged, Progress, Stop, TrainingOutcome, train, use_threads
 
 RESULT = "result.json"
-_JUDGING_SEED = 1 << 40  # apart from all seeds of training
+_EVALUATION_SEED = 1 << 40  # distinct from all seeds of training
 _POLL_SECONDS = 0.2
 
 
@@ -50,7 +50,7 @@ Report = Callable[[Progress | FinalAccuracy], None]
 
 @dataclass(frozen=True)
 class RunPlan:
-    """How runs are started, and how their last checkpoints are judged (`fsa2lrnn.training.evaluate.evaluate`)."""
+    """How runs are started, and how their last checkpoints are evaluated (`fsa2lrnn.training.evaluate.evaluate`)."""
 
     resume: bool = True
     write_to: tuple[str, ...] = ()
@@ -65,30 +65,30 @@ class RunPlan:
 def run_seeds(
     settings: Settings, seeds: Sequence[int], folder: Path, plan: RunPlan, report: Report | None = None
 ) -> list[dict[str, Any]]:
-    """Train and judge one run a seed, in `folder`/seed-N; results in the order of `seeds`.
+    """Train and evaluate one run per seed, in `folder`/seed-N; return their results in the order of `seeds`.
 
-    A run that diverges has an "error" in its result, one that SIGINT or SIGTERM cut short has "end": "interrupted";
-    called again, it goes on. Processes are spawned: a script calls this under `if __name__ == "__main__":`.
+    A run that diverges has an "error" in its result. A run that SIGINT or SIGTERM interrupts has "end": "interrupted"
+    and resumes when called again. Processes are spawned: call this under `if __name__ == "__main__":` in a script.
 
     Raises:
-        SeedFailed: naming the runs that could not start or were killed, after the others have finished.
+        SeedFailed: with the runs that could not start or were killed, after the others have finished.
     """
     jobs = [(settings.with_seed(seed), folder / f"seed-{seed}") for seed in dict.fromkeys(seeds)]
-    say = report or _say_nothing
+    send = report or _ignore
     if len(jobs) == 1:
-        return [run_seed(*jobs[0], plan, say)]
-    return (_side_by_side if settings.device == "cpu" else stacked)(jobs, plan, say)
+        return [run_seed(*jobs[0], plan, send)]
+    return (_in_processes if settings.device == "cpu" else stacked)(jobs, plan, send)
 
 
 def stacked(jobs: Sequence[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
-    """Train all runs as one batched model in this process, and judge one after another."""
+    """Train all runs as one batched model in this process, evaluate each, and return their results."""
     trainer = registry.require("distributed.stacked", "training several seeds as one batched model")
     outcomes = trainer.train_stacked(jobs, plan.resume, report, plan.write_to)
     return [_result(*job, outcome, plan, report) for job, outcome in zip(jobs, outcomes, strict=True)]
 
 
 def run_seed(settings: Settings, folder: Path, plan: RunPlan, report: Report) -> dict[str, Any]:
-    """Train and judge one run in this process; the result is written to `folder`/result.json too."""
+    """Train and evaluate one run in this process; return the result, which is also written to `folder`/result.json."""
     try:
         outcome = train(settings, folder, plan.resume, report, plan.write_to)
     except Diverged as error:
@@ -106,17 +106,18 @@ def _result(
         result |= {"end": outcome.end, "step": outcome.step, "model": str(folder / MODEL)}
         result |= {"paper_protocol": paper_protocol(outcome.records, settings.stop_at)}
         if outcome.end != "interrupted":
-            result |= {"last_checkpoint": [found.to_json() for found in _judge(settings, outcome, plan, report)]}
+            accuracies = _evaluate(settings, outcome, plan, report)
+            result |= {"last_checkpoint": [accuracy.to_json() for accuracy in accuracies]}
     write_atomically(folder / RESULT, (json.dumps(result, indent=2, ensure_ascii=False) + "\n").encode())
     return result
 
 
-def _judge(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: Report) -> list[Accuracy]:
+def _evaluate(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: Report) -> list[Accuracy]:
     with use_threads(settings.threads):
         return evaluate(
             outcome.model,
             outcome.words,
-            _JUDGING_SEED + settings.seed,
+            _EVALUATION_SEED + settings.seed,
             plan.lengths,
             plan.n_words,
             plan.letters,
@@ -124,11 +125,11 @@ def _judge(settings: Settings, outcome: TrainingOutcome, plan: RunPlan, report: 
         )
 
 
-def _say_nothing(_: Progress | FinalAccuracy) -> None:
+def _ignore(_: Progress | FinalAccuracy) -> None:
     pass
 
 
-def _side_by_side(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
+def _in_processes(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Report) -> list[dict[str, Any]]:
     n_processes = max(1, min(len(jobs), (os.cpu_count() or 1) // jobs[0][0].threads))
     events: queue.SimpleQueue[Progress | FinalAccuracy] = queue.SimpleQueue()
     with Stop() as stop, ThreadPoolExecutor(n_processes) as pool:
@@ -145,9 +146,9 @@ def _side_by_side(jobs: list[tuple[Settings, Path]], plan: RunPlan, report: Repo
 
 
 def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Report, stop: Stop) -> dict[str, Any]:
-    """Train and judge one run in another process, pass on what it reports, return its result or {"failed": why}.
+    """Train and evaluate one run in another process, forward its events, return its result or {"failed": reason}.
 
-    Every run has a pool of its own: where a process dies, its pool ends all others.
+    Every run has a pool of its own, because a process that dies breaks its whole pool.
     """
     interrupted: dict[str, Any] = {"seed": settings.seed, "folder": str(folder), "end": "interrupted"}
     if stop.asked:
@@ -170,13 +171,13 @@ def run_in_a_process(settings: Settings, folder: Path, plan: RunPlan, put: Repor
 
 
 def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: Report, stop: Stop) -> None:
-    """Pass on events until a process has ended or died; a stop that is asked for reaches it as SIGINT, once."""
+    """Forward events until the process ends or dies; a requested stop is sent to it once, as SIGINT."""
     process = None
-    is_told = False
+    is_stopping = False
     while not future.done() or receiver.poll():
-        if stop.asked and process is not None and not is_told:
+        if stop.asked and process is not None and not is_stopping:
             os.kill(process, signal.SIGINT)
-            is_told = True
+            is_stopping = True
         if receiver.poll(_POLL_SECONDS):
             try:
                 event = receiver.recv()
@@ -184,22 +185,22 @@ def _listen(receiver: Connection, sender: Connection, future: Future[Any], put: 
                 return
             if isinstance(event, int):
                 process = event
-                sender.close()  # the other process holds the only end now, which closes if it dies
+                sender.close()  # the other process now holds the only sending end, which closes if it dies
             else:
                 put(event)
 
 
-_tell: Report = _say_nothing  # in a process that runs one seed: sends what it reports to the one that began it
+_send: Report = _ignore  # in a process that runs one seed: sends its events to the parent process
 
 
 def _begin(sender: Connection, threads: int) -> None:
-    """How such a process starts: in a session of its own, so that Ctrl-C reaches it once, as `_listen` sends it."""
-    global _tell
+    """Initialise the process of a seed in its own session, so that Ctrl-C reaches it only through `_listen`."""
+    global _send
     os.setsid()
     torch.set_num_threads(threads)
     sender.send(os.getpid())
-    _tell = sender.send
+    _send = sender.send
 
 
 def _attempt(settings: Settings, folder: Path, plan: RunPlan) -> dict[str, Any]:
-    return run_seed(settings, folder, plan, _tell)
+    return run_seed(settings, folder, plan, _send)

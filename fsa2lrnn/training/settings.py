@@ -1,4 +1,4 @@
-"""What a training run is made of, as frozen data that is written beside its results."""
+"""The settings of a training run, as frozen data that is saved with its results."""
 
 from __future__ import annotations
 
@@ -40,39 +40,39 @@ _FLAGS = ("token_shift", "compile", "cuda_graph")
 
 @dataclass(frozen=True)
 class Settings:
-    """One run of training: the task, the network, the optimiser, the tests on the way.
+    """The settings of one training run: task, network, optimiser and evaluations.
 
     Args:
-        task: a source of a machine, "task:sum_mod(5)" for instance.
+        task: the source of a machine, for instance "task:sum_mod(5)".
         sampler: how words are drawn (`fsa2lrnn.training.data.make_sampler`).
-        embedding_dim, block, heads, layers: each layer has `heads` blocks of size `block`.
+        embedding_dim, block, heads, layers: the sizes; each layer has `heads` blocks of size `block`.
         layer: the kind of the layers (`fsa2lrnn.lrnn.layers.LAYERS`), "block" for those of the paper, or "module:Class"
-            for one of your own.
-        options: what that kind takes beside the shape; "householder" takes `factors`, of unit keys each: DeltaNet with
+            for a user-defined one.
+        options: the options of that kind; "householder" takes `factors`, the number of unit keys: DeltaNet with
             eigenvalues in (−1, 1] has 1, DeltaProduct more.
         p, normalisation, connection, layer_norm, token_shift: as in `LRNNConfig`.
         init: "random", or "compiled": exact weights from which training starts (`fsa2lrnn.training.initial`).
-        noise: deviation of the Gaussian noise on compiled weights.
+        noise: the standard deviation of the Gaussian noise on compiled weights.
         optimiser: "adam" (weight decay added to the gradient) or "adamw" (decoupled).
-        learning_rate, weight_decay: of all parameters but those for which a layer asks for others
+        learning_rate, weight_decay: the values for all parameters without a hint of their layer
             (`Layer.parameter_hints`).
-        beta2: what the average of squared gradients keeps a step.
+        beta2: the decay factor of the average of squared gradients, per step.
         schedule: "constant", or "cosine" from `learning_rate` down to 0 at `steps`.
-        gradient_clip: the norm that gradients are scaled down to, None for no limit.
-        batch, length, steps: words a step, letters a word, steps in all.
-        test_length, test_words, evaluate_every: what is tested on the way, and after how many steps.
+        gradient_clip: the largest norm of gradients, None for no limit.
+        batch, length, steps: the words per step, the letters per word, and the number of steps.
+        test_length, test_words, evaluate_every: the length and number of words of an evaluation, and its interval.
         stop_at: the test accuracy at which training ends early, None for never.
-        dtype: of the weights.
-        precision: "full", or on a GPU "mixed": matrix products in bfloat16, states as ever in the weights' type.
-        compile: run the network through `torch.compile`.
-        cuda_graph: record a step as a CUDA graph and replay it (`fsa2lrnn.extra.distributed.replay`): for small
-            networks, of whose steps launches are what costs.
-        threads: of torch and numba on a CPU; the same number makes the same weights.
+        dtype: the type of the weights.
+        precision: "full", or on a GPU "mixed": matrix products in bfloat16, states in the weights' type.
+        compile: whether to run the network through `torch.compile`.
+        cuda_graph: whether to record a step as a CUDA graph and replay it (`fsa2lrnn.extra.distributed.replay`), for
+            small networks whose steps are dominated by kernel launches.
+        threads: the threads of torch and numba on a CPU; the same number gives the same weights.
 
-    A length counts as the largest up to it that has an output at its end (39 and 499 for ModArith).
+    A length is lowered to the largest one with a counted output at its end (39 and 499 for ModArith).
 
     Raises:
-        UnsupportedFormat: naming every value that does not fit.
+        UnsupportedFormat: with every invalid value.
     """
 
     task: str
@@ -112,13 +112,13 @@ class Settings:
     threads: int = 1
 
     def __post_init__(self) -> None:
-        faults = [f"{name} = {self._shown(name)} must be text" for name in _TEXTS if not self._is(name, str)]
-        faults += [f"{name} = {self._shown(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
+        faults = [f"{name} = {self._text(name)} must be text" for name in _TEXTS if not self._is(name, str)]
+        faults += [f"{name} = {self._text(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
         if not isinstance(self.layer_norm, bool) and self.layer_norm != "readout":
-            faults.append(f'layer_norm = {self._shown("layer_norm")} must be true or false, or "readout"')
+            faults.append(f'layer_norm = {self._text("layer_norm")} must be true or false, or "readout"')
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
-        known = {
+        choices = {
             "sampler": SAMPLERS,
             "optimiser": OPTIMISERS,
             "schedule": SCHEDULES,
@@ -127,14 +127,14 @@ class Settings:
             "init": INITS,
         }
         faults = [
-            f"{name} = {self._shown(name)} is none of {', '.join(values)}"
-            for name, values in known.items()
+            f"{name} = {self._text(name)} is none of {', '.join(values)}"
+            for name, values in choices.items()
             if getattr(self, name) not in values
         ]
         faults += self._faults_of_numbers()
         faults += self._faults_of_layer()
         if self.device.partition(":")[0] not in ("cpu", "cuda"):
-            faults.append(f"device = {self._shown('device')} is none of cpu, cuda, cuda:N")
+            faults.append(f"device = {self._text('device')} is none of cpu, cuda, cuda:N")
         if self.cuda_graph and self.device == "cpu":
             faults.append("cuda_graph = True with device = 'cpu': graphs are a GPU's, take cuda_graph = False")
         if self.cuda_graph and self.schedule != "constant":
@@ -154,7 +154,7 @@ class Settings:
     def _is(self, name: str, kind: type) -> bool:
         return isinstance(getattr(self, name), kind)
 
-    def _shown(self, name: str) -> str:
+    def _text(self, name: str) -> str:
         return shown(getattr(self, name))
 
     def _faults_of_numbers(self) -> list[str]:
@@ -166,7 +166,7 @@ class Settings:
             elif value > (most := _MOST.get(name, _MOST_WHOLE)):
                 faults.append(f"{name} = {shown(value)} is too large to be meant: at most {most:,} is taken")
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
-            faults.append(f"seed = {self._shown('seed')} must be a whole number from 0 to 2³² − 1")
+            faults.append(f"seed = {self._text('seed')} must be a whole number from 0 to 2³² − 1")
         ranges: dict[str, tuple[Callable[[float], bool], str]] = {
             "p": (lambda x: x >= 1, "a number of at least 1"),
             "learning_rate": (lambda x: x > 0, "a number above 0"),
@@ -176,21 +176,21 @@ class Settings:
             "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
             "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
         }
-        for name, (fits, wanted) in ranges.items():
+        for name, (fits, expected) in ranges.items():
             value = getattr(self, name)
-            if not (value is None and "None" in wanted) and not (_is_number(value) and fits(value)):
-                faults.append(f"{name} = {shown(value)} must be {wanted}")
+            if not (value is None and "None" in expected) and not (_is_number(value) and fits(value)):
+                faults.append(f"{name} = {shown(value)} must be {expected}")
         return faults
 
     def __hash__(self) -> int:
         return hash(self.to_json())  # options are a dictionary
 
     def with_seed(self, seed: int) -> Settings:
-        """The same run from another seed."""
+        """Return these settings with another seed."""
         return replace(self, seed=seed)
 
     def machine(self) -> MooreMachine:
-        """The machine that the task names."""
+        """Return the machine that the task names."""
         return MooreMachine.from_source(self.task)
 
     def _faults_of_layer(self) -> list[str]:
@@ -201,8 +201,8 @@ class Settings:
                 Shape(self.heads, self.block)
         except UnsupportedFormat as error:
             return [str(error)]
-        except (TypeError, ValueError):  # dates of a TOML file, for one
-            return [f"options = {self._shown('options')} must be a table of what JSON holds"]
+        except (TypeError, ValueError):  # for instance dates of a TOML file
+            return [f"options = {self._text('options')} must be a table of what JSON holds"]
         return []
 
     @property
@@ -211,7 +211,7 @@ class Settings:
         return layer_named(self.layer)
 
     def network(self, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]) -> LRNNConfig:
-        """The network to train."""
+        """Return the configuration of the network to train."""
         layer = self.kind.Config.of_shape(Shape(self.heads, self.block), self.options)
         return LRNNConfig(
             alphabet,
@@ -227,22 +227,22 @@ class Settings:
         )
 
     def rate(self, step: int, hint: Hint = Hint()) -> float:  # noqa: B008 - frozen
-        """The learning rate of the step from `step` to `step` + 1, of parameters for which a layer gives a hint."""
+        """Return the learning rate of the step from `step` to `step` + 1, for parameters with this hint of a layer."""
         falling = (1 + math.cos(math.pi * step / self.steps)) / 2 if self.schedule == "cosine" else 1.0
         return hint.rate_for(self.learning_rate) * falling
 
     def to_json(self) -> str:
-        """A JSON text that `from_json` reads back."""
+        """Return a JSON text that `from_json` reads back."""
         values = asdict(self)
-        if not self.cuda_graph:  # the text's digest names folders of sweeps, some of which are older than this setting
+        if not self.cuda_graph:  # the digest of the text names folders of sweeps that are older than this setting
             del values["cuda_graph"]
         return json.dumps(values, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Settings:
-        """Inverse of `to_json`, for the layers that are known already.
+        """Return the settings in a JSON text, for layers that are registered already.
 
-        Raises `UnsupportedFormat` naming what is unknown, missing or out of range.
+        Raises `UnsupportedFormat` with what is unknown, missing or out of range.
         """
         names = [field.name for field in fields(cls)]
         remedy = f"give a JSON object of {', '.join(names)}"
@@ -269,8 +269,8 @@ def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, float) and math.isfinite(value)
 
 
-# The paper gives p, (b, h), the numbers of layers, 40,000 updates and the lengths; its released code the rest.
-_RELEASED: dict[str, dict[str, Any]] = {
+# The paper gives p, (b, h), the numbers of layers, 40,000 updates and the lengths; the authors' code gives the rest.
+_PAPER: dict[str, dict[str, Any]] = {
     "sum_mod": {"learning_rate": 1e-4},
     "even_pair": {"learning_rate": 2e-4},
     "mod_arith": {"learning_rate": 2e-4, "weight_decay": 1e-4, "layers": 3},
@@ -280,13 +280,13 @@ PRESETS = ("released", "quick")
 
 
 def preset(name: str, task: str, /, **changes: Any) -> Settings:
-    """Settings by name, with changes.
+    """Return the settings of a preset, with changes.
 
-    - "released": the paper's and its released code's, one of three for Sum, EvenPair and ModArith; any other task gets
-      those of Sum. There ModArith is trained on the five residues alone: here on the outputs that occur after digits.
-    - "quick": to see in a minute whether a small machine is learnt at the length trained on; test length 40.
+    - "released": the settings of the paper and its code for Sum, EvenPair and ModArith; any other task gets those of
+      Sum. The paper's ModArith is trained on the five residues only, this one on the outputs that occur after digits.
+    - "quick": shows within a minute whether a small machine is learned at the training length; test length 40.
 
-    A change may be an option of the layer too, `factors=2` with `layer="householder"`.
+    A change may also be an option of the layer, such as `factors=2` with `layer="householder"`.
 
     Raises `UnsupportedFormat` for an unknown name, or as `Settings` does.
 
@@ -295,14 +295,14 @@ def preset(name: str, task: str, /, **changes: Any) -> Settings:
     """
     if name not in PRESETS:
         raise UnsupportedFormat(f"preset {name!r} is not known: choose one of {', '.join(PRESETS)}")
-    taken = layer_named(changes.get("layer", Settings.layer)).Config.options()
-    options = {name: changes.pop(name) for name in taken if name in changes}
+    of_layer = layer_named(changes.get("layer", Settings.layer)).Config.options()
+    options = {name: changes.pop(name) for name in of_layer if name in changes}
     if unknown := changes.keys() - {field.name for field in fields(Settings)}:
         raise UnsupportedFormat(_unknown_setting(sorted(unknown), changes.get("layer", Settings.layer)))
-    if options and isinstance(given := changes.get("options", {}), Mapping):
-        changes["options"] = {**given, **options}
-    found = re.match(r"task:\s*(\w+)", task)
-    values = _RELEASED.get(found[1] if found else "", {}) if name == "released" else _QUICK
+    if options and isinstance(explicit := changes.get("options", {}), Mapping):
+        changes["options"] = {**explicit, **options}
+    match = re.match(r"task:\s*(\w+)", task)
+    values = _PAPER.get(match[1] if match else "", {}) if name == "released" else _QUICK
     return replace(Settings(task, **values), **changes)
 
 

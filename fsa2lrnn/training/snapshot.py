@@ -1,4 +1,4 @@
-"""The tensors of training under way, by name: weights, what the optimiser knows of each, random generators."""
+"""The tensors of a training run by name: weights, optimiser state and random generator states."""
 
 from __future__ import annotations
 
@@ -15,30 +15,27 @@ _AVERAGES = ("exp_avg", "exp_avg_sq")  # of Adam
 
 
 def tensors_of(model: nn.Module, optimiser: torch.optim.Optimizer, **generators: torch.Generator) -> dict[str, Tensor]:
-    """All of them: "model.NAME", "optimiser.WEIGHT.NAME", and a state for each generator."""
-    found = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
+    """Return all tensors: "model.NAME", "optimiser.WEIGHT.NAME", and a state for each generator."""
+    tensors = {f"model.{name}": tensor for name, tensor in model.state_dict().items()}
     for i, state in optimiser.state_dict()["state"].items():
-        found |= {f"optimiser.{i}.{name}": tensor for name, tensor in state.items()}
-    return found | {name: generator.get_state() for name, generator in generators.items()}
+        tensors |= {f"optimiser.{i}.{name}": tensor for name, tensor in state.items()}
+    return tensors | {name: generator.get_state() for name, generator in generators.items()}
 
 
 def shapes_of(model: nn.Module, optimiser: torch.optim.Optimizer, **generators: torch.Generator) -> Shapes:
-    """The shapes of `tensors_of` once a step was done: Adam then has averages of each weight."""
-    found = tensors_of(model, optimiser, **generators)
+    """Return the shapes and types of `tensors_of` after a step, when Adam has averages of each weight."""
+    tensors = tensors_of(model, optimiser, **generators)
     weights = [weight for group in optimiser.param_groups for weight in group["params"]]
     for i, weight in enumerate(weights):
-        found |= {f"optimiser.{i}.step": torch.zeros(())}
-        found |= {f"optimiser.{i}.{name}": weight for name in _AVERAGES}
-    return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in found.items()}
+        tensors |= {f"optimiser.{i}.step": torch.zeros(())}
+        tensors |= {f"optimiser.{i}.{name}": weight for name in _AVERAGES}
+    return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
 
 
 def put_back(
     tensors: Mapping[str, Tensor], model: nn.Module, optimiser: torch.optim.Optimizer, **generators: torch.Generator
 ) -> None:
-    """Inverse of `tensors_of`; the optimiser keeps its settings.
-
-    Raises `CheckpointError` for states that no generator has.
-    """
+    """Restore the tensors of `tensors_of`. Raises `CheckpointError` for an invalid generator state."""
     own: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}}
     for name, tensor in tensors.items():
         kind, _, rest = name.partition(".")

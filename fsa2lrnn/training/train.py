@@ -1,8 +1,8 @@
-"""Training one network on one machine's words: one seed, one folder, resumable to the last bit on the same machine.
+"""Training of one network on the words of one machine: one seed, one folder, resumable bit for bit on one computer.
 
-The rule is the paper's: a batch of fresh words a step, cross-entropy over the outputs that count, Adam. Every
-`evaluate_every` steps the network is tested on fresh longer words, and what was measured goes to the folder together
-with all that a later call needs to go on.
+The procedure is the paper's: one batch of fresh words per step, cross-entropy over the counted outputs, Adam. Every
+`evaluate_every` steps the network is evaluated on fresh longer words, and the measurements are written to the folder
+together with a checkpoint.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
 
 _SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
-_LOOK_STEPS = {"cpu": 1, "cuda": 50}  # a look at the loss makes a GPU wait
+_READ_STEPS = {"cpu": 1, "cuda": 50}  # reading the loss synchronises with a GPU, so it is read every so many steps
 
 
 class Diverged(Fsa2LrnnError, ArithmeticError):
-    """The loss or its gradient is no longer a number."""
+    """The loss or its gradient is not finite."""
 
 
 class Progress(NamedTuple):
-    """Where a run stands; `record` is what a test has just measured, None between tests."""
+    """The progress of a run; `record` holds the evaluation of this step, None between evaluations."""
 
     seed: int
     step: int
@@ -59,7 +59,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class TrainingOutcome:
-    """How a call of `train` ended: "steps" (all done), "stop_at" (the accuracy was reached) or "interrupted"."""
+    """The result of a call of `train`; `end` is "steps" (all done), "stop_at" (accuracy reached) or "interrupted"."""
 
     end: str
     step: int
@@ -75,18 +75,18 @@ def train(
     report: Callable[[Progress], None] | None = None,
     write_to: Collection[str] = (),
 ) -> TrainingOutcome:
-    """Train in `folder`, from its checkpoint if it holds one and `resume` is set.
+    """Train a network in `folder` and return the outcome; resume from the checkpoint there if `resume` is set.
 
-    `write_to` names where records go too, "tensorboard" or "wandb", offline where WANDB_MODE says so.
+    `write_to` names trackers that get the records too, "tensorboard" or "wandb" (offline if WANDB_MODE says so).
 
-    The first SIGINT (Ctrl-C) or SIGTERM saves after the step and returns; a second one ends at once.
+    The first SIGINT (Ctrl-C) or SIGTERM saves after the step and returns; a second one ends the process.
 
     Raises:
-        Diverged: naming the step, and the norms that grew; the last checkpoint stays.
-        FalseDeclaration: for a user-defined layer that computes other than it declares, before the first step.
-        UnsupportedFormat: if the settings don't fit the machine or the folder, or another run is at work there.
-        MissingPackage: if what `write_to` names is not installed.
-        CheckpointError: if the folder's checkpoint can't be read.
+        Diverged: with the step and the norms that grew; the last checkpoint stays.
+        FalseDeclaration: before the first step, for a user-defined layer that contradicts its declaration.
+        UnsupportedFormat: if the settings do not fit the machine or the folder, or another run uses the folder.
+        MissingPackage: if a package that `write_to` names is not installed.
+        CheckpointError: if the checkpoint in the folder cannot be read.
     """
     folder = Path(folder)
     writers = registry.require("distributed.writers", "--write-to") if write_to else None
@@ -111,26 +111,26 @@ def train(
 
 
 def prepare_words(settings: Settings) -> TaskWords:
-    """The words of the settings' task and sampler. Raises `UnsupportedFormat` if only one output counts."""
+    """Return the words of the settings' task and sampler. Raises `UnsupportedFormat` if only one output counts."""
     machine = settings.machine()
-    found = words(machine, make_sampler(settings.sampler, machine, settings.task), device=settings.device)
-    if len(found.outputs) < 2:
+    drawn = words(machine, make_sampler(settings.sampler, machine, settings.task), device=settings.device)
+    if len(drawn.outputs) < 2:
         raise UnsupportedFormat(
-            f"{settings.task} under the sampler {settings.sampler!r} has the outputs {found.outputs} and no other, so "
+            f"{settings.task} under the sampler {settings.sampler!r} has the outputs {drawn.outputs} and no other, so "
             'that there is nothing to learn: take the sampler "uniform" or another machine'
         )
-    return found
+    return drawn
 
 
 def first_model(settings: Settings, words: TaskWords) -> LRNN:
-    """The network that training starts from. Raises `NotExpressible` if compiled weights don't fit into it."""
+    """Return the initial network of a run. Raises `NotExpressible` if compiled weights do not fit into it."""
     if settings.init == "compiled":
         return compiled_start(settings, words, settings.noise)
     return LRNN(settings.network(words.alphabet, words.outputs))
 
 
 def parameter_groups(model: LRNN, settings: Settings) -> tuple[list[Hint], list[dict[str, Any]]]:
-    """The parameters by what layers ask of the optimiser for them, the hint of each group, and the groups."""
+    """Return the optimiser hint of each parameter group, and the parameter groups."""
     hints, groups = model.parameter_hints(), dict[Hint, list[Tensor]]()
     for name, weight in model.named_parameters():
         groups.setdefault(hints.get(name, Hint()), []).append(weight)
@@ -142,14 +142,12 @@ def parameter_groups(model: LRNN, settings: Settings) -> tuple[list[Hint], list[
 
 
 class _StepRecord(NamedTuple):
-    """What is known of one step."""
-
     loss: float
     gradient_norm: float
 
 
 class TrainingRun:
-    """The state of training: what `checkpoint.bin` holds, and the clock."""
+    """The state of a run of training: the content of `checkpoint.bin`, and the clock."""
 
     def __init__(self, settings: Settings, folder: Path, resume: bool) -> None:
         if settings.device != "cpu" and not torch.cuda.is_available():
@@ -165,15 +163,15 @@ class TrainingRun:
         self.hints, groups = parameter_groups(self.model, settings)
         betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]
         self.optimiser = kind(groups, settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
-        # Apart from each other, so that how often the network is tested does not change what it is trained on.
+        # Separate generators, so that the number of evaluations does not change the training words.
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
         self.step, self.saved_step, self.records = 0, -1, []
         self.since_test = run_folder.IntervalStatistics()
-        wanted = snapshot.shapes_of(*self._parts, training=self.training, testing=self.testing)
-        if (checkpoint := run_folder.prepare(folder, settings, resume, wanted)) is not None:
+        expected = snapshot.shapes_of(*self._parts, training=self.training, testing=self.testing)
+        if (checkpoint := run_folder.prepare(folder, settings, resume, expected)) is not None:
             self._restore(checkpoint)
-        self.looked_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `looked_step`
+        self.read_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `read_step`
         self.last, self.last_weight_norm = _StepRecord(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
         self._replay = None
@@ -199,7 +197,7 @@ class TrainingRun:
         return self.step % self.settings.evaluate_every == 0 or self.step == self.settings.steps
 
     def update(self) -> None:
-        """One step of training."""
+        """Take one training step."""
         begun = time.monotonic()
         if self._replay is not None:
             self._note(self._replay())
@@ -209,24 +207,24 @@ class TrainingRun:
         self.descend(self._gradient(batch), batch.tokens, begun)
 
     def draw(self) -> Batch:
-        """The words of the next step."""
+        """Return the words of the next step."""
         return self.words.batch(self.settings.batch, self.length, self.training)
 
     def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
-        """The optimiser's part of a step that began at `begun`, along the gradient that the weights have."""
+        """Apply the optimiser to the current gradient, for a step that began at `begun`."""
         self._note(torch.stack([loss, self._clip()]), tokens)
         self._move()
         self._count(begun)
 
     def _whole_step(self) -> Tensor:
-        """One step that is looked at afterwards: its loss and the norm of its gradient, (2,)."""
+        """Take one step and return its loss and gradient norm, (2,), without waiting for the device."""
         loss = self._gradient(self.draw())
-        found = torch.stack([loss, self._clip()])
+        measured = torch.stack([loss, self._clip()])
         self._move()
-        return found
+        return measured
 
     def _gradient(self, batch: Batch) -> Tensor:
-        """Give the weights their gradient: the loss, without a trace of how it came about."""
+        """Compute the gradient of the weights on a batch; return the detached loss."""
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
         self.optimiser.zero_grad()
@@ -241,10 +239,10 @@ class TrainingRun:
             group["lr"] = self.settings.rate(self.step, hint)
         self.optimiser.step()
 
-    def _note(self, found: Tensor, tokens: Tensor | None = None) -> None:
-        self.pending.append(found)
-        if len(self.pending) >= _LOOK_STEPS[self.words.device.type]:
-            self.look(tokens)
+    def _note(self, measured: Tensor, tokens: Tensor | None = None) -> None:
+        self.pending.append(measured)
+        if len(self.pending) >= _READ_STEPS[self.words.device.type]:
+            self.read_pending(tokens)
 
     def _count(self, begun: float) -> None:
         self.step += 1
@@ -252,35 +250,35 @@ class TrainingRun:
         if time.monotonic() - self.saved_at > _SAVE_SECONDS:
             self.save()
 
-    def look(self, tokens: Tensor | None = None) -> None:
-        """Read the losses and norms that are pending, `tokens` those of the last step.
+    def read_pending(self, tokens: Tensor | None = None) -> None:
+        """Read the pending losses and gradient norms; `tokens` are the words of the last step.
 
-        Raises `Diverged` at the first that is no finite number.
+        Raises `Diverged` at the first that is not finite.
         """
         if self._replay is not None:
             self._replay.wait()
-        looks = [_StepRecord(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
+        steps = [_StepRecord(*pair) for pair in torch.stack(self.pending).tolist()] if self.pending else []
         self.pending.clear()
-        for look in looks:
-            self.looked_step += 1
-            if not (math.isfinite(look.loss) and math.isfinite(look.gradient_norm)):
-                raise Diverged(self._explanation(look, tokens))
-            self.last = look
+        for step in steps:
+            self.read_step += 1
+            if not (math.isfinite(step.loss) and math.isfinite(step.gradient_norm)):
+                raise Diverged(self._explanation(step, tokens))
+            self.last = step
             since = self.since_test
-            since.loss, since.steps = since.loss + look.loss, since.steps + 1
-            since.gradient_norm = max(since.gradient_norm, look.gradient_norm)
+            since.loss, since.steps = since.loss + step.loss, since.steps + 1
+            since.gradient_norm = max(since.gradient_norm, step.gradient_norm)
 
     def test_and_save(self) -> dict[str, Any]:
-        """Test on fresh words, and write the record and a checkpoint."""
-        self.look()
-        found = count(self.model, self.words, self.test_length, self.settings.test_words, self.testing)
+        """Evaluate the network on fresh words, write a checkpoint and the record, and return the record."""
+        self.read_pending()
+        tested = count(self.model, self.words, self.test_length, self.settings.test_words, self.testing)
         record = {
             "step": self.step,
             "loss": self.since_test.loss / self.since_test.steps,
-            "accuracy": found.last / found.words,
-            "word_accuracy": found.whole / found.words,
-            "length": found.length,
-            "words": found.words,
+            "accuracy": tested.last / tested.words,
+            "word_accuracy": tested.whole / tested.words,
+            "length": tested.length,
+            "words": tested.words,
             "gradient_norm": self.since_test.gradient_norm,
             "weight_norm": self.weight_norm(),
             "learning_rate": self.settings.rate(self.step - 1),
@@ -298,32 +296,32 @@ class TrainingRun:
         return self.busy_steps / self.busy if self.busy else 0.0
 
     def weight_norm(self) -> float:
-        """The norm of all weights."""
+        """Return the norm of all weights."""
         return float(torch.stack([weight.detach().norm() for weight in self.model.parameters()]).norm())
 
     def save(self) -> None:
-        """Write a checkpoint of finite weights."""
-        self.look()
-        looks = tuple(run_folder.Evaluation(**record) for record in self.records)
-        standing = run_folder.RunState(self.step, looks, self.since_test)
+        """Write a checkpoint, after a check that the losses so far are finite."""
+        self.read_pending()
+        evaluations = tuple(run_folder.Evaluation(**record) for record in self.records)
+        standing = run_folder.RunState(self.step, evaluations, self.since_test)
         tensors = snapshot.tensors_of(*self._parts, training=self.training, testing=self.testing)
         checkpoint = run_folder.Checkpoint(standing, tensors)
         run_folder.write_checkpoint(self.folder, self.model, checkpoint)
         self.saved_step, self.saved_at = self.step, time.monotonic()
 
     def finish(self) -> None:
-        """Save what is not saved yet."""
+        """Save the run if its last step is not saved yet."""
         if self.saved_step != self.step:
             self.save()
 
     def progress(self, record: dict[str, Any] | None) -> Progress:
-        """Where the run stands."""
+        """Return the progress of the run, with the record of an evaluation or None."""
         accuracy = self.records[-1]["accuracy"] if self.records else None
         rate = record["steps_per_second"] if record else self.steps_per_second
         return Progress(self.settings.seed, self.step, self.settings.steps, self.last.loss, accuracy, rate, record)
 
     def outcome(self) -> TrainingOutcome:
-        """How the run stands, to be asked when it has ended."""
+        """Return the outcome of the run, for use at its end."""
         end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
         return TrainingOutcome(end, self.step, self.model, self.words, self.records)
 
@@ -333,14 +331,14 @@ class TrainingRun:
         except CheckpointError as error:
             raise CheckpointError(f"{self.folder}: {error}") from error
         standing = checkpoint.standing
-        self.step, self.records = standing.step, [asdict(look) for look in standing.records]
+        self.step, self.records = standing.step, [asdict(record) for record in standing.records]
         self.saved_step, self.since_test = self.step, standing.since_test
-        run_folder.write_model(self.folder, self.model)  # a full disk may have left the one before
+        run_folder.write_model(self.folder, self.model)  # in case a full disk left an older one
 
-    def _explanation(self, look: _StepRecord, tokens: Tensor | None) -> str:
+    def _explanation(self, step: _StepRecord, tokens: Tensor | None) -> str:
         norms = {
-            "loss": (look.loss, self.last.loss),
-            "norm of its gradient": (look.gradient_norm, self.last.gradient_norm),
+            "loss": (step.loss, self.last.loss),
+            "norm of its gradient": (step.gradient_norm, self.last.gradient_norm),
             "norm of the weights": (self.weight_norm(), self.last_weight_norm),
         }
         facts = [f"the {name} is {now:.3g} (before: {before:.3g})" for name, (now, before) in norms.items()]
@@ -348,33 +346,33 @@ class TrainingRun:
             with torch.no_grad():
                 _, after = self.model.advance(tokens, self.model.initial_state(len(tokens)))
             facts += [f"the states of layer {i} reach {float(x.abs().max()):.3g}" for i, (x, _) in enumerate(after)]
-        kept = f"checkpoint of step {self.saved_step:,} is kept" if self.saved_step >= 0 else "nothing was saved yet"
+        saved = f"checkpoint of step {self.saved_step:,} is kept" if self.saved_step >= 0 else "nothing was saved yet"
         return (
-            f"training diverged at step {self.looked_step:,}: {', '.join(facts)}; {kept}. Lower learning_rate, now "
-            f"{self.settings.rate(self.looked_step - 1):.3g}, or set gradient_clip, now {self.settings.gradient_clip}"
+            f"training diverged at step {self.read_step:,}: {', '.join(facts)}; {saved}. Lower learning_rate, now "
+            f"{self.settings.rate(self.read_step - 1):.3g}, or set gradient_clip, now {self.settings.gradient_clip}"
         )
 
 
 def autocast(settings: Settings) -> torch.autocast:
-    """The context in which the network and its loss are computed."""
+    """Return the autocast context in which the network and its loss are computed."""
     device = settings.device.partition(":")[0]
     return torch.autocast(device, torch.bfloat16, enabled=settings.precision == "mixed")
 
 
 def mean_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """The mean cross-entropy over the outputs that count: (B, T, |Γ|), (B, T) -> ()."""
+    """Return the mean cross-entropy over the counted outputs: (B, T, |Γ|), (B, T) -> ()."""
     return cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=UNCOUNTED)
 
 
 class Stop:
-    """Asks for an end after the step at the first signal, and ends at once at the second."""
+    """A signal handler: the first signal sets `asked`, which ends the run after the step; the second interrupts it."""
 
     def __init__(self) -> None:
         self.asked = False
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> Stop:
-        if threading.current_thread() is threading.main_thread():  # elsewhere Python hears no signals
+        if threading.current_thread() is threading.main_thread():  # only there can Python handle signals
             self._before = {s: signal.signal(s, self._ask) for s in (signal.SIGINT, signal.SIGTERM)}
         return self
 
@@ -390,7 +388,7 @@ class Stop:
 
 @contextmanager
 def use_threads(n: int) -> Iterator[None]:
-    """Let torch and numba use `n` threads for a while."""
+    """Let torch and numba use `n` threads within the context."""
     before = torch.get_num_threads(), numba.get_num_threads()
     torch.set_num_threads(n)
     numba.set_num_threads(min(n, before[1]))

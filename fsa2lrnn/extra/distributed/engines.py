@@ -1,4 +1,4 @@
-"""Where the runs of a sweep take place: one after the other here, at once on a GPU, in processes, or on Ray."""
+"""Engines of a sweep: runs in sequence in this process, at once on a GPU, in processes, or on Ray."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from fsa2lrnn.training.train import Stop
 _INTERRUPTED = {"end": "interrupted"}
 _CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.5  # after which a signal is noticed
-_PATIENCE_SECONDS = 30.0  # for a run that was told to save and end
+_PATIENCE_SECONDS = 30.0  # for a run that was signalled to save and end
 
 
 class Job(NamedTuple):
-    """One run and its folder."""
+    """A run: its settings, folder and plan."""
 
     settings: Settings
     folder: Path
@@ -35,7 +35,7 @@ class Job(NamedTuple):
 
 
 class JobResult(NamedTuple):
-    """What a run left: its result, or the traceback of the error that ended it."""
+    """The result of a run, or the traceback of the error that ended it."""
 
     result: dict[str, Any] | None
     traceback: str | None = None
@@ -45,22 +45,24 @@ Run = Callable[[Iterable[Job]], Iterator[tuple[Job, JobResult]]]
 
 
 def attempt(job: Job) -> JobResult:
-    """Train and judge one run in this process."""
+    """Train and evaluate one run in this process; return its result or the traceback."""
     try:
         job.folder.mkdir(parents=True, exist_ok=True)
         return JobResult(run_seed(*job, lambda _: None))
-    except Exception:  # whatever it is, the other runs go on and the record tells of it
+    except Exception:  # of any kind: the other runs continue, and the record holds the traceback
         return JobResult(None, traceback.format_exc())
 
 
 @contextmanager
 def serial(stop: Stop) -> Iterator[Run]:
-    """Runs one after the other here; none is begun after `stop`."""
+    """Return an engine that runs jobs in sequence in this process; none starts after `stop`."""
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         for job in jobs:
             answer = JobResult(_INTERRUPTED) if stop.asked else attempt(job)
-            stop.asked |= answer.result is not None and answer.result["end"] == "interrupted"  # a run hears it first
+            stop.asked |= (
+                answer.result is not None and answer.result["end"] == "interrupted"
+            )  # the run receives the signal first
             yield job, answer
 
     yield run
@@ -68,8 +70,8 @@ def serial(stop: Stop) -> Iterator[Run]:
 
 @contextmanager
 def stacked(stop: Stop) -> Iterator[Run]:
-    """Runs at once here, on a GPU (`fsa2lrnn.extra.distributed.stacked`): those that differ in their seed, or all with
-    CUDA graphs; the others after them. No group is begun after `stop`."""
+    """Return an engine that trains groups of jobs at once on a GPU (`fsa2lrnn.extra.distributed.stacked`): jobs that
+    differ only in the seed, or all jobs with CUDA graphs. No group starts after `stop`."""
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         groups: dict[Any, list[Job]] = {}
@@ -85,7 +87,6 @@ def stacked(stop: Stop) -> Iterator[Run]:
 
 
 def _attempt_stacked(jobs: list[Job]) -> list[JobResult]:
-    """`attempt` of all at once."""
     try:
         results = run_stacked([(job.settings, job.folder) for job in jobs], jobs[0].plan, lambda _: None)
     except Exception:  # as in `attempt`
@@ -95,11 +96,11 @@ def _attempt_stacked(jobs: list[Job]) -> list[JobResult]:
 
 @contextmanager
 def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
-    """Runs side by side, each in a process of its own, in the order in which they end.
+    """Return an engine that runs jobs in parallel processes and yields them in the order in which they end.
 
     Args:
-        stop: once asked, runs save and end, and none is begun.
-        cpus: cores to use, None for all; a run takes `settings.threads`.
+        stop: when requested, runs save and end, and none starts.
+        cpus: the cores to use, None for all; a run takes `settings.threads`.
     """
 
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
@@ -108,28 +109,29 @@ def processes(stop: Stop, cpus: int | None = None) -> Iterator[Run]:
         with ThreadPoolExecutor(max(1, (cpus or os.cpu_count() or 1) // threads)) as pool:
             waiting = {pool.submit(run_in_a_process, *job, lambda _: None, stop): job for job in jobs}
             for future in as_completed(waiting):
-                found = future.result()
-                failed = found.get("failed")
-                yield waiting[future], JobResult(None, failed) if failed else JobResult(found)
+                result = future.result()
+                failed = result.get("failed")
+                yield waiting[future], JobResult(None, failed) if failed else JobResult(result)
 
     yield run
 
 
 @contextmanager
 def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> Iterator[Run]:
-    """Runs side by side, in the order in which they end: `settings.threads` cores each, and a GPU if the device is one.
+    """Return an engine that runs jobs in parallel on Ray and yields them in the order of their ends.
 
-    The project must be installed on every machine, and the folders be on a disk that all of them see: no code is sent.
+    A job takes `settings.threads` cores, and a GPU if its device is one. No code is sent: the project must be installed
+    on every machine, and the folders must be on a shared disk.
 
     Args:
-        stop: once asked, runs save and end, and none is begun.
-        address: of a cluster, HOST:PORT, or "auto" for the one that this machine is in; None for this machine alone.
-        cpus: cores to use of this machine, None for all; a cluster knows its own.
+        stop: when requested, runs save and end, and none starts.
+        address: the address of a cluster, HOST:PORT, or "auto" for that of this machine; None for this machine alone.
+        cpus: the cores of this machine to use, None for all; a cluster determines its own.
 
     Raises:
         MissingPackage: if Ray is not installed.
-        UnsupportedFormat: if a run asks for more than this machine has.
-        ConnectionError: if no cluster answers at the address, or not to us.
+        UnsupportedFormat: if a run needs more than this machine has.
+        ConnectionError: if no cluster answers at the address or it refuses the connection.
     """
     ray = _ray()
     if address is not None:
@@ -146,8 +148,8 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
     def run(jobs: Iterable[Job]) -> Iterator[tuple[Job, JobResult]]:
         jobs = list(jobs)
         if address is None:
-            _check_room(ray.cluster_resources(), jobs)
-        return _side_by_side(ray, stop, jobs)
+            _check_resources(ray.cluster_resources(), jobs)
+        return _in_parallel(ray, stop, jobs)
 
     try:
         yield run
@@ -156,12 +158,12 @@ def on_ray(stop: Stop, address: str | None = None, cpus: int | None = None) -> I
 
 
 def _ray() -> ModuleType:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would tell its makers of every start
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray would report every start to its developers
     return require("ray", "sweep", "a sweep on Ray", "take --engine serial")
 
 
 def _check_reachable(address: str) -> None:
-    """Ray would try for minutes."""
+    """Raise `ConnectionError` if nothing answers, which Ray would report only after minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -179,32 +181,32 @@ def _needs(settings: Settings) -> dict[str, int]:
     return {"num_cpus": settings.threads, "num_gpus": int(settings.device != "cpu")}
 
 
-def _check_room(resources: dict[str, float], jobs: list[Job]) -> None:
-    """Ray would wait for ever."""
+def _check_resources(resources: dict[str, float], jobs: list[Job]) -> None:
+    """Raise `UnsupportedFormat` for a run that needs more than there is, for which Ray would wait without end."""
     for job in jobs:
         for name, kind, remedy in (("num_cpus", "CPU", "lower threads"), ("num_gpus", "GPU", 'set device to "cpu"')):
-            if (wanted := _needs(job.settings)[name]) > (there := int(resources.get(kind, 0))):
-                raise UnsupportedFormat(f"a run asks for {wanted} {kind}s of {there} here: {remedy}, or give a cluster")
+            if (needed := _needs(job.settings)[name]) > (total := int(resources.get(kind, 0))):
+                raise UnsupportedFormat(f"a run asks for {needed} {kind}s of {total} here: {remedy}, or give a cluster")
 
 
-def _side_by_side(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, JobResult]]:
+def _in_parallel(ray: ModuleType, stop: Stop, jobs: list[Job]) -> Iterator[tuple[Job, JobResult]]:
     if stop.asked:
         yield from ((job, JobResult(_INTERRUPTED)) for job in jobs)
         return
     remote = ray.remote(attempt)
-    # A run that fails is tried again by the sweep, which keeps the traceback of each failure.
+    # The sweep repeats failed runs itself and records the traceback of each failure.
     running = {remote.options(max_retries=0, **_needs(job.settings)).remote(job): job for job in jobs}
     cancel_at = 0.0
     while running:
         if stop.asked and time.monotonic() >= cancel_at:
             for reference in running:
-                ray.cancel(reference)  # one that runs hears SIGINT; a call was seen to get lost, so more follow
+                ray.cancel(reference)  # a running job receives SIGINT; a call can get lost, so it is repeated
             cancel_at = time.monotonic() + _PATIENCE_SECONDS
         ended, _ = ray.wait(list(running), timeout=_POLL_SECONDS)
         for reference in ended:
             job = running.pop(reference)
             try:
                 answer = ray.get(reference)
-            except ray.exceptions.RayError:  # its process died, or it was cancelled before it heard signals
+            except ray.exceptions.RayError:  # its process died, or was cancelled before it handled signals
                 answer = JobResult(_INTERRUPTED) if stop.asked else JobResult(None, traceback.format_exc())
             yield job, answer

@@ -1,4 +1,4 @@
-"""The grid of a sweep: tasks × networks × settings × seeds, as frozen data read from a file or from options."""
+"""The grid of a sweep, tasks × networks × settings × seeds, as frozen data that is read from a file or from options."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ Changes = Mapping[str, Any]  # of settings, by name
 MAX_BYTES = 1 << 20  # of a file
 MAX_ENTRIES = 2_000_000  # of the tables of all tasks together
 _FAULTS_SHOWN = 100
-MAX_RUNS = 10_000  # four short lists can ask for billions
+MAX_RUNS = 10_000  # the product of four short lists can be billions
 
-# All as wide as the paper's networks, 64. The released rule divides a block of 1 by zero: diagonal layers are clipped.
+# All have the width of the paper's networks, 64. The paper's column rule gives 0/0 for blocks of 1: those are clipped.
 NETWORKS: dict[str, Changes] = {
     "block-8": {"block": 8, "heads": 8},
     "block-8-clip": {"block": 8, "heads": 8, "normalisation": "clip"},
@@ -66,7 +66,7 @@ _FIELDS: dict[str, tuple[str, Callable[[object], bool]]] = {
 
 @dataclass(frozen=True)
 class Trial:
-    """One run of a grid: the names of its cell, its settings with the seed, and how it is judged."""
+    """One run of a grid: the names of its cell, its settings with the seed, and how it is evaluated."""
 
     task: str
     network: str
@@ -76,32 +76,32 @@ class Trial:
 
     @cached_property
     def folder(self) -> str:
-        """The name of its folder: its own, and the same whatever else the sweep holds."""
+        """The name of its folder: unique, and independent of the other trials of the sweep."""
         digest = hashlib.sha256(self.settings.to_json().encode()).hexdigest()[:8]
         names = (self.task, self.network, self.setting, str(self.settings.seed))
         return "-".join([*(re.sub(r"[^\w.]+", "_", name).strip("_")[:40] for name in names), digest])
 
     @property
     def judged(self) -> dict[str, Any]:
-        """At which lengths it is judged, and on how many words."""
+        """The lengths and the number of words of its evaluation."""
         plan = asdict(self.plan)
         return {name: list(plan[of]) if name == "lengths" else plan[of] for name, of in _PLAN.items()}
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """Every task with every network, every setting and every seed.
+    """The product of tasks, networks, settings and seeds.
 
     Args:
         tasks: sources of machines.
-        networks: what decides the network's layers, by name: changes of `block`, `heads`, `normalisation` and more.
+        networks: changes of settings that define a network, by name: `block`, `heads`, `normalisation` and more.
         settings: other changes, by name.
-        seeds: one run each in every cell.
-        preset: what is changed (`fsa2lrnn.training.settings.preset`).
-        plan: how the last checkpoints are judged.
+        seeds: the seeds of the runs of every cell.
+        preset: the settings to which the changes apply (`fsa2lrnn.training.settings.preset`).
+        plan: how the last checkpoints are evaluated.
 
     Raises:
-        UnsupportedFormat: naming every task, network, setting and seed that does not fit.
+        UnsupportedFormat: with every invalid task, network, setting and seed.
 
     >>> sweep = Sweep(("task:parity",), networks={"diagonal": NETWORKS["diagonal"]}, seeds=(0, 1), preset="quick")
     >>> [(trial.network, trial.settings.seed, trial.settings.block) for trial in sweep.trials]
@@ -137,7 +137,7 @@ class Sweep:
 
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
-        """All runs, seed by seed within a cell."""
+        """All trials, ordered by cell and then by seed."""
         return tuple(self._trial(*axes) for axes in product(self.tasks, self.networks, self.settings, self.seeds))
 
     def _trial(self, task: str, network: str, setting: str, seed: int) -> Trial:
@@ -145,7 +145,7 @@ class Sweep:
         return Trial(task, network, setting, preset(self.preset, task, **changes), self.plan)
 
     def _faults_of_trials(self) -> list[str]:
-        """What keeps a cell from starting: a task without a machine, settings that are none, a network that is none."""
+        """Return the faults that keep cells from starting: invalid tasks, settings and networks."""
         faults, symbols, entries = [], {}, 0
         for task in self.tasks:
             if entries > MAX_ENTRIES:
@@ -169,15 +169,15 @@ class Sweep:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Sweep:
-        """A sweep from what a file holds: tasks, networks (names of `NETWORKS`, or tables of changes by name), settings
-        (tables of changes by name), seeds, preset, lengths, words, letters.
+        """Return the sweep in the content of a file: tasks, networks (names in `NETWORKS`, or tables of changes by
+        name), settings (tables of changes by name), seeds, preset, lengths, words, letters.
 
-        Raises `UnsupportedFormat` naming every entry that is unknown or of another kind.
+        Raises `UnsupportedFormat` with every entry that is unknown or of another type.
         """
         faults = [f"{name!r} is none of {', '.join(_FIELDS)}" for name in values if name not in _FIELDS]
         faults += [
-            f"{name} = {shown(values[name])}: give {wanted}"
-            for name, (wanted, fits) in _FIELDS.items()
+            f"{name} = {shown(values[name])}: give {expected}"
+            for name, (expected, fits) in _FIELDS.items()
             if name in values and not fits(values[name])
         ]
         if "tasks" not in values:
@@ -203,9 +203,9 @@ class Sweep:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a .json or .toml file holds, whose layers must be known already.
+    """Return the content of a .json or .toml file, whose layers must be registered already.
 
-    Raises `UnsupportedFormat` if it is neither, no table, or too large; `OSError`.
+    Raises `UnsupportedFormat` for another format, a content other than a table, or a too large file; `OSError`.
     """
     readers: dict[str, Callable[[str, str], Any]] = {".json": parse_json, ".toml": parse_toml}
     if path.suffix not in readers:

@@ -1,7 +1,7 @@
-"""A step of training recorded as a CUDA graph, and replayed: a thousand small launches become one.
+"""Training steps recorded as CUDA graphs and replayed: a thousand small kernel launches become one.
 
 On a GPU a step of a small network takes as long as Python needs to launch its operations. A graph launches them all at
-once, and runs that each have their own, on a stream of its own, share the GPU.
+once, and several runs with their own graphs and streams share the GPU.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 
-_WARM_UP = 3  # steps that are taken before one is recorded: libraries prepare themselves meanwhile
+_WARM_UP = 3  # steps before one is recorded, in which libraries initialise
 
 
 class GraphReplay:
-    """Calls of a step on a GPU, after some recorded and then replayed.
+    """Calls of a step on a GPU, recorded after `_WARM_UP` calls and then replayed.
 
     Args:
-        step: launches one step, and never waits for the GPU: gives a tensor on the device.
-        generator: that the step draws from.
+        step: launches one step without waiting for the GPU and returns a tensor on the device.
+        generator: the random generator that the step draws from.
     """
 
     def __init__(self, step: Callable[[], Tensor], generator: torch.Generator) -> None:
@@ -29,13 +29,13 @@ class GraphReplay:
         self._stream = torch.cuda.Stream(generator.device)
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
-        self._found: Tensor
+        self._result: Tensor
 
     def __call__(self) -> Tensor:
-        """One step; what it gave, once `wait` was called.
+        """Take one step and return its result, which is valid after `wait`.
 
         Raises:
-            UnsupportedFormat: for a step that can't be recorded.
+            UnsupportedFormat: for a step that cannot be recorded.
         """
         self._stream.wait_stream(torch.cuda.current_stream(self._stream.device))
         with torch.cuda.stream(self._stream):
@@ -44,10 +44,10 @@ class GraphReplay:
                 return self._step()
             graph = self._recorded() if self._graph is None else self._graph
             graph.replay()
-            return self._found.clone()
+            return self._result.clone()
 
     def wait(self) -> None:
-        """Let what is launched from now on come after the steps that were."""
+        """Make all later launches wait for the steps so far."""
         torch.cuda.current_stream(self._stream.device).wait_stream(self._stream)
 
     def _recorded(self) -> torch.cuda.CUDAGraph:
@@ -55,7 +55,7 @@ class GraphReplay:
         graph.register_generator_state(self._generator)
         try:
             with torch.cuda.graph(graph, stream=self._stream, capture_error_mode="thread_local"):
-                self._found = self._step()
+                self._result = self._step()
         except RuntimeError as error:
             raise UnsupportedFormat(
                 f"a step of this network can't be recorded as a CUDA graph ({str(error).partition(chr(10))[0]}): set "

@@ -1,4 +1,4 @@
-"""What runs left, as it stands in JSON: the parts that are read again, with their types."""
+"""Typed schemas of the JSON results of runs that other code reads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsa2lrnn.reading import parse_json, read
 
 @dataclass(frozen=True)
 class Proportion:
-    """How often something was right, with a 95 % interval."""
+    """An accuracy with its 95 % interval."""
 
     accuracy: float
     interval: tuple[float, float]
@@ -20,7 +20,7 @@ class Proportion:
 
 @dataclass(frozen=True)
 class LengthResult:
-    """The last checkpoint at one length."""
+    """The accuracies of the last checkpoint at one length."""
 
     length: int
     words: int
@@ -30,7 +30,7 @@ class LengthResult:
 
 @dataclass(frozen=True)
 class ProtocolResult:
-    """What the paper's protocol makes of a run; no accuracy without a look."""
+    """The score of a run under the paper's protocol; `accuracy` is None if there was no evaluation."""
 
     looks: int
     accuracy: float | None
@@ -39,7 +39,7 @@ class ProtocolResult:
 
 @dataclass(frozen=True)
 class RunResult:
-    """How one run ended, as `result.json` says it; the last checkpoint of one that diverged or failed is not judged."""
+    """The content of `result.json` for one run; `last_checkpoint` is None if the run diverged or failed."""
 
     seed: int
     end: str
@@ -51,7 +51,7 @@ class RunResult:
 
 @dataclass(frozen=True)
 class EvaluationScope:
-    """At which lengths a run was judged, and on how many words."""
+    """The lengths and the number of words on which a run is evaluated."""
 
     lengths: tuple[int, ...]
     words: int
@@ -60,7 +60,7 @@ class EvaluationScope:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepLine(RunResult):
-    """A run of a sweep, as `results.jsonl` says it."""
+    """The line of a run of a sweep in `results.jsonl`."""
 
     folder: str
     judged: EvaluationScope
@@ -68,16 +68,16 @@ class SweepLine(RunResult):
 
 @dataclass(frozen=True, kw_only=True)
 class KeptModelOrigin(RunResult):
-    """Where a kept model comes from, as the file beside it says."""
+    """The origin of a saved model, from the JSON file next to it."""
 
     task: str
     command: str
 
 
 def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[str, Any]:
-    """A JSON object that can be read as this kind, its other fields as they are.
+    """Return the JSON object in a text after a check that it is of this kind; unknown fields are kept.
 
-    Raises `CheckpointError` naming what is missing or of another type.
+    Raises `CheckpointError` with the first field that is missing or of another type.
     """
     try:
         value = parse_json(text, origin)
@@ -88,5 +88,5 @@ def parse_result(kind: type[RunResult], text: str | bytes, origin: str) -> dict[
 
 
 def read_result(path: Path, kind: type[RunResult] = RunResult) -> dict[str, Any]:
-    """What a file such as `result.json` says. Raises as `parse_result` does, and `OSError`."""
+    """Return the content of a file such as `result.json`. Raises as `parse_result` does, and `OSError`."""
     return parse_result(kind, path.read_bytes(), str(path))

@@ -1,10 +1,9 @@
-"""Runs trained at once in one process: on a GPU, where launches are what a step costs.
+"""Training of several runs at once in one process, for GPUs on which kernel launches dominate a step.
 
 Runs that differ in their seed become one batched model: the weights of all are stacked along a new axis and the network
-is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Any runs with CUDA graphs
-(`fsa2lrnn.extra.distributed.replay`) replay them side by side instead. What is a run's own stays so: its words,
-gradient norm, optimiser, tests, records and folder are those of `fsa2lrnn.training.train`, and a run that has ended
-leaves the others as they are.
+is mapped over it (`torch.func.vmap`), so that each operation is launched once for all. Runs with CUDA graphs
+(`fsa2lrnn.extra.distributed.replay`) replay them in parallel instead. Each run has its own words, gradient norm,
+optimiser, evaluations, records and folder, as in `fsa2lrnn.training.train`; a run that ends does not affect the others.
 """
 
 from __future__ import annotations
@@ -48,13 +47,13 @@ def train_stacked(
     report: Callable[[Progress], None] | None = None,
     write_to: Collection[str] = (),
 ) -> list[TrainingOutcome | Diverged]:
-    """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; outcomes in order.
+    """Train runs in their folders, each from its checkpoint if there is one and `resume` is set; return the outcomes.
 
-    As `fsa2lrnn.training.train.train` would one after another, up to rounding, but for runs that diverge: theirs is the
-    error, and the others go on. Runs that stand at an earlier step than others catch up with them first.
+    The outcomes equal those of `fsa2lrnn.training.train.train` up to rounding; a run that diverges has the error as its
+    outcome, and the others continue. Runs at an earlier step catch up first.
 
     Raises:
-        UnsupportedFormat: if the settings differ in more than the seed, not all being replayed, or as `train` does.
+        UnsupportedFormat: if the settings differ in more than the seed without CUDA graphs, or as `train` does.
         CheckpointError: as `train` does.
     """
     settings = jobs[0][0]
@@ -81,8 +80,8 @@ def train_stacked(
                     if error is not None:
                         raise error
                     record = runs[i].test_and_save() if runs[i].is_test_due else None
-                except Diverged as found:
-                    diverged[i] = found
+                except Diverged as divergence:
+                    diverged[i] = divergence
                     continue
                 if record is not None:
                     writers[i](record)
@@ -99,7 +98,7 @@ def train_stacked(
 
 
 def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
-    """One step of each run by itself; the error of each that diverged."""
+    """Take one step of each run separately; return the error of each run that diverged, else None."""
     errors: list[Diverged | None] = []
     for run in runs:
         try:
@@ -111,15 +110,15 @@ def side_by_side(runs: Sequence[TrainingRun]) -> list[Diverged | None]:
 
 
 def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged | None]:
-    """One step of training of all runs together; the error of each that diverged, whose weights stay as they were."""
+    """Take one step of all runs together; return the error of each run that diverged, whose weights do not change."""
     begun = time.monotonic()
     batches = [run.draw() for run in runs]
-    found = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
+    values = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
     for run in runs:
         run.optimiser.zero_grad()
-    found.sum().backward()
+    values.sum().backward()
     errors: list[Diverged | None] = []
-    for run, batch, loss in zip(runs, batches, found.detach(), strict=True):
+    for run, batch, loss in zip(runs, batches, values.detach(), strict=True):
         try:
             run.descend(loss, batch.tokens, begun)
             errors.append(None)
@@ -134,14 +133,14 @@ class StackedLosses:
     def __init__(self, config: LRNNConfig, settings: Settings) -> None:
         with on_meta_device():
             self._network = _WeightlessNetwork(config)
-        # On a CPU the scan is one that vmap sees through; there stacking is for tests, and gains nothing.
+        # On a CPU, where stacking serves tests only, the sequential scan is the one that vmap supports.
         self._method = "sequential" if settings.device == "cpu" else "auto"
         self._settings = settings
         together = vmap(self._loss, in_dims=(0, None, 0, 0))
         self._together = torch.compile(together) if settings.compile else together
 
     def __call__(self, models: Sequence[LRNN], tokens: Tensor, labels: Tensor) -> Tensor:
-        """Losses (S,) of S models on tokens and labels (S, B, T), whose gradients reach each model's own weights."""
+        """Return the losses (S,) of S models on tokens and labels (S, B, T), with gradients to all models' weights."""
         named = [dict(model.named_parameters()) for model in models]
         weights = {name: torch.stack([each[name] for each in named]) for name in named[0]}
         return self._together(weights, dict(models[0].named_buffers()), tokens, labels)
@@ -156,4 +155,4 @@ class _WeightlessNetwork(LRNN):
     """A network without weights of its own."""
 
     def _check_tokens(self, tokens: Tensor) -> None:
-        """Nothing: they come from a sampler, and under vmap they can't be looked at."""
+        """Check nothing: tokens come from a sampler, and their values are not accessible under vmap."""

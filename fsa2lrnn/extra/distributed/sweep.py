@@ -1,12 +1,12 @@
-"""Many runs at once, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
+"""Sweeps of training runs, task × network × setting × seed: `fsa2lrnn sweep FILE -o FOLDER`.
 
-Runs go to Ray, on this machine or a cluster, to processes of this machine, one after the other, or at once to a GPU.
-Called again, a sweep goes on: finished runs are skipped, and one that was cut short goes on from its checkpoint.
-`results.jsonl` has a line a run, `summary.json` means over seeds.
+Runs go to Ray, on this machine or a cluster, to processes of this machine, in sequence, or all at once to a GPU. A
+sweep that is called again skips finished runs and resumes interrupted ones from their checkpoints. `results.jsonl` has
+one line per run, `summary.json` the means over seeds.
 
     preset = "quick"
     tasks = ["task:parity", "task:sum_mod(3)"]
-    networks = ["block-8", "diagonal"]   # or a table of your own, as settings are
+    networks = ["block-8", "diagonal"]   # or a table of changes, like `settings`
     seeds = [0, 1, 2]
     lengths = [40, 500]
 
@@ -45,7 +45,7 @@ Engine = Literal["ray", "processes", "serial", "stacked"]
 
 
 class SweepOutcome(NamedTuple):
-    """What a sweep came to: a row a cell, whether a run failed for good, and whether it was asked to stop."""
+    """The result of a sweep: one row per cell, whether a run failed finally, and whether a stop was requested."""
 
     cells: list[dict[str, Any]]
     failed: bool
@@ -53,10 +53,10 @@ class SweepOutcome(NamedTuple):
 
 
 class Ledger:
-    """The records in `results.jsonl`, one a trial and the latest: the file is written anew, so that no line is half."""
+    """The records in `results.jsonl`, the latest of each trial; each write replaces the file atomically."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `CheckpointError` naming a line that is no record."""
+        """Read the file if it exists. Raises `CheckpointError` with a line that is not a record."""
         self._path = path
         self._records: dict[str, Record] = {}
         for i, line in enumerate(path.read_bytes().splitlines() if path.exists() else [], start=1):
@@ -65,18 +65,18 @@ class Ledger:
 
     @property
     def records(self) -> list[Record]:
-        """All of them, in the order in which they were written."""
+        """All records, in the order in which they were written."""
         return list(self._records.values())
 
     def find(self, trial: Trial) -> Record | None:
-        """The record of a trial that was judged as this one is to be."""
+        """Return the record of a trial with the same evaluation, else None."""
         record = self._records.get(trial.folder)
         return record if record is not None and record["judged"] == trial.judged else None
 
     def write(self, record: Record) -> None:
-        """Put a record at the end, in place of an earlier one of the same trial."""
+        """Append a record and remove an earlier one of the same trial."""
         self._records.pop(record["folder"], None)
-        self._records[record["folder"]] = json.loads(json.dumps(record))  # as it will be read
+        self._records[record["folder"]] = json.loads(json.dumps(record))  # with the types that a reader gets
         lines = (json.dumps(each, ensure_ascii=False) + "\n" for each in self._records.values())
         write_atomically(self._path, "".join(lines).encode())
 
@@ -90,16 +90,16 @@ def sweep_in(
     retries: int = RETRIES,
     report: Report = lambda _: None,
 ) -> SweepOutcome:
-    """Run what a sweep asks for in a folder, and write its results and summary there.
+    """Run the trials of a sweep in a folder, write results and summary there, and return the outcome.
 
     Args:
-        trials: of one sweep (`Sweep.trials`) or of several.
-        address, cpus: of Ray, as for `engines.on_ray`; cpus of processes too.
-        retries: how often a run that fails is tried again.
-        report: told of every run in a line.
+        trials: the trials of one sweep (`Sweep.trials`) or of several.
+        address, cpus: the arguments of `engines.on_ray`; `cpus` also limits processes.
+        retries: how often a failed run is repeated.
+        report: called with one line of text per run.
 
     Raises:
-        UnsupportedFormat: if another sweep is at work in the folder, or Ray can't do it.
+        UnsupportedFormat: if another sweep uses the folder, or Ray lacks the resources.
         CheckpointError: if the results in the folder are damaged.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -107,9 +107,9 @@ def sweep_in(
     if engine == "ray":
         runs = on_ray(stop, address, cpus)
     else:
-        here = {"serial": serial, "stacked": stacked}
-        runs = here[engine](stop) if engine in here else processes(stop, cpus)
-    with alone(folder, "sweep"), runs as run, stop:  # in this order: Ray takes SIGTERM for itself
+        in_process = {"serial": serial, "stacked": stacked}
+        runs = in_process[engine](stop) if engine in in_process else processes(stop, cpus)
+    with alone(folder, "sweep"), runs as run, stop:  # `stop` last, because Ray installs a handler of SIGTERM
         records = run_sweep(trials, folder, run, stop, retries, report)
     cells = summary(trials, records)
     write_atomically(folder / SUMMARY, (json.dumps(cells, indent=2, ensure_ascii=False) + "\n").encode())
@@ -120,9 +120,9 @@ def sweep_in(
 def run_sweep(
     trials: Sequence[Trial], folder: Path, run: Run, stop: Stop, retries: int = RETRIES, report: Report = lambda _: None
 ) -> list[Record | None]:
-    """The records of all trials, in their order, None for those that were cut short: runs what is not finished yet.
+    """Run the trials that are not finished; return the records of all in order, None for interrupted ones.
 
-    A trial that fails is tried again after the others, `retries` times at most.
+    A failed trial is repeated after the others, at most `retries` times.
     """
     ledger = Ledger(folder / RESULTS)
     jobs = {Job(trial.settings, (folder / trial.folder).resolve(), trial.plan): trial for trial in trials}
@@ -154,7 +154,7 @@ def _record(trial: Trial, answer: JobResult, failures: list[str]) -> Record:
     record |= {"folder": trial.folder, "judged": trial.judged, "settings": json.loads(trial.settings.to_json())}
     if answer.result is None:
         record["end"] = "failed"
-    else:  # without the places of its files
+    else:  # without the paths of its files
         record |= {name: x for name, x in answer.result.items() if name not in ("folder", "model")}
     return {**record, "failures": failures}
 
@@ -170,24 +170,24 @@ def _line(trial: Trial, answer: JobResult) -> str:
 
 
 def summary(trials: Sequence[Trial], records: Iterable[Record | None]) -> list[dict[str, Any]]:
-    """A cell a row: how its runs ended, and mean, least and largest accuracy over those with a last checkpoint."""
+    """Return one row per cell: how its runs ended, and mean, minimum and maximum accuracy of the evaluated ones."""
     cells: dict[tuple[str, str, str], list[Record | None]] = {}
     for trial, record in zip(trials, records, strict=True):
         cells.setdefault((trial.task, trial.network, trial.setting), []).append(record)
-    return [_cell(names, found) for names, found in cells.items()]
+    return [_cell(names, of_cell) for names, of_cell in cells.items()]
 
 
 def _cell(names: tuple[str, str, str], records: list[Record | None]) -> dict[str, Any]:
     ends = ["interrupted" if record is None else record["end"] for record in records]
-    judged = [record for record in records if record is not None and "last_checkpoint" in record]
+    evaluated = [record for record in records if record is not None and "last_checkpoint" in record]
     cell: dict[str, Any] = dict(zip(("task", "network", "setting"), names, strict=True))
-    cell |= {"seeds": len(judged), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
-    if not judged:
+    cell |= {"seeds": len(evaluated), "ends": {end: ends.count(end) for end in dict.fromkeys(ends)}, "lengths": []}
+    if not evaluated:
         return cell
-    cell["paper_protocol"] = _spread([record["paper_protocol"]["accuracy"] for record in judged])
-    for looks in zip(*(record["last_checkpoint"] for record in judged), strict=True):
-        spreads = {name: _spread([look[name]["accuracy"] for look in looks]) for name in _MEASURES}
-        cell["lengths"].append({"length": looks[0]["length"], "words": looks[0]["words"], **spreads})
+    cell["paper_protocol"] = _spread([record["paper_protocol"]["accuracy"] for record in evaluated])
+    for results in zip(*(record["last_checkpoint"] for record in evaluated), strict=True):
+        spreads = {name: _spread([result[name]["accuracy"] for result in results]) for name in _MEASURES}
+        cell["lengths"].append({"length": results[0]["length"], "words": results[0]["words"], **spreads})
     return cell
 
 
@@ -196,19 +196,19 @@ def _spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def table(cells: list[dict[str, Any]]) -> Table:
-    """Means over seeds, with the least and the largest, a row a length."""
+    """Return a table of means over seeds, with minimum and maximum, one row per length."""
     names = ("task", "network", "setting", "ends", "best on the way", "length", "last output", "whole word")
-    shown = Table(*(Column(name, overflow="fold") for name in names))
+    rows = Table(*(Column(name, overflow="fold") for name in names))
     for cell in cells:
         ends = ", ".join(f"{n} {end}" for end, n in cell["ends"].items())
         best = _text(cell["paper_protocol"]) if "paper_protocol" in cell else ""
         heads = [*(escape(cell[name]) for name in ("task", "network", "setting")), ends, best]
         for line in cell["lengths"] or [None]:
-            found = [f"{line['length']:,}", *(_text(line[name]) for name in _MEASURES)] if line else []
-            shown.add_row(*heads, *found)
+            accuracies = [f"{line['length']:,}", *(_text(line[name]) for name in _MEASURES)] if line else []
+            rows.add_row(*heads, *accuracies)
             heads = [""] * len(heads)
-        shown.add_section()
-    return shown
+        rows.add_section()
+    return rows
 
 
 def _text(spread: dict[str, float]) -> str:

@@ -1,4 +1,4 @@
-"""Where the records of training go beside the run's own folder: TensorBoard, Weights & Biases."""
+"""Writers of training records to trackers: TensorBoard, Weights & Biases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fsa2lrnn.training.settings import Settings
 
 WRITERS = ("tensorboard", "wandb")
 _MEASURED = ("loss", "accuracy", "word_accuracy", "gradient_norm", "weight_norm", "steps_per_second")
-_ID = "wandb-id.txt"  # of the run there, so that one that goes on goes on there too
+_ID = "wandb-id.txt"  # the tracker's id of the run, with which a resumed run continues there
 
 Write = Callable[[dict[str, Any]], None]
 
 
 def check_writers(names: Collection[str]) -> None:
-    """Raises `UnsupportedFormat` for a name that is none of `WRITERS`, `MissingPackage` for one not installed."""
+    """Raise `UnsupportedFormat` for a name that is not in `WRITERS`, `MissingPackage` for one not installed."""
     if isinstance(names, str) or set(names) - set(WRITERS):
         raise UnsupportedFormat(f"write_to = {names!r}: give a list with any of {', '.join(WRITERS)}")
     if "tensorboard" in names:
@@ -34,7 +34,7 @@ def check_writers(names: Collection[str]) -> None:
 
 @contextmanager
 def record_writers(names: Collection[str], settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
-    """What writes a record to each of `names`, of `WRITERS`; they are closed in the end, however the run ends."""
+    """Return a function that writes a record to each of `names`, of `WRITERS`, which are closed at the end."""
     with ExitStack() as held:
         of_kind = {"tensorboard": _tensorboard, "wandb": _wandb}
         writers = [held.enter_context(of_kind[name](settings, folder, resume)) for name in names]
@@ -66,8 +66,8 @@ def _tensorboard(_settings: Settings, folder: Path, _resume: bool) -> Iterator[W
 
 @contextmanager
 def _wandb(settings: Settings, folder: Path, resume: bool) -> Iterator[Write]:
-    """A run of its own there, also where several are trained side by side; the package's own variables (WANDB_MODE,
-    WANDB_PROJECT, WANDB_ENTITY) say where to, and "offline" keeps it in the folder."""
+    """Yield a writer to a separate W&B run, also if several runs are trained in parallel. The variables WANDB_MODE,
+    WANDB_PROJECT and WANDB_ENTITY give the destination; "offline" writes to the folder."""
     wandb, path = require("wandb", "wandb", "wandb=True"), folder / _ID
     if not (resume and path.exists()):
         write_atomically(path, f"{secrets.token_hex(4)}\n".encode())

@@ -1,7 +1,6 @@
-"""Learned and constructed models of one machine side by side.
+"""Comparison of learned models of one machine with each other and with the compiled ("constructed") model.
 
-All models read the same fresh words, so that they differ in nothing but themselves. The machine compiled into exact
-weights stands among them as "constructed".
+All models are evaluated on the same fresh words.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ def compare(
     seed: int = 0,
     machine: MooreMachine | None = None,
 ) -> dict[str, Any]:
-    """Accuracies of models of `source` and of its constructed one, over lengths, on the same words, as a JSON object.
+    """Return the accuracies of models of `source` and of the constructed model, per length, as a JSON object.
 
-    `machine` is that of `source`, by default as it is read without further letters.
+    `machine` is the machine of `source`; by default it is read from `source`.
 
-    Raises `UnsupportedFormat` if a model's letters or outputs are not the machine's, or its name is "constructed", and
-    for more words than can be meant.
+    Raises:
+        UnsupportedFormat: for a model with other letters or outputs or the name "constructed", or too many words.
     """
     check_amount(lengths, n_words, letters)
     if CONSTRUCTED in models:
@@ -54,39 +53,40 @@ def compare(
             raise UnsupportedFormat(
                 f"model {name!r} reads {model.alphabet} and {source} {machine.alphabet}: take models of one machine"
             )
-        found = evaluate(model, words(machine, drawn, model.outputs, model.device), seed, lengths, n_words, letters)
+        fresh = words(machine, drawn, model.outputs, model.device)
+        accuracies = evaluate(model, fresh, seed, lengths, n_words, letters)
         document["models"][name] = {
             "parameters": sum(weight.numel() for weight in model.parameters()),
-            "lengths": [accuracy.to_json() for accuracy in found],
+            "lengths": [accuracy.to_json() for accuracy in accuracies],
         }
     return document
 
 
 def table(document: dict[str, Any]) -> Table:
-    """Whole words and last outputs right, a column a length."""
-    lengths = [found["length"] for found in next(iter(document["models"].values()))["lengths"]]
-    shown = Table("model", "parameters", "right", *(f"{length:,}" for length in lengths), title=document["source"])
+    """Return a table of accuracies of last outputs and whole words, one column per length."""
+    lengths = [result["length"] for result in next(iter(document["models"].values()))["lengths"]]
+    rows = Table("model", "parameters", "right", *(f"{length:,}" for length in lengths), title=document["source"])
     for name, model in document["models"].items():
         for i, (label, key) in enumerate((("last output", "last_position"), ("whole word", "whole_word"))):
-            cells = [f"{found[key]['accuracy']:.4f}" for found in model["lengths"]]
-            shown.add_row(*((name, f"{model['parameters']:,}") if i == 0 else ("", "")), label, *cells)
-    return shown
+            cells = [f"{result[key]['accuracy']:.4f}" for result in model["lengths"]]
+            rows.add_row(*((name, f"{model['parameters']:,}") if i == 0 else ("", "")), label, *cells)
+    return rows
 
 
 def matplotlib() -> ModuleType:
-    """The package that draws. Raises `MissingPackage`."""
+    """Return the module `matplotlib`. Raises `MissingPackage` if it is not installed."""
     return require("matplotlib", "plot", "a plot of accuracy over length")
 
 
 def plot(document: dict[str, Any], path: Path) -> None:
-    """Accuracy over length with 95 % intervals, a line a model, in the format of the path's ending.
+    """Write a plot of accuracy over length with 95 % intervals, one line per model, in the format of the path's suffix.
 
-    Raises `MissingPackage` without matplotlib.
+    Raises `MissingPackage` if matplotlib is not installed.
     """
     mpl = matplotlib()
     from matplotlib.figure import Figure
 
-    # Text stays text in SVG, and the same numbers give the same file.
+    # Text stays text in SVG, and equal numbers give an identical file.
     with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": document["source"]}):
         figure = Figure(figsize=(9, 3.5), layout="constrained")
         for axes, (title, key) in zip(
@@ -95,16 +95,16 @@ def plot(document: dict[str, Any], path: Path) -> None:
             strict=True,
         ):
             for i, (name, model) in enumerate(document["models"].items()):
-                aside = _APART ** (i - (len(document["models"]) - 1) / 2)  # equal curves stand side by side
-                lengths = [found["length"] * aside for found in model["lengths"]]
-                middle = [found[key]["accuracy"] for found in model["lengths"]]
-                low, high = zip(*(found[key]["interval"] for found in model["lengths"]), strict=True)
+                aside = _APART ** (i - (len(document["models"]) - 1) / 2)  # so that equal curves do not overlap
+                lengths = [result["length"] * aside for result in model["lengths"]]
+                middle = [result[key]["accuracy"] for result in model["lengths"]]
+                low, high = zip(*(result[key]["interval"] for result in model["lengths"]), strict=True)
                 axes.plot(lengths, middle, marker=_MARKS[i % len(_MARKS)], markersize=5, label=name)
                 axes.fill_between(lengths, low, high, alpha=0.2)
             axes.set(title=title, xlabel="length of the word", xscale="log", ylim=(-0.03, 1.03))
-            judged = sorted({found["length"] for model in document["models"].values() for found in model["lengths"]})
-            if judged[-1] < 10 * judged[0]:  # else no power of ten is named, and all between overlap
-                axes.set_xticks(named := sorted({judged[0], judged[-1]}), labels=[f"{length:,}" for length in named])
+            lengths = sorted({result["length"] for each in document["models"].values() for result in each["lengths"]})
+            if lengths[-1] < 10 * lengths[0]:  # otherwise no power of ten is labelled, and minor labels overlap
+                axes.set_xticks(ends := sorted({lengths[0], lengths[-1]}), labels=[f"{length:,}" for length in ends])
                 axes.minorticks_off()
         figure.axes[0].set_ylabel("share of words")
         figure.axes[0].legend()

@@ -1,11 +1,10 @@
-"""Training that ends in a proof: a layer of one-hot columns is an automaton, and one of its heads mostly the machine.
+"""Training that ends in a proof: a layer of one-hot columns is an automaton, and usually one of its heads the machine.
 
-`learn` is the door; `recipe` says how a start is trained, `examples` on what, `run` is the loop, `prune` finds the
-heads, `mending` searches where one is nearly right, `judging` decides, `result` is the answer, `saving` its folder,
-`ending` how a run comes to both;
-`distilling` has a trained model for the teacher. Layers whose heads share a machine out are proved as a `whole`: lanes
-and reflections, of which `theory` says before what they can be, and several layers of blocks (`deep`), which `cascades`
-teaches a machine's components one by one.
+`learn` is the entry point; `recipe` holds the settings, `examples` the words, `run` the loop; `prune` selects heads,
+`mending` repairs one that is nearly correct, `judging` verifies; `result` is the answer, `saving` its folder, `ending`
+produces both. `distilling` learns from a trained model. Layers whose heads implement a machine together are verified as
+a `whole`: hard lanes and reflections, whose limits `theory` predicts, and several layers of blocks (`deep`), into which
+`cascades` distils a machine's components.
 """
 
 from fsa2lrnn.training.learning.cascades import CascadePlan, distil_cascade, plan_cascade

@@ -1,4 +1,4 @@
-"""One start of the recipe: a hard layer, Adam, and words that grow as soon as short ones are read rightly."""
+"""One training start of the recipe: a hard layer, Adam, and words that grow once the short ones are learned."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from fsa2lrnn.training.learning.mending import PatchedTable, patch_table
 from fsa2lrnn.training.learning.recipe import Recipe
 
 FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
-_KEPT = 0.98  # of the running error, a step
+_DECAY = 0.98  # of the running error, per step
 _FEWEST = 16  # words in a batch
-_LEAST_ON_THE_WAY = 0.1  # of the rate
+_LEAST_DURING_GROWTH = 0.1  # of the rate
 _RESTS, _GENTLE = 80, 0.3
 _WINDOW = 60  # steps over which an error has ceased to fall
 _AT_THE_FLOOR = 1.25  # times the steps in which the rate falls, after which it changes nothing more
 _WARMED = 4
-_LEARNING = 0.85  # of the error of who always says the usual: below, something has been learned
+_LEARNING = 0.85  # of the error of the most frequent label: below it, something has been learned
 
 
 @dataclass
 class StartState:
-    """Where a start is: what changes from step to step beside the weights."""
+    """The state of a start that changes from step to step, without the weights."""
 
     length: int
     step: int = 0
@@ -43,15 +43,15 @@ class StartState:
     error: float = 1.0
     faultless: int = 0
     warmed: int = 0
-    base: float | None = None  # the error that is left on short words, where wrong labels are of unknown number
+    base: float | None = None  # the error that is left on short words if the share of wrong labels is unknown
     window: float = 0.0
     window_before: float = 1.0
-    guess: float = 0.0  # the running error of who always says the usual
-    rests: int = 0  # steps in which the read-out of a head alone is learned before its table is touched
+    guess: float = 0.0  # the running error of predicting the most frequent label
+    rests: int = 0  # steps in which only the read-out of a single head is trained, before its table
 
 
 class LearningStart:
-    """One start: `heads` automata of `block` states. The same seed, number and heads make the same weights."""
+    """One start: `heads` automata of `block` states. Seed, number and heads determine the initial weights."""
 
     def __init__(self, recipe: Recipe, examples: Examples, number: int, block: int, heads: int) -> None:
         self.recipe, self.examples, self.number, self.block, self.n_heads = recipe, examples, number, block, heads
@@ -66,39 +66,38 @@ class LearningStart:
         self.at = StartState(examples.fit(recipe.first_length))
 
     def focused(self, head: int) -> LearningStart:
-        """The same start gone on with one head and a new read-out, at full length: what the others made up for, this
-        one has to learn."""
+        """Return this start reduced to one head with a new read-out, at full length."""
         alone = LearningStart(self.recipe, self.examples, self.number, self.block, 1)
-        of_here, of_there = (attempt.model.recurrences[0] for attempt in (self, alone))
+        source, target = (attempt.model.recurrences[0] for attempt in (self, alone))
         with torch.no_grad():
-            table = of_here.get_parameter("transition.table").unflatten(0, (self.n_heads, -1))
-            of_there.get_parameter("transition.table").copy_(table[head])
-            of_there.get_parameter("x0").copy_(of_here.get_parameter("x0")[head : head + 1])
+            table = source.get_parameter("transition.table").unflatten(0, (self.n_heads, -1))
+            target.get_parameter("transition.table").copy_(table[head])
+            target.get_parameter("x0").copy_(source.get_parameter("x0")[head : head + 1])
         alone.at.length, alone.at.rests = self.full_length, _RESTS
         return alone
 
-    def mend(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
-        """Mend the one head there is on these words, and let the read-out learn again what its states put out."""
+    def repair(self, batch: Batch, deadline: Deadline = NEVER) -> PatchedTable:
+        """Repair the only head on these words and train its read-out anew; return what was patched."""
         heads = self.heads
-        found = patch_table(
+        patched = patch_table(
             heads.next_state[:, 0], int(heads.start[0]), batch.tokens.numpy(), batch.labels.numpy(),
             len(self.examples.outputs), deadline=deadline,
         )  # fmt: skip
-        if found.changes or found.merged:
+        if patched.changes or patched.merged:
             layer = self.model.recurrences[0]
-            for cell, rows in enumerate(found.next_state):
+            for cell, rows in enumerate(patched.next_state):
                 layer.set_map(cell, 0, torch.from_numpy(rows))
             self.at.rests = self.at.step + _RESTS
-        return found
+        return patched
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is nothing to focus on."""
+        """Whether the start has a single head."""
         return self.n_heads == 1
 
     @property
     def heads(self) -> Heads:
-        """The automata as they are now."""
+        """The automata of the current weights."""
         return heads_of(self.model)
 
     @property
@@ -108,7 +107,7 @@ class LearningStart:
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing left to learn from labels like these."""
+        """Whether training has nothing left to learn from the labels."""
         if self.recipe.is_clean:
             return self.at.faultless >= FAULTLESS
         return self.at.full is not None and self.at.step - self.at.full >= self.recipe.settle
@@ -123,17 +122,17 @@ class LearningStart:
         return self.at.step - self.at.grown > self.recipe.patience
 
     def warm(self) -> None:
-        """Let the rate fall anew, since there is something new to learn: so often a start, and no more."""
+        """Restart the decay of the learning rate for a new counterexample, at most `_WARMED` times per start."""
         if self.at.full is not None and self.at.warmed < _WARMED:
             self.at.full, self.at.warmed, self.at.faultless = self.at.step, self.at.warmed + 1, 0
 
     def update(self, generator: torch.Generator) -> float:
-        """One step of training; returns the loss."""
+        """Take one training step; return the loss."""
         at, recipe = self.at, self.recipe
         at.step += 1
         if self.is_full:
             at.full = at.full or at.step
-        rate = recipe.rate * self._fallen()
+        rate = recipe.rate * self._rate_factor()
         tables, readout = self.optimiser.param_groups
         readout["lr"], tables["lr"] = rate, rate * (at.step > at.rests) * (_GENTLE if at.rests else 1)
         length = self._length(generator) if at.rests else at.length
@@ -149,23 +148,23 @@ class LearningStart:
         return float(loss.detach())
 
     def _length(self, generator: torch.Generator) -> int:
-        """Half of the time the full length, else any: of short words there are more, and more of their beginnings."""
+        # With probability 1/2 the full length, else uniform.
         drawn = int(torch.randint(2 * self.full_length, (), generator=generator)) + 1
         return self.examples.fit(
             max(drawn, self.recipe.first_length) if drawn <= self.full_length else self.full_length
         )
 
-    def _fallen(self) -> float:
-        """What is left of the rate: it falls at full length, and on the way where words have not grown for long."""
+    def _rate_factor(self) -> float:
+        """Return the factor of the rate: it falls at full length, and before if words have not grown for long."""
         at, recipe = self.at, self.recipe
         if at.full is not None:
             return max(recipe.floor, 1 - (at.step - at.full) / recipe.decay)
-        return max(_LEAST_ON_THE_WAY, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
+        return max(_LEAST_DURING_GROWTH, 1 - max(0, at.step - at.grown - recipe.ease) / recipe.decay)
 
     def _note(self, wrong: float, guess: float) -> None:
         at = self.at
-        at.error = _KEPT * at.error + (1 - _KEPT) * wrong
-        at.guess = _KEPT * at.guess + (1 - _KEPT) * guess
+        at.error = _DECAY * at.error + (1 - _DECAY) * wrong
+        at.guess = _DECAY * at.guess + (1 - _DECAY) * guess
         at.window += wrong / _WINDOW
         at.faultless = at.faultless + 1 if self.is_full and wrong == 0 else 0
         if not self.is_full and at.step % 20 == 0 and self.recipe.noise is not None and at.error < self._threshold():
@@ -176,7 +175,7 @@ class LearningStart:
             at.window_before, at.window = at.window, 0.0
 
     def _threshold(self) -> float:
-        """Return the error below which words grow. A network that has learned all misses the wrong labels still."""
+        """Return the error below which words grow; even a perfect network misses the wrong labels."""
         return self.recipe.threshold + 1.15 * (self.recipe.noise or 0.0)
 
     def _has_ceased(self) -> bool:
@@ -190,9 +189,9 @@ class LearningStart:
 
     def _grow(self) -> None:
         at = self.at
-        wanted = max(at.length + 1, math.ceil(at.length * self.recipe.growth))
-        while (longer := self.examples.fit(min(wanted, self.full_length))) <= at.length:
-            wanted += 1
+        target = max(at.length + 1, math.ceil(at.length * self.recipe.growth))
+        while (longer := self.examples.fit(min(target, self.full_length))) <= at.length:
+            target += 1
         at.length, at.grown = longer, at.step
         at.error = max(at.error, 1.2 * self._threshold())
         at.window_before = 1.0
@@ -201,7 +200,7 @@ class LearningStart:
 def network(
     recipe: Recipe, heads: int, block: int, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """One layer of the recipe's kind from tables of logits, over letters; or several whose gates read those below."""
+    """Return the network of a recipe: one layer from tables of logits over letters, or several stacked layers."""
     if recipe.layers > 1:
         return deep_network((block,) * heads, recipe.layers, recipe, alphabet, outputs)
     return LRNNConfig(
@@ -211,7 +210,6 @@ def network(
 
 
 def layer_of(recipe: Recipe, heads: int, block: int) -> LayerConfig:
-    """That layer."""
     temperature = recipe.temperature
     if recipe.layer == "hard_lanes":
         return HardLanesConfig(heads, "table", temperature=temperature)

@@ -1,8 +1,8 @@
-"""A machine's cascade taught to layers of blocks, component by component, then trained on as a whole and proved.
+"""Distillation of a machine's cascade into layers of blocks, component by component, then joint training and a proof.
 
-`decompose` says which states a component is in along a word. Each layer is taught by itself, the layers below standing
-where their components stand (teacher forcing), so that no error is carried along: a column is right if the largest of
-its logits is the component's next state. Heads without a component are taught to stay.
+`decompose` gives the states of a component along a word. Each layer is trained separately while the layers below take
+the states of their components (teacher forcing), so that errors do not accumulate. A column is correct if the largest
+of its logits is the component's next state. Heads without a component learn the identity.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from fsa2lrnn.training.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.training.learning.whole import WholeRun
 from fsa2lrnn.training.train import use_threads
 
-_RATE = 0.01  # of a layer that is taught
-_STEPS = 4_000  # after which a layer counts as not to be taught
-_SURE = 40  # faultless batches, after which it is taught
+_RATE = 0.01  # learning rate of the distillation of a layer
+_STEPS = 4_000  # after which the distillation of a layer has failed
+_SURE = 40  # faultless batches in a row, after which it has succeeded
 _WORDS = 32
-_FINE = 0.003  # the rate of training as a whole
+_FINE = 0.003  # learning rate of the joint training
 
 
 @dataclass(frozen=True, eq=False)
 class CascadePlan:
-    """A cascade and the network that it is taught to.
+    """A cascade and the network that it is distilled into.
 
     Args:
-        places: of each layer, the component of each head; None for none.
-        recipe: of the whole network, its layers, heads and block.
+        places: the component of each head of each layer; None for a head without one.
+        recipe: the recipe of the whole network, with its layers, heads and block.
     """
 
     cascade: Cascade
@@ -58,7 +58,7 @@ class CascadePlan:
     recipe: Recipe
 
     def in_words(self) -> str:
-        """The states of each layer's components, layers from below.
+        """Return the numbers of states of each layer's components, lowest layer first.
 
         >>> from fsa2lrnn.automata import zoo
         >>> plan_cascade(zoo.mod_arith(5)).in_words()
@@ -69,21 +69,21 @@ class CascadePlan:
 
 
 def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes: Any) -> CascadePlan:
-    """The cheapest cascade of a machine within blocks of `block` states (8 by default), and the layers that take it.
+    """Return the cheapest cascade of a machine within blocks of `block` states (8 by default), placed in layers.
 
-    By default these are as few layers as its components need, at least two, of as few heads as then do, and blocks no
-    larger than its largest component.
+    By default there are as few layers as the components need, at least two, with as few heads as then suffice, and
+    blocks no larger than the largest component.
 
     Raises:
-        NotExpressible: where no cascade fits, or the cheapest is one component and the number of layers was left open.
-        UnsupportedFormat: for changes that make no recipe, another layer than blocks, a single layer, or wrong labels.
+        NotExpressible: if no cascade fits, or the cheapest is one component and the number of layers was left open.
+        UnsupportedFormat: for changes that give no valid recipe, layers other than blocks, one layer, or wrong labels.
     """
-    asked = recipe or recipe_for(None, **{"rate": _FINE, "steps": 2_000, **changes})
-    if asked.layer != "block":
-        raise UnsupportedFormat(f"layer = {asked.layer!r}: a cascade is taught to layers of blocks")
-    if not asked.is_clean:
-        raise UnsupportedFormat(f"noise = {asked.noise}: a cascade is taught the machine's outputs, none of them wrong")
-    search = CascadeSearch(teacher, asked.block, token_shift=True, deadline=Deadline.of(asked.seconds))
+    base = recipe or recipe_for(None, **{"rate": _FINE, "steps": 2_000, **changes})
+    if base.layer != "block":
+        raise UnsupportedFormat(f"layer = {base.layer!r}: a cascade is taught to layers of blocks")
+    if not base.is_clean:
+        raise UnsupportedFormat(f"noise = {base.noise}: a cascade is taught the machine's outputs, none of them wrong")
+    search = CascadeSearch(teacher, base.block, token_shift=True, deadline=Deadline.of(base.seconds))
     cascade = search.cheapest(counted=False).cascade
     sizes = [component.n_states for component in cascade.components]
     is_open = recipe is None and "layers" not in changes
@@ -92,14 +92,14 @@ def plan_cascade(teacher: MooreMachine, recipe: Recipe | None = None, **changes:
             f"the cheapest cascade is one component of {sizes[0]} states, so there is nothing to spread over layers: "
             'learn it by one layer (method "train"), or ask for smaller blocks'
         )
-    layers = max(2, *_depths(cascade)) if is_open else asked.layers
+    layers = max(2, *_depths(cascade)) if is_open else base.layers
     _check_layers(layers)
     if recipe is None and "heads" not in changes:
         heads = next((h for h in range(1, len(sizes)) if _fits(cascade, layers, (max(sizes),) * h)), len(sizes))
     else:
-        heads = asked.heads
+        heads = base.heads
     places = placed(cascade, layers, (max(sizes),) * heads)
-    return CascadePlan(cascade, places, replace(asked, layers=layers, heads=heads, block=max(sizes)))
+    return CascadePlan(cascade, places, replace(base, layers=layers, heads=heads, block=max(sizes)))
 
 
 def _fits(cascade: Cascade, layers: int, blocks: tuple[int, ...]) -> bool:
@@ -116,14 +116,14 @@ def _check_layers(layers: int) -> None:
 
 
 def check_teacher(plan: CascadePlan, target: LearningTarget) -> None:
-    """Raises `NotExpressible` if the machine that is taught errs where it counts, naming a shortest word."""
+    """Raise `NotExpressible` with a shortest counterexample if the cascade's machine differs from the target."""
     if (word := target.failing_word(plan.cascade.machine)) is not None:
-        told = word_text(word, target.wanted.alphabet) or "ε"
-        raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {told}: give another teacher")
+        text = word_text(word, target.specification.alphabet) or "ε"
+        raise NotExpressible(f"the machine whose cascade is to be taught is wrong after {text}: give another teacher")
 
 
 class DistilledRun(WholeRun):
-    """A run that begins with teaching; it can be gone on with after each layer."""
+    """A run that begins with the distillation of a cascade; it can be resumed after each layer."""
 
     def __init__(self, plan: CascadePlan, examples: FreshWords, target: LearningTarget, n_states: int) -> None:
         super().__init__(plan.recipe, examples, target, n_states)
@@ -133,25 +133,25 @@ class DistilledRun(WholeRun):
     def go(
         self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
     ) -> LearnedCandidate | None:
-        """Teach what was not taught yet, and train on as a whole where that is not proved."""
+        """Distil the layers that are left, then train the network as a whole unless it is proved already."""
         begun, before = time.monotonic(), self.seconds
         deadline = self._deadline()
-        teaching = LayerDistillation(
+        distillation = LayerDistillation(
             self.attempt.model, self._plan, self.examples, self.generator, report, self.recipe.look, deadline
         )
-        taught = [record["layer"] for record in self.trail if record.get("event") == "taught"]
-        found = None
-        for number in range(len(taught), self.recipe.layers):
-            self.note("taught", layer=number, batches=teaching.layer(number))
+        distilled = [record["layer"] for record in self.trail if record.get("event") == "taught"]
+        candidate = None
+        for number in range(len(distilled), self.recipe.layers):
+            self.note("taught", layer=number, batches=distillation.layer(number))
             self.seconds = before + time.monotonic() - begun
             if after_step is not None:
                 after_step(self)
         if not any(record.get("event") == "read-out taught" for record in self.trail):
-            self.note("read-out taught", batches=teaching.readout())
+            self.note("read-out taught", batches=distillation.readout())
             self.attempt.at.length = self.attempt.full_length
-            found = self.judged()
+            candidate = self.verified()
         self.seconds = before + time.monotonic() - begun
-        return found or super().go(report, after_step)
+        return candidate or super().go(report, after_step)
 
 
 def distil_cascade(
@@ -163,22 +163,22 @@ def distil_cascade(
     sampler: str = "task",
     recipe: Recipe | None = None,
 ) -> Learned:
-    """Teach the cascade of a machine to so many layers of these blocks, train them on as a whole, and prove them.
+    """Distil the cascade of a machine into layers of blocks, train them as a whole, and return the proved result.
 
-    `learn(source, method="cascade")` finds out how many layers and which blocks do, and saves the run.
+    `learn(source, method="cascade")` chooses the number of layers and the blocks, and saves the run.
 
     Args:
-        source: a machine, or text that names one: it draws the words, and judges.
-        layers: two or more.
-        blocks: the states of each head of a layer, all alike.
-        teacher: the machine whose cascade is taught, such as one that was learned; by default the source's.
-        recipe: of the training as a whole; `hidden`, `gate_hidden` and `seed` are for the teaching too.
+        source: the target machine, or text that names one; words are drawn from it.
+        layers: the number of layers, two or more.
+        blocks: the number of states of each head of a layer, all equal.
+        teacher: the machine whose cascade is distilled, such as a learned one; by default the source.
+        recipe: the recipe of the joint training; `hidden`, `gate_hidden` and `seed` apply to the distillation too.
 
     Raises:
-        UnsupportedFormat: for a single layer, or blocks that are none or of several sizes.
-        InvalidMachine: for a teacher over other letters.
-        NotExpressible: where no cascade of the teacher fits into these layers, or the teacher errs.
-        BudgetExceeded: where a layer can't be taught, or the network was not proved and its states are too many.
+        UnsupportedFormat: for a single layer, or blocks that are empty or of several sizes.
+        InvalidMachine: for a teacher over another alphabet.
+        NotExpressible: if no cascade of the teacher fits into these layers, or the teacher differs from the source.
+        BudgetExceeded: if a layer cannot be distilled, or the network is not proved and has too many states.
 
     >>> found = distil_cascade("task:sum_mod(4)", layers=2, blocks=(2, 2))
     >>> found.is_proved, [layer.block_sizes for layer in found.model.layers]
@@ -202,10 +202,9 @@ def distil_cascade(
 
 
 def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[int | None]]:
-    """The component of each head of each layer, None for none: each above those that it reads, no two layers sooner
-    filled than need be, the rarest room first.
+    """Return the component of each head of each layer, None for a head without one; each is above those that it reads.
 
-    Raises `NotExpressible` where they don't fit.
+    A component goes to the layer with the fewest used heads. Raises `NotExpressible` if they do not fit.
     """
     heads: list[list[int | None]] = [[None] * len(blocks) for _ in range(layers)]
     layer_of: dict[int, int] = {}
@@ -213,25 +212,25 @@ def placed(cascade: Cascade, layers: int, blocks: Sequence[int]) -> list[list[in
     for i, component in enumerate(cascade.components):
         first = 1 + max((layer_of[j] for j in component.reads), default=-1)
         last = layers - depth[i]
-        rooms = [
+        free = [
             (sum(at is not None for at in heads[number]), number, h)
             for number in range(first, last + 1)
             for h, size in enumerate(blocks)
             if heads[number][h] is None and component.n_states <= size
         ]
-        if not rooms:
+        if not free:
             sizes = [component.n_states for component in cascade.components]
             raise NotExpressible(
                 f"components of {sizes} states, each above those it reads, do not fit into {layers} layers of blocks "
                 f"{tuple(blocks)}: give more layers, more heads or larger blocks"
             )
-        _, number, h = min(rooms)
+        _, number, h = min(free)
         heads[number][h], layer_of[i] = i, number
     return heads
 
 
 def _depths(cascade: Cascade) -> list[int]:
-    """How many layers each component needs, itself and those that read it in turn."""
+    """Return how many layers each component needs: its own and those of the chain of components that read it."""
     depth = [1] * len(cascade.components)
     for i in reversed(range(len(depth))):
         for j in cascade.components[i].reads:
@@ -240,9 +239,9 @@ def _depths(cascade: Cascade) -> list[int]:
 
 
 class LayerDistillation:
-    """Teaches the layers of a network, each by itself, what a cascade's components do along words.
+    """Distillation of a cascade's components into the layers of a network, each layer separately.
 
-    What is taught is reported every so many batches, and where it is: a record as of a look, with "taught".
+    Progress is reported every `every` batches as a record like that of an evaluation, with the key "taught".
     """
 
     def __init__(
@@ -253,11 +252,13 @@ class LayerDistillation:
         self._report, self._every, self._deadline = report, every, deadline
         cascade, order = plan.cascade, align(examples.alphabet, plan.cascade.machine.alphabet)
         self._walk = Heads(cascade.delta[order][:, None, :], np.zeros(1, np.int64))
-        self._states = torch.from_numpy(np.pad(cascade.states, ((0, 0), (0, 1))))  # at last, of no component: 0
+        self._states = torch.from_numpy(
+            np.pad(cascade.states, ((0, 0), (0, 1)))
+        )  # the last column, for heads without a component, is 0
         self._length = examples.fit(40)
 
     def layer(self, number: int) -> int:
-        """Teach one; how many batches that took. Raises `BudgetExceeded` where it can't be had, and `OutOfTime`."""
+        """Distil one layer; return how many batches it took. Raises `BudgetExceeded` if it fails, and `OutOfTime`."""
         layer = self.model.recurrences[number]
         gate, x0 = dict(layer.gates)["transition"], layer.get_parameter("x0")
         optimiser = torch.optim.Adam([*gate.parameters(), x0], _RATE)
@@ -275,14 +276,14 @@ class LayerDistillation:
         return self._until_sure(optimiser, step, f"layer {number + 1} of {len(self.places)}")
 
     def readout(self) -> int:
-        """Teach the read-out the task's outputs."""
+        """Train the read-out on the task's outputs; return how many batches it took."""
         readout = self.model.readout
         assert isinstance(readout, Gate)
         optimiser = torch.optim.Adam(readout.parameters(), _RATE)
 
         def step() -> tuple[Tensor, Tensor]:
             states, _, batch = self._batch(0)
-            logits = readout(self._shown(states, len(self.places)))
+            logits = readout(self._one_hot_states(states, len(self.places)))
             counts = batch.labels != UNCOUNTED
             loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
             return loss, (logits.argmax(-1) != batch.labels)[counts]
@@ -292,8 +293,7 @@ class LayerDistillation:
     def _until_sure(
         self, optimiser: torch.optim.Optimizer, step: Callable[[], tuple[Tensor, Tensor]], what: str
     ) -> int:
-        """Train until so many batches in a row are faultless; how many it took. A step gives a loss, and what is wrong
-        of all that was to be learned."""
+        """Train until `_SURE` batches in a row are faultless; `step` returns a loss and a mask of wrong predictions."""
         sure = 0
         for taken in range(1, _STEPS + 1):
             self._deadline.check(f"teaching {what}, {taken - 1:,} batches so far")
@@ -316,18 +316,18 @@ class LayerDistillation:
         raise BudgetExceeded(f"{what} could not be taught in {_STEPS:,} batches: give gates more units (gate_hidden)")
 
     def _batch(self, number: int) -> tuple[list[Tensor], Tensor, Batch]:
-        """States of the heads of each layer (B, T+1, H), what layer `number` reads (B, T, d), and the words."""
+        """Return head states of each layer (B, T+1, H), the input of layer `number` (B, T, d), and the words."""
         batch = self.examples.batch(_WORDS, self._length, self.generator)
         joint = self._states[torch.from_numpy(self._walk.states(batch.tokens.numpy())[..., 0])]  # (B, T+1, C+1)
         states = [joint[..., [-1 if i is None else i for i in heads]] for heads in self.places]
         letters = pad(one_hot(batch.tokens, len(self.examples.alphabet)).float(), (0, 0, 1, 0))  # none at first
-        stream = torch.cat([letters, self._shown(states, number)], dim=-1)
+        stream = torch.cat([letters, self._one_hot_states(states, number)], dim=-1)
         return states, torch.cat([stream[:, 1:], stream[:, :-1]], dim=-1), batch
 
-    def _shown(self, states: list[Tensor], below: int) -> Tensor:
-        """The first layers' states as the network shows them: (B, T+1, H·b side by side)."""
-        shown = [
+    def _one_hot_states(self, states: list[Tensor], below: int) -> Tensor:
+        """Return the states of the first `below` layers as one-hot vectors, concatenated: (B, T+1, H·b per layer)."""
+        vectors = [
             one_hot(own, max(layer.block_sizes)).flatten(-2).float()
             for own, layer in zip(states[:below], self.model.recurrences, strict=False)
         ]
-        return torch.cat(shown, -1) if shown else states[0].new_zeros(*states[0].shape[:2], 0).float()
+        return torch.cat(vectors, -1) if vectors else states[0].new_zeros(*states[0].shape[:2], 0).float()

@@ -1,7 +1,7 @@
-"""Layers of one-hot blocks on one another: a cascade that can be learned.
+"""Stacked layers of one-hot blocks: a cascade that can be learned.
 
-The gates of each layer read the letter, embedded one-hot, and the states of all layers below, now and before it; the
-read-out reads all layers. Such a network has finitely many states and is proved as any other (docs/theory.md T8).
+The gates of each layer read the one-hot letter and the states of all layers below, current and previous; the read-out
+reads all layers. T8 of docs/theory.md: such a network has finitely many states, so it is verified like any other.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from fsa2lrnn.lrnn.layers import BlockLayerConfig
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training.learning.recipe import Recipe
 
-_LEAD = 1.0  # of the logits that a start prefers, over what is random
+_LEAD = 1.0  # added to the logits that a start prefers
 
 
 def deep_network(
     blocks: tuple[int, ...], layers: int, recipe: Recipe, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LRNNConfig:
-    """So many layers of these blocks."""
+    """Return the configuration of a network of `layers` layers of these blocks."""
     layer = BlockLayerConfig(blocks, recipe.gate_hidden, 1, temperature=recipe.temperature)
     return LRNNConfig(
         alphabet, outputs, (layer,) * layers, embedding_dim=len(alphabet), readout_hidden=recipe.hidden,
@@ -31,7 +31,7 @@ def deep_network(
 
 @torch.no_grad()
 def begin(model: LRNN, start: str) -> None:
-    """Give a new network of several layers its start: letters one-hot, and maps as `start` says."""
+    """Initialise a new network of several layers: one-hot letters, and maps of the kind `start`."""
     if len(model.layers) == 1:
         return
     n_letters = len(model.alphabet)
@@ -43,7 +43,7 @@ def begin(model: LRNN, start: str) -> None:
             weights.b2.view(n_heads, b, b).add_(_LEAD * torch.eye(b))
         elif start == "permutations":
             for a in range(min(n_letters, len(weights.b1))):
-                weights.W1[a].zero_()[a] = 1  # this unit knows the letter
+                weights.W1[a].zero_()[a] = 1  # this unit detects the letter
                 weights.b1[a] = 0
                 for table in weights.W2[:, a].view(n_heads, b, b):
                     table.copy_(_LEAD * torch.eye(b)[torch.randperm(b)])

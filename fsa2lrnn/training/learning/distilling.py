@@ -1,4 +1,4 @@
-"""A trained model as the teacher: a layer of one-hot columns learns its answers on short words, and that is proved."""
+"""Distillation of a trained model: a layer of one-hot columns learns its outputs on short words and is verified."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from fsa2lrnn.training.train import use_threads
 
 
 class DistillationWords(FreshWords):
-    """Fresh words as a task draws them, with the answers of a model wherever the task asks for one.
+    """Fresh words of a task, labelled with the outputs of a model at the counted positions.
 
-    The output on the empty word is the task's: models are seldom trained on it.
+    The output on the empty word is the task's, because models are seldom trained on it.
     """
 
     def __init__(self, model: LRNN, machine: MooreMachine, sampler: str = "task", source: str = "") -> None:
@@ -36,31 +36,31 @@ class DistillationWords(FreshWords):
         self._numbers = torch.tensor([number.get(output, UNCOUNTED) for output in model.outputs])
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """As `FreshWords.batch`, answered by the model."""
+        """Return a batch of `FreshWords.batch` with the model's outputs."""
         return self._answered(super().batch(size, length, generator))
 
     def labelled(self, word: Sequence[Any]) -> Batch:
-        """One word with the model's answers."""
+        """Return a batch of one word with the model's outputs."""
         return self._answered(super().labelled(word))
 
-    def _answered(self, asked: Batch) -> Batch:
+    def _answered(self, batch: Batch) -> Batch:
         with torch.no_grad():
-            given = self._numbers[self._model(self._tokens[asked.tokens]).argmax(-1)]
-        labels = asked.labels.clone()
-        labels[:, 1:] = torch.where(labels[:, 1:] == UNCOUNTED, UNCOUNTED, given)
-        return Batch(asked.tokens, labels)
+            predicted = self._numbers[self._model(self._tokens[batch.tokens]).argmax(-1)]
+        labels = batch.labels.clone()
+        labels[:, 1:] = torch.where(labels[:, 1:] == UNCOUNTED, UNCOUNTED, predicted)
+        return Batch(batch.tokens, labels)
 
 
 def distil(model: LRNN, machine: MooreMachine, source: str = "", sampler: str = "task", **changes: Any) -> Learned:
-    """Learn what `model` answers on words of up to `length` letters (a setting of the recipe), and prove it.
+    """Return a machine learned from the outputs of `model` on words of up to `length` letters, with the verdict on it.
 
-    The machine says how large a block to take, draws the words, and judges what was learned; it gives no answers but
-    that on the empty word. A word on which the learned machine fails joins the data with the model's answer, so that
-    nothing is proved where the model itself is wrong on short words.
+    `length` is a setting of the recipe. `machine` determines the block size, draws the words and is the target of the
+    proof; of its outputs only that on the empty word is used for training. A counterexample joins the data with the
+    model's output, so a model that is wrong on short words does not lead to a proof.
 
     Raises:
-        InvalidMachine: if model and machine have unlike alphabets.
-        BudgetExceeded: if not even one head had a machine of a sensible size when the steps ran out.
+        InvalidMachine: if model and machine have different alphabets.
+        BudgetExceeded: if no head has a machine of a manageable size when the steps end.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> found = distil(compile_machine(zoo.parity()), zoo.parity(), length=12)
@@ -72,8 +72,8 @@ def distil(model: LRNN, machine: MooreMachine, source: str = "", sampler: str = 
     target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     run = LearningRun(recipe, examples, target, examples.machine.n_states)
     with use_threads(recipe.threads):
-        found = run.go()
-    if found is None:
+        learned = run.go()
+    if learned is None:
         raise BudgetExceeded(f"after {run.steps:,} steps there is no machine to show: give more steps")
-    judged = target.judge(found.candidate.machine)
-    return learned_of(run, found.candidate, judged.machine, judged.model, judged.verdict, judged.scope)
+    verified = target.judge(learned.candidate.machine)
+    return learned_of(run, learned.candidate, verified.machine, verified.model, verified.verdict, verified.scope)

@@ -1,4 +1,4 @@
-"""How a run of `learn` is gone through with, saved on the way where it has a folder, and what it answers with."""
+"""Execution of a run of `learn`, with checkpoints if it has a folder, and its result as `Learned`."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from fsa2lrnn.training.train import Stop
 
 
 def trained(run: LearningRun, saved: RunFolder | None, report: Callable[[Record], None] | None) -> CandidateMachine:
-    """What a run ends with, gone on with from its folder if it was cut off.
+    """Return the candidate that a run ends with; an interrupted run resumes from its folder.
 
-    Raises `BudgetExceeded` if there is no machine to show.
+    Raises `BudgetExceeded` if no machine is small enough to list.
     """
     if saved is None:
-        found = run.go(report)
+        learned = run.go(report)
     else:
         saved.restore(run)
         with Stop() as stop:
-            found = run.go(report, partial(_keep_on, saved, stop))
-    if found is None:
+            learned = run.go(report, partial(_save_between, saved, stop))
+    if learned is None:
         raise BudgetExceeded(
             f"after {run.steps:,} steps and {run.starts} starts every head reaches too many states to list them in "
             "time, so there is no machine to show: give more steps or seconds, or smaller blocks"
         )
-    return found.candidate
+    return learned.candidate
 
 
-def _keep_on(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
-    """Save where it is time, and where an end is asked for."""
+def _save_between(saved: RunFolder, stop: Stop, run: LearningRun) -> None:
+    """Save when it is due and when a stop is requested, which then ends the run."""
     if stop.asked:
         saved.save(run)
         raise KeyboardInterrupt
@@ -52,7 +52,7 @@ def learned_of(
     verdict: Any,
     scope: str = EVERY_WORD,
 ) -> Learned:
-    """The answer of a run that ended with a candidate, its machine as judged and the model of it."""
+    """Return the result of a run that ended with a candidate, with its verified machine and model."""
     film = HeadHistory(run.examples.alphabet, run.examples.outputs, run.film) if run.film else None
     return Learned(
         model, machine, verdict, scope, candidate.heads, run.attempt.model, tuple(run.trail), run.steps, run.starts,

@@ -1,4 +1,4 @@
-"""Where words and their outputs come from: a machine that answers for any word, or a user's words and no others.
+"""Sources of training words with outputs: a machine, which labels any word, or a user's fixed set of words.
 
 A batch holds tokens, int64 (B, T), and labels, int64 (B, T+1): the empty word's first. `UNCOUNTED` does not count.
 """
@@ -22,40 +22,40 @@ from fsa2lrnn.training.data import Batch, Sampler, Walks, make_sampler, words
 from fsa2lrnn.training.learning.legal import is_restricted
 from fsa2lrnn.training.learning.recipe import check_noise
 
-_OF_FAILURES = 8  # one row in so many begins as a word that failed
-_AT_ONCE = 4  # such words in a batch
+_OF_FAILURES = 8  # one row of so many begins with a counterexample
+_AT_ONCE = 4  # counterexamples per batch
 
 
 class Examples(Protocol):
-    """What a start is trained on."""
+    """The source of the words that a start is trained on."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
 
     def fit(self, length: int) -> int:
-        """The largest length up to `length` that words may have, or the least there is."""
+        """Return the largest possible word length up to `length`, or the least possible one."""
         ...
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """So many words of `length` letters, or shorter ones with nothing to count beyond their end."""
+        """Return `size` words of `length` letters, or shorter ones padded with uncounted positions."""
         ...
 
-    def look(self, length: int, generator: torch.Generator) -> Batch:
-        """What a candidate has to agree with before it is judged."""
+    def evaluation_words(self, length: int, generator: torch.Generator) -> Batch:
+        """Return the words that a candidate has to agree with before it is verified."""
         ...
 
     def many(self, length: int, generator: torch.Generator) -> Batch:
-        """Words of all lengths to mend a head by."""
+        """Return words of all lengths for the repair of a head."""
         ...
 
 
 class FreshWords:
-    """Fresh words of a machine, legal ones where the task says which are.
+    """Fresh words of a machine, restricted to legal words if the task defines them.
 
-    Where any word is legal, half of the words avoid letters after which nothing can change any more; a quarter do so
-    but for a letter or two, and a quarter do so up to a random place: uniform words alone would seldom see the inside
-    of (ab)* or of Dyck words, and seldom a single mistake in them. Half of the words that begin like one that failed go
-    on as such a word does from the start, half as it does from that place.
+    If any word is legal, half of the words avoid letters that lead to settled states; a quarter do so except for one or
+    two letters, and a quarter up to a random position: uniform words alone would rarely be in the interior of (ab)* or
+    of Dyck words, or have a single mistake in them. Words that begin with a counterexample continue with the beginning
+    of such a word (half of them) or its rest (the other half).
     """
 
     def __init__(self, machine: MooreMachine, sampler: str = "task", source: str = "", noise: float = 0.0) -> None:
@@ -77,52 +77,52 @@ class FreshWords:
         self._failures: list[np.ndarray] = []
 
     def fit(self, length: int) -> int:
-        """As `Words.fit`, at least one period."""
+        """Return the length of `TaskWords.fit`, at least one period."""
         return self._words.fit(max(length, len(self.sampler.scored)))
 
     def add(self, word: Sequence[Hashable]) -> None:
-        """From now on some words begin like this one."""
+        """Add a counterexample, with which some of the later words begin."""
         index = {letter: i for i, letter in enumerate(self.alphabet)}
         self._failures.append(np.array([index[letter] for letter in word], np.int64))
 
     @property
     def failures(self) -> list[list[int]]:
-        """The words that were added, as tokens."""
+        """The counterexamples that were added, as tokens."""
         return [word.tolist() for word in self._failures]
 
     @failures.setter
-    def failures(self, found: list[list[int]]) -> None:
-        self._failures = [np.array(word, np.int64) for word in found]
+    def failures(self, counterexamples: list[list[int]]) -> None:
+        self._failures = [np.array(word, np.int64) for word in counterexamples]
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """Fresh words, some of which begin like one that failed."""
+        """Return fresh words, some of which begin with a counterexample."""
         again = [word for word in self._failures if len(word) <= length]
         n_again = max(1, size // _OF_FAILURES) if again else 0
         parts = self._fresh(size - n_again, length, generator)
         if again:
             n_words = min(_AT_ONCE, n_again)
             drawn = torch.randint(len(again), (n_words,), generator=generator).tolist()
-            drawn[0] = len(again) - 1  # the last one always
+            drawn[0] = len(again) - 1  # always the latest
             sizes = [n_again // n_words + (i < n_again % n_words) for i in range(n_words)]
             parts += [self._beginning(again[at], n, length, generator) for at, n in zip(drawn, sizes, strict=True)]
         labels = torch.cat([part.labels for part in parts])
         empty = torch.full((len(labels), 1), self._empty)
         return Batch(torch.cat([part.tokens for part in parts]), self._wrong(torch.cat([empty, labels], 1), generator))
 
-    def look(self, length: int, generator: torch.Generator) -> Batch:
-        """256 fresh words."""
+    def evaluation_words(self, length: int, generator: torch.Generator) -> Batch:
+        """Return 256 fresh words."""
         return self.batch(256, length, generator)
 
     def many(self, length: int, generator: torch.Generator) -> Batch:
-        """512 fresh words of full length and 512 shorter ones."""
+        """Return 512 fresh words of full length and 512 shorter ones."""
         short = self.batch(512, self.fit(max(2, length // 4)), generator)
         return padded([self.batch(512, length, generator), short])
 
     def labelled(self, word: Sequence[Hashable]) -> Batch:
-        """One word with its outputs, none of them wrong."""
+        """Return a batch of one word with its correct outputs."""
         index = {letter: i for i, letter in enumerate(self.alphabet)}
-        found = self._labelled(torch.tensor([[index[letter] for letter in word]], dtype=torch.int64))
-        return Batch(found.tokens, torch.cat([torch.tensor([[self._empty]]), found.labels], dim=1))
+        batch = self._labelled(torch.tensor([[index[letter] for letter in word]], dtype=torch.int64))
+        return Batch(batch.tokens, torch.cat([torch.tensor([[self._empty]]), batch.labels], dim=1))
 
     def _fresh(self, size: int, length: int, generator: torch.Generator) -> list[Batch]:
         if self._alive is self._words:
@@ -153,14 +153,13 @@ class FreshWords:
         return q
 
     def _labelled(self, tokens: Tensor) -> Batch:
-        """Words with the machine's outputs."""
         walk = Heads(self.machine.delta[:, None, :], np.array([self.machine.start]))
         states = torch.from_numpy(walk.states(tokens.numpy())[:, 1:, 0])
         phase = torch.arange(tokens.shape[1]) % len(self.sampler.scored)
         return Batch(tokens, self._words.labels[phase, states])
 
     def _wrong(self, labels: Tensor, generator: torch.Generator) -> Tensor:
-        """Replace a share of the labels by others, each other one equally likely."""
+        """Replace a share of the labels by other labels, drawn uniformly."""
         if not self._noise:
             return labels
         is_wrong = (torch.rand(labels.shape, generator=generator) < self._noise) & (labels != UNCOUNTED)
@@ -170,7 +169,7 @@ class FreshWords:
 
 
 def padded(parts: Sequence[Batch]) -> Batch:
-    """Words of several lengths in one batch, with nothing to count beyond their ends."""
+    """Return one batch of words of several lengths, padded with uncounted positions."""
     length = max(part.tokens.shape[1] for part in parts)
     tokens = [pad(part.tokens, (0, length - part.tokens.shape[1])) for part in parts]
     labels = [pad(part.labels, (0, length + 1 - part.labels.shape[1]), value=UNCOUNTED) for part in parts]
@@ -195,19 +194,19 @@ class UserWords:
         self._shortest, self._longest = max(1, int(self._first.min())), max(1, int(self.lengths.max()))
 
     def fit(self, length: int) -> int:
-        """Any length, from that of the first output to that of the last."""
+        """Return `length` limited to the range from the first to the last output."""
         return max(self._shortest, min(length, self._longest))
 
     def batch(self, size: int, length: int, generator: torch.Generator) -> Batch:
-        """Words drawn from those with an output within `length`, cut off there."""
+        """Return words drawn from those with an output within `length`, truncated to it."""
         among = torch.nonzero(self._first <= length)[:, 0]
         rows = among[torch.randint(len(among), (size,), generator=generator)]
         return Batch(self.tokens[rows, :length], self.labels[rows, : length + 1])
 
     def many(self, length: int, generator: torch.Generator) -> Batch:
-        """All of them."""
-        return self.look(length, generator)
+        """Return all words."""
+        return self.evaluation_words(length, generator)
 
-    def look(self, length: int, generator: torch.Generator) -> Batch:  # noqa: ARG002 - all there is, whatever is asked
-        """All of them."""
+    def evaluation_words(self, length: int, generator: torch.Generator) -> Batch:  # noqa: ARG002 - always all words
+        """Return all words."""
         return Batch(self.tokens, self.labels)

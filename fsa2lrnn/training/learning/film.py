@@ -1,8 +1,8 @@
-"""The film of a start: what its heads are as automata at a few of its steps, few enough to keep in every checkpoint.
+"""The head history of a start: its heads as automata at a few steps, few enough to save in every checkpoint.
 
-A frame is taken at a start's first steps, at each look, and where the start goes on with one head. Where there are too
-many, those go that are missed least. What is kept follows from the steps alone, so a run that goes on has the same film
-as one that was never cut off.
+A frame is recorded at a start's first steps, at each evaluation, and when the start continues with one head. Beyond the
+limit the least informative frames are dropped. The selection depends on the steps alone, so a resumed run has the same
+history as an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.learning.prune import LabelledStates, faults, usual
 
 FRAMES = 24
-EARLY = (1, 2, 4, 8, 16)  # steps of a start before its first look
+EARLY = (1, 2, 4, 8, 16)  # steps of a start before its first evaluation
 NEVER = -1  # the output of a state that no word reached
-_NUMBERS = 200_000  # in all tables of a film
+_NUMBERS = 200_000  # in all tables of a history
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,17 @@ class Frame:
     """The heads at one step.
 
     Args:
-        step, number: of the run, and of the start that it belongs to.
-        length: of the words that are trained on.
-        event: "focused" or "mended" where the start goes on with one head from here; else nothing.
-        heads: which of the start's heads these are.
-        start: the first state of each.
-        next_state: [letter][head][state].
-        outputs: [head][state], the number of the output that most labels are there, `NEVER` for none.
-        faults: of each head, the share of labels that are others than most in their state.
+        step, number: the step of the run, and the number of its start.
+        length: the length of the training words.
+        event: "focused" or "mended" if the start continues with one head from here; else empty.
+        heads: the indices of these heads among the start's.
+        start: the initial state of each head.
+        next_state: the next states, indexed [letter][head][state].
+        outputs: the index of the most frequent output, indexed [head][state]; `NEVER` for an unreached state.
+        faults: for each head, the share of labels that differ from the most frequent one of their state.
 
     Raises:
-        UnsupportedFormat: for tables that are none of so many heads.
+        UnsupportedFormat: for tables whose sizes do not fit the number of heads.
     """
 
     step: int
@@ -63,27 +63,27 @@ class Frame:
             raise UnsupportedFormat(f"the frame of step {self.step} leads to states that are not 0 to {b - 1}")
 
     def fits(self, n_letters: int, n_outputs: int, n_heads: int) -> bool:
-        """Whether it can be of a run with so many letters, outputs and heads."""
+        """Return whether the frame fits a run with so many letters, outputs and heads."""
         outputs = all(NEVER <= output < n_outputs for row in self.outputs for output in row)
         return outputs and len(self.next_state) == n_letters and all(0 <= h < n_heads for h in self.heads)
 
 
 @dataclass(frozen=True)
 class HeadHistory:
-    """Frames in the order of their steps, over letters and outputs."""
+    """The head history: frames in the order of their steps, over an alphabet and outputs."""
 
     alphabet: tuple[Hashable, ...]
     outputs: tuple[Hashable, ...]
     frames: tuple[Frame, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `read_film` reads."""
+        """Return a JSON object that `read_film` reads."""
         names = {name: [symbols.to_json(x) for x in getattr(self, name)] for name in ("alphabet", "outputs")}
         return {**names, "frames": [asdict(frame) for frame in self.frames]}
 
 
 def read_film(path: Path) -> HeadHistory:
-    """A film that `learn` wrote. Raises `UnsupportedFormat` for a file that is none."""
+    """Return the head history in a file that `learn` wrote. Raises `UnsupportedFormat` for any other file."""
     film = read(HeadHistory, parse_json(path.read_bytes(), str(path)), str(path), {Hashable: _symbol})
     if not film.frames:
         raise UnsupportedFormat(f"{path}: no frames: leave the film out, or run again")
@@ -96,43 +96,44 @@ def read_film(path: Path) -> HeadHistory:
 
 
 def frame_of(
-    seen: LabelledStates, step: int, number: int, length: int, heads: tuple[int, ...], event: str = ""
+    observed: LabelledStates, step: int, number: int, length: int, heads: tuple[int, ...], event: str = ""
 ) -> Frame:
-    """The frame of heads that were seen on words with labels."""
+    """Return the frame of heads that were observed on labelled words."""
     own = range(len(heads))
     return Frame(
-        step, number, length, event, heads, tuple(seen.heads.start.tolist()), _nested(seen.heads.next_state),
-        tuple(tuple(usual(seen, h).tolist()) for h in own), tuple(faults(seen, (h,)) / len(seen.labels) for h in own),
+        step, number, length, event, heads, tuple(observed.heads.start.tolist()),
+        _nested(observed.heads.next_state), tuple(tuple(usual(observed, h).tolist()) for h in own),
+        tuple(faults(observed, (h,)) / len(observed.labels) for h in own),
     )  # fmt: skip
 
 
 def with_frame(frames: tuple[Frame, ...], frame: Frame) -> tuple[Frame, ...]:
-    """A film with a frame more, those of another start left out; no film where a table is too large for two."""
+    """Return the frames of this start with one more; no frames at all if the tables are too large for two."""
     size = len(frame.next_state) * len(frame.heads) * len(frame.outputs[0])
     most = min(FRAMES, _NUMBERS // size)
     if most < 2:
         return ()
-    kept = [before for before in frames if before.number == frame.number]
-    if kept and kept[-1].step == frame.step and not frame.event:
-        return tuple(kept)
-    return thinned([*kept, frame], most)
+    same_start = [before for before in frames if before.number == frame.number]
+    if same_start and same_start[-1].step == frame.step and not frame.event:
+        return tuple(same_start)
+    return thinned([*same_start, frame], most)
 
 
 def thinned(frames: list[Frame], most: int) -> tuple[Frame, ...]:
-    """At most so many, the first and the last among them.
+    """Return at most `most` frames, including the first and the last.
 
-    Those go first before which nothing happened, no longer words and no head alone, and of them the one whose
-    neighbours are the nearest.
+    Frames without a change of word length, heads or event since the previous frame are dropped first, and of those the
+    one whose neighbours are closest in steps.
     """
-    kept = list(frames)
+    selected = list(frames)
 
-    def missed(i: int) -> tuple[bool, int]:
-        before, here, after = kept[i - 1 : i + 2]
+    def loss(i: int) -> tuple[bool, int]:
+        before, here, after = selected[i - 1 : i + 2]
         return (here.length, here.heads, here.event) != (before.length, before.heads, ""), after.step - before.step
 
-    while len(kept) > most:
-        del kept[min(range(1, len(kept) - 1), key=missed)]
-    return tuple(kept)
+    while len(selected) > most:
+        del selected[min(range(1, len(selected) - 1), key=loss)]
+    return tuple(selected)
 
 
 def _symbol(value: Any, where: str) -> Hashable:

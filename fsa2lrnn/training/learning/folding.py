@@ -1,4 +1,4 @@
-"""A tree of prefixes and its labels, folded into states by a test (`noisy_merging` says what it tests)."""
+"""A prefix tree with labels, folded into states by a statistical test (defined in `noisy_merging`)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.training.learning.word_files import Data
 
-_SURE = 1e-12  # that a state's label is another than the likeliest
+_SURE = 1e-12  # chance that a state's label differs from the likeliest, below which it counts as certain
 _NONE, _FOLDED = -1, -2  # in place of a node
 
 
 def prefix_tree(data: Data) -> tuple[np.ndarray, np.ndarray]:
-    """Children of each prefix, int64 (N, |Σ|) with −1 for none, and how often each label was seen there, (N, C).
+    """Return the children of each prefix, int64 (N, |Σ|) with −1 for none, and its label counts, (N, C).
 
     The empty prefix is node 0.
     """
@@ -44,9 +44,9 @@ def _grow(child, counts, tokens, labels, lengths):
 def merge_states(
     child: np.ndarray, counts: np.ndarray, share: float, strict: float, most: int, deadline: Deadline = NEVER
 ) -> np.ndarray:
-    """Merge in place, a share of labels being wrong; the nodes that are left as states, the first `most` + 1.
+    """Merge the tree in place for a share of wrong labels; return the nodes that remain as states, at most `most` + 1.
 
-    Raises `OutOfTime`.
+    Raises `OutOfTime` at the deadline.
     """
     states, n_states, is_state = np.zeros(most + 1, np.int64), 1, np.zeros(len(child), np.bool_)
     is_state[0] = True
@@ -64,8 +64,7 @@ def merge_states(
 
 @njit(cache=True)
 def _merge_next(child, counts, share, strict, states, is_state, stack, log):
-    """Fold the heaviest child of a state that is not one itself; return it if it becomes one, `_FOLDED` if not, `_NONE`
-    if no such child is left."""
+    """Fold the heaviest child that is not a state; return it if it becomes one, else `_FOLDED`, `_NONE` at the end."""
     parent, letter, heaviest = -1, -1, 0
     for state in states:
         for a in range(child.shape[1]):
@@ -76,12 +75,12 @@ def _merge_next(child, counts, share, strict, states, is_state, stack, log):
                     parent, letter, heaviest = state, a, weight
     if parent < 0:
         return _NONE
-    node, best, most_said = child[parent, letter], -1, -np.inf
+    node, best, largest_gain = child[parent, letter], -1, -np.inf
     for state in states:
-        said, z, used = _fold(child, counts, parent, letter, state, share, stack, log)
+        gain, z, used = _fold(child, counts, parent, letter, state, share, stack, log)
         _undo(child, counts, log, used)
-        if z >= -strict and said > most_said:
-            best, most_said = state, said
+        if z >= -strict and gain > largest_gain:
+            best, largest_gain = state, gain
     if best < 0:
         return node
     _fold(child, counts, parent, letter, best, share, stack, log)
@@ -90,7 +89,7 @@ def _merge_next(child, counts, share, strict, states, is_state, stack, log):
 
 @njit(cache=True)
 def _weight(child, counts, node, stack):
-    """How many labels there are at a node and below."""
+    """Return the number of labels at a node and below it."""
     weight, height = 0, 1
     stack[0, 0] = node
     while height:
@@ -106,20 +105,19 @@ def _weight(child, counts, node, stack):
 
 @njit(cache=True)
 def _fold(child, counts, parent, letter, state, share, stack, log):
-    """Fold the tree below a state's letter into another state: what that says, z, and how many entries `log` has.
+    """Fold the subtree at a state's letter into another state; return the gain, z, and the number of entries in `log`.
 
-    An entry undoes a change. It is a node, a letter and its child before; or a node, a label below 0 and how many there
-    were of it before.
+    An entry undoes one change: a node, a letter and its former child; or a node, −1 − label and its former count.
     """
-    said, deviation, variance, used, height = 0.0, 0.0, 0.0, 1, 1
+    gain, deviation, variance, used, height = 0.0, 0.0, 0.0, 1, 1
     log[0, 0], log[0, 1], log[0, 2] = parent, letter, child[parent, letter]
     stack[0, 0], stack[0, 1] = state, child[parent, letter]
     child[parent, letter] = state
     while height:
         height -= 1
         onto, node = stack[height]
-        found = _predict(counts[onto], counts[node], share)
-        said, deviation, variance = said + found[0], deviation + found[1], variance + found[2]
+        terms = _predict(counts[onto], counts[node], share)
+        gain, deviation, variance = gain + terms[0], deviation + terms[1], variance + terms[2]
         for y in range(counts.shape[1]):
             if counts[node, y]:
                 log[used, 0], log[used, 1], log[used, 2] = onto, -1 - y, counts[onto, y]
@@ -136,7 +134,7 @@ def _fold(child, counts, parent, letter, state, share, stack, log):
             else:
                 stack[height, 0], stack[height, 1] = child[onto, a], below
                 height += 1
-    return said, deviation / np.sqrt(variance) if variance > 0 else 0.0, used
+    return gain, deviation / np.sqrt(variance) if variance > 0 else 0.0, used
 
 
 @njit(cache=True)
@@ -150,23 +148,23 @@ def _undo(child, counts, log, used):
 
 
 @njit(cache=True)
-def _predict(seen, labels, share):
-    """Σ log p(y) + log C, Σ log p(y) + H(p) and Σ Var log p over labels that come one by one, after those `seen`.
+def _predict(earlier, labels, share):
+    """Return Σ log p(y) + log C, Σ log p(y) + H(p) and Σ Var log p over labels in sequence, after `earlier` ones.
 
-    A node's label is any of C with equal chances before anything is seen, and each label there is another with the
-    chance `share`, any other equally likely.
+    The prior of a node's true label is uniform over C outputs. An observed label is wrong with probability `share`, and
+    then any of the others with equal probability.
     """
-    n = len(seen)
+    n = len(earlier)
     right, other = 1 - share, share / (n - 1)
-    seen = seen.copy()
-    said = deviation = variance = 0.0
+    earlier = earlier.copy()
+    gain = deviation = variance = 0.0
     p = np.empty(n)
     for y in range(n):
         for i in range(labels[y]):
-            likeliest = seen.max()
+            likeliest = earlier.max()
             total = 0.0
             for s in range(n):
-                p[s] = (other / right) ** (likeliest - seen[s])
+                p[s] = (other / right) ** (likeliest - earlier[s])
                 total += p[s]
             is_sure = total < 1 + _SURE
             mean = square = 0.0
@@ -174,11 +172,12 @@ def _predict(seen, labels, share):
                 p[s] = other + (right - other) * p[s] / total
                 mean += p[s] * np.log(p[s])
                 square += p[s] * np.log(p[s]) ** 2
-            times = labels[y] - i if is_sure and seen[y] == likeliest else 1
-            said += times * (np.log(p[y]) + np.log(n))
+            # A certain posterior no longer changes: all equal labels that are left add the same terms at once.
+            times = labels[y] - i if is_sure and earlier[y] == likeliest else 1
+            gain += times * (np.log(p[y]) + np.log(n))
             deviation += times * (np.log(p[y]) - mean)
             variance += times * max(0.0, square - mean**2)
-            seen[y] += times
+            earlier[y] += times
             if times > 1:
                 break
-    return said, deviation, variance
+    return gain, deviation, variance

@@ -1,4 +1,4 @@
-"""The verdict on a machine that was learned: against a target for all words, or else by words held out."""
+"""The verdict on a learned machine: a proof against a target for all words, or agreement on held-out words."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fsa2lrnn.verification.equivalence import BUDGET, prove_equivalent
 
 
 class VerifiedMachine(NamedTuple):
-    """A machine, the model of it, and what `prove_equivalent` says of the model, for which words."""
+    """A machine, its compiled model, the verdict of `prove_equivalent` on the model, and the words it covers."""
 
     machine: MooreMachine
     model: LRNN
@@ -31,47 +31,47 @@ class VerifiedMachine(NamedTuple):
 
 
 class LearningTarget:
-    """The machine to be learned, on the words that count."""
+    """The machine to be learned, on the counted words."""
 
     def __init__(self, machine: MooreMachine, sampler: Sampler, outputs: tuple[Hashable, ...]) -> None:
         self._machine, self._sampler = machine, sampler
         self._free = free_output(outputs)
-        self._wanted = legal_part(machine, machine, sampler, self._free)
+        self._specification = legal_part(machine, machine, sampler, self._free)
 
     def failing_word(self, machine: MooreMachine) -> tuple[Hashable, ...] | None:
-        """A shortest word that counts on which `machine` errs; None if there is none."""
-        return equivalent(self._wanted, self._part(machine))
+        """Return a shortest counterexample among the counted words; None if `machine` is equivalent on them."""
+        return equivalent(self._specification, self._part(machine))
 
     def judge(self, machine: MooreMachine) -> VerifiedMachine:
-        """Compile what was learned and let the judge of compiled models decide.
+        """Return the compiled machine with the verdict of `prove_equivalent` on it.
 
-        Where illegal words don't count, the model puts out a mark on them. If that is what the target does too, the
-        verdict is for every word; else the mark is among the outputs that do not count.
+        If illegal words do not count, the model outputs a special mark on them. If the target does so too, the verdict
+        covers every word; otherwise the mark is one of the ignored outputs.
         """
         part = self._part(machine)
         model = compile_machine(part, normalisation="onehot")
         return VerifiedMachine(part, model, *self.verdict(model))
 
     def verdict(self, model: LRNN, seconds: float | None = None) -> tuple[Proved | Refuted | Undecided, str]:
-        """What the judge says of a model that `judge` has made, and for which words; `seconds` limit all of it."""
+        """Return the verdict on a model that `judge` made, and the words it covers, within `seconds` in total."""
         deadline = Deadline.of(seconds)
         verdict = prove_equivalent(model, self._machine, seconds=deadline)
         if isinstance(verdict, Proved) or not is_restricted(self._sampler):
             return verdict, EVERY_WORD
-        return prove_equivalent(model, self._wanted, ignore=(self._free,), seconds=deadline), LEGAL_WORDS
+        return prove_equivalent(model, self._specification, ignore=(self._free,), seconds=deadline), LEGAL_WORDS
 
     def counting(self, scope: str) -> tuple[MooreMachine, tuple[Hashable, ...]]:
-        """What a model is compared with on the words of a scope, and the outputs of it that do not count."""
-        return (self._machine, ()) if scope == EVERY_WORD else (self._wanted, (self._free,))
+        """Return the machine that a model is compared with on the words of a scope, and its ignored outputs."""
+        return (self._machine, ()) if scope == EVERY_WORD else (self._specification, (self._free,))
 
     @property
-    def wanted(self) -> MooreMachine:
-        """The machine, minimal, with a mark where nothing counts."""
-        return self._wanted
+    def specification(self) -> MooreMachine:
+        """The minimal target machine, with a special mark as output where nothing counts."""
+        return self._specification
 
     @property
     def scope(self) -> str:
-        """The words that count."""
+        """A description of the counted words."""
         return LEGAL_WORDS if is_restricted(self._sampler) else EVERY_WORD
 
     def judge_network(
@@ -81,9 +81,9 @@ class LearningTarget:
         empty_word: bool = True,
         seconds: float | Deadline | None = None,
     ) -> Proved | Refuted | Undecided:
-        """What `prove_equivalent` says of a trained network itself, on the words that count."""
+        """Return the verdict of `prove_equivalent` on a trained network itself, on the counted words."""
         if is_restricted(self._sampler):
-            return prove_equivalent(model, self._wanted, budget, ignore=(self._free,), seconds=seconds)
+            return prove_equivalent(model, self._specification, budget, ignore=(self._free,), seconds=seconds)
         return prove_equivalent(model, self._machine, budget, empty_word, seconds=seconds)
 
     def _part(self, machine: MooreMachine) -> MooreMachine:
@@ -93,17 +93,17 @@ class LearningTarget:
 def agreement(
     machine: MooreMachine, batch: Batch, outputs: tuple[Hashable, ...], noise: float | None = 0.0
 ) -> Agreement:
-    """Compare `machine` with held-out words: tokens in its own letters' order, labels numbering `outputs`.
+    """Return how often `machine` agrees with held-out words; tokens index its alphabet, labels index `outputs`.
 
-    `noise` is the share of labels that are wrong, None for unknown.
+    `noise` is the share of wrong labels, None for unknown.
     """
     minimal = minimise(machine)
     walk = Heads(minimal.delta[:, None, :], np.array([minimal.start]))
     states = walk.states(batch.tokens.numpy())[..., 0]  # (B, T+1)
     number = {output: j for j, output in enumerate(outputs)}
-    given = np.array([number.get(output, -1) for output in minimal.outputs])[states]
+    predicted = np.array([number.get(output, -1) for output in minimal.outputs])[states]
     labels = batch.labels.numpy()
     counts = labels != UNCOUNTED
-    right = given == labels
+    right = predicted == labels
     whole = (right | ~counts).all(1)
     return Agreement(len(labels), int(whole.sum()), int(counts.sum()), int((right & counts).sum()), noise)

@@ -1,4 +1,4 @@
-"""Learned, then proved: a network of one-hot columns is trained until a head is the machine (docs/theory.md §10)."""
+"""Learning with a proof: a network of one-hot columns is trained until a head is the machine (docs/theory.md §10)."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ from fsa2lrnn.training.train import use_threads
 from fsa2lrnn.verdicts import Proved
 
 METHODS = ("train", "rpni", "merge", "cascade")
-"""The ways to learn: by gradient with one-hot columns; by merging states, of right labels or by a test; a cascade's
-components, taught to layers of small blocks."""
+"""Learning methods: gradient descent with one-hot columns; state merging for correct labels (RPNI) or by a statistical
+test; distillation of a cascade's components into layers of small blocks."""
 HELD_OUT = 0.1  # of a user's words
-_LARGEST = 8  # numbers that a reflection layer exchanges where theory says nothing
+_LARGEST = 8  # numbers that a reflection layer exchanges if theory gives no size
 
-_GIVEN = "words drawn as the held-out ones were"
+_DATA_SCOPE = "words drawn as the held-out ones were"
 
 
 def learn(
@@ -66,35 +66,34 @@ def learn(
     report: Callable[[Record], None] | None = None,
     **changes: Any,
 ) -> Learned:
-    """Learn a machine from its words, or from a user's, and say how sure it is.
+    """Return a machine learned from its own words or from a user's, with a proof or the evidence for it.
 
-    Words of a machine are fresh and as many as it takes; the result is proved equal to it, or a shortest word on which
-    it fails joins the words and training goes on. A user's words are all there is: some are held out, and the answer
-    says how the machine does on them.
+    For a machine, fresh words are drawn as needed. The result is proved equal to the machine, or a shortest
+    counterexample joins the words and training continues. Of a user's words some are held out; the evidence is the
+    agreement of the learned machine with those.
 
     Args:
         source: a machine, or text that names one ("task:sum_mod(5)", "regex:(ab)*", a file of a machine); or data: the
             path of a file of words (`word_files.read_words`), what it returns, or pairs (word, output) as AALpy takes.
         recipe: how to train; by default `recipe_for` the number of states, with `changes`.
-        method: "train"; or, of given words, "rpni", which merges states of right labels in a second (AALpy) but knows
-            no wrong ones, or "merge", which merges them by a test that does (`noisy_merging`). Or, of a machine,
-            "cascade": its cascade is taught to layers of blocks of at most `block` states, 8 by default, as many as it
-            takes unless `layers` and `heads` are given; then they are trained on as a whole (`cascades`).
-        teacher: whose cascade is taught, such as a machine that was learned before; by default the source's.
+        method: "train"; for data also "rpni", which merges states within seconds (AALpy) and requires correct labels,
+            or "merge", which merges them by a statistical test that allows wrong ones (`noisy_merging`). For a machine
+            also "cascade": its cascade is distilled into layers of blocks of at most `block` states (8 by default), as
+            many as it needs unless `layers` and `heads` are given, which are then trained as a whole (`cascades`).
+        teacher: the machine whose cascade is distilled, such as a learned one; by default the source.
         sampler: how words of a machine are drawn (`training.data.make_sampler`).
-        held_out: the share of a user's words that are kept from learning, 0 for none.
-        alphabet: the letters there are; a word with another is refused, a machine has no others.
-        folder: where the run is saved, to go on from if it is cut off.
-        report: called at each look with its record.
+        held_out: the share of a user's words that are held out, 0 for none.
+        alphabet: the letters; a word with another letter is refused, and a machine has to have exactly these.
+        folder: the folder where the run is saved, and from which an interrupted run resumes.
+        report: called at each evaluation with its record.
 
     Raises:
-        UnsupportedFormat: for a source, data or settings that do not fit; labels that contradict each other are such
-            unless `noise` says that some are wrong.
-        NotExpressible: for a layer that can't be the machine, before it is trained, and where no cascade fits.
-        BudgetExceeded: if a layer can't be taught, or if not even one head had a machine of a sensible size when the
-            steps ran out.
-        OutOfTime: if the recipe's seconds end a merger or the teaching of a cascade. Training that they end returns
-            what it has, with the verdict on that.
+        UnsupportedFormat: for an invalid source, data or settings, and for labels that contradict each other unless
+            `noise` allows wrong ones.
+        NotExpressible: if the layer cannot represent the machine (before training), or no cascade fits.
+        BudgetExceeded: if a layer cannot be distilled, or no head has a machine of a manageable size at the end.
+        OutOfTime: if the recipe's seconds end a merger or the distillation of a cascade. Training that they end
+            returns its current machine with the verdict on it.
         MissingPackage: for "rpni" without AALpy.
 
     >>> found = learn("task:sum_mod(2)")
@@ -115,16 +114,17 @@ def learn(
         )
     if teacher is not None and method != "cascade":
         raise UnsupportedFormat(f'a teacher is for method "cascade", not for "{method}"')
+    # Complete the recipe, by theory or by a plan where the source is a machine.
     n_states = None if machine is None else minimise(machine).n_states
     begun = time.monotonic()
-    plan, foreseen = None, None
+    plan, prediction = None, None
     if machine is not None and method == "cascade":
         plan = plan_cascade(teacher or machine, recipe, **changes)
         recipe = plan.recipe
     else:
         recipe = recipe or recipe_for(n_states, **changes)
     if machine is not None:
-        recipe, foreseen = _foreseen(machine, recipe, sampler, source if isinstance(source, str) else "")
+        recipe, prediction = _predicted(machine, recipe, sampler, source if isinstance(source, str) else "")
     elif recipe.is_whole:
         raise UnsupportedFormat(f"layer = {recipe.layer!r} is proved as a whole, against a machine: words take blocks")
     analysis = time.monotonic() - begun  # the recipe's seconds limit it together with the training
@@ -139,35 +139,37 @@ def learn(
         check_noise(recipe.noise, len(data.outputs))
         if recipe.is_clean:
             data.check_consistent()
-    asked_of = None if machine is None else _asked_of(machine, source, sampler, recipe, plan)
+    task = None if machine is None else _task_of(machine, source, sampler, recipe, plan)
+    # Run in the folder if there is one, and write the result there.
     with ExitStack() as held:
         held.enter_context(use_threads(recipe.threads))
         saved = None
         if folder is not None:
             Path(folder).mkdir(parents=True, exist_ok=True)
             held.enter_context(alone(Path(folder), "run"))
-            asked = RunRequest(_name(source), _digest(machine, data, teacher), method, sampler, float(held_out), recipe)
-            saved = RunFolder(Path(folder), asked, resume)
-        if asked_of is not None:
+            sha256 = _digest(machine, data, teacher)
+            request = RunRequest(_name(source), sha256, method, sampler, float(held_out), recipe)
+            saved = RunFolder(Path(folder), request, resume)
+        if task is not None:
             assert n_states is not None
-            found = _from_machine(*asked_of, recipe, n_states, saved, report, foreseen, plan, analysis)
+            learned = _from_machine(*task, recipe, n_states, saved, report, prediction, plan, analysis)
         else:
             assert data is not None
-            found = _from_data(data, recipe, method, held_out, saved, report)
+            learned = _from_data(data, recipe, method, held_out, saved, report)
         if saved is not None:
-            write_learned(saved.folder, found)
-        return found
+            write_learned(saved.folder, learned)
+        return learned
 
 
 def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", seed: int = 0) -> Learned:
-    """What a model that is an automaton (`Layer.is_finite`), trained otherwise, has learned, and the verdict on it.
+    """Return the machine of a trained model that is an automaton (`Layer.is_finite`), with the verdict on it.
 
-    Of one layer of one-hot columns over letters it is read off the heads, and what they are is proved. Of other such
-    models it is the model itself, on every word but the empty one, which training does not show it.
+    For one layer of one-hot columns over letters the machine is read from the heads and verified. For other models the
+    model itself is verified, on every word except the empty one, on which models are not trained.
 
     Raises:
-        UnsupportedFormat: for a model with a layer that is no automaton.
-        BudgetExceeded: if there are too many states to show a machine.
+        UnsupportedFormat: for a model with a layer that is not an automaton.
+        BudgetExceeded: if the machine has too many states.
     """
     begun = time.monotonic()
     machine = MooreMachine.from_source(source) if isinstance(source, str) else source
@@ -175,13 +177,13 @@ def then_prove(model: LRNN, source: str | MooreMachine, sampler: str = "task", s
     if not model.recurrences[0].has_maps or len(model.layers) > 1 or model.config.token_shift:
         return _whole(model, LearningTarget(examples.machine, examples.sampler, examples.outputs), begun)
     heads = heads_of(model)
-    batch = examples.look(examples.fit(40), torch.Generator().manual_seed(seed))
+    batch = examples.evaluation_words(examples.fit(40), torch.Generator().manual_seed(seed))
     candidate = fewest(observe(heads, batch, examples.alphabet, examples.outputs))
     if candidate is None:
         raise BudgetExceeded("the heads that determine the outputs reach too many states: train fewer or smaller ones")
-    judged = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
+    verified = LearningTarget(examples.machine, examples.sampler, examples.outputs).judge(candidate.machine)
     return Learned(
-        judged.model, judged.machine, judged.verdict, judged.scope, candidate.heads, model, (), 0, 1,
+        verified.model, verified.machine, verified.verdict, verified.scope, candidate.heads, model, (), 0, 1,
         time.monotonic() - begun, candidate.faults, candidate.labels,
     )  # fmt: skip
 
@@ -197,34 +199,33 @@ def _whole(model: LRNN, target: LearningTarget, begun: float) -> Learned:
             "without end: take normalisation='onehot', or a layer that is an automaton whatever its weights"
         )
     verdict = target.judge_network(model, empty_word=False)
-    machine = target.wanted if isinstance(verdict, Proved) else extract(model)
+    machine = target.specification if isinstance(verdict, Proved) else extract(model)
     heads = tuple(range(sum(layer.n_heads for layer in model.recurrences)))
     scope = f"{target.scope}, the empty one excepted"
     return Learned(model, machine, verdict, scope, heads, model, (), 0, 1, time.monotonic() - begun, 0, 0)
 
 
-def _foreseen(
+def _predicted(
     machine: MooreMachine, recipe: Recipe, sampler: str, name: str
 ) -> tuple[Recipe, LearnabilityPrediction | None]:
-    """The recipe with what theory says of sizes, and all that it says, of the words that are drawn. Raises
-    `NotExpressible` where it says no."""
+    """Return the recipe with the sizes that theory gives, and its prediction, for the drawn words."""
     if recipe.layer == "block":
         return recipe, None
     examples = FreshWords(machine, sampler, name)
     target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
-    wanted, ignore = target.counting(target.scope)
-    wanted = minimise(wanted)
-    found = foresee(wanted, recipe.layer, ignore, Deadline.of(recipe.seconds))
-    if found is None:
+    specification, ignore = target.counting(target.scope)
+    specification = minimise(specification)
+    prediction = foresee(specification, recipe.layer, ignore, Deadline.of(recipe.seconds))
+    if prediction is None:
         return recipe, None
-    if found.answer == "no" and not recipe.anyway:
+    if prediction.answer == "no" and not recipe.anyway:
         how = "" if recipe.layer == "hard_lanes" else " with one vector a state"
         raise NotExpressible(
-            f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {found.says}; take "
+            f"no {recipe.layer} layer can be this machine{how}, so it is not trained: {prediction.says}; take "
             "layer='block', which can be any machine, or anyway=True to see for yourself"
         )
-    block = recipe.block or found.block or min(_LARGEST, wanted.n_states)
-    return replace(recipe, block=block, factors=recipe.factors or found.factors or block - 1 or 1), found
+    block = recipe.block or prediction.block or min(_LARGEST, specification.n_states)
+    return replace(recipe, block=block, factors=recipe.factors or prediction.factors or block - 1 or 1), prediction
 
 
 def _machine_or_data(source: Any, alphabet: Sequence[Hashable] | None) -> tuple[MooreMachine | None, Data | None]:
@@ -258,10 +259,9 @@ def _name(source: Any) -> str:
     return str(source) if isinstance(source, str | Path) else type(source).__name__
 
 
-def _asked_of(
+def _task_of(
     machine: MooreMachine, source: Any, sampler: str, recipe: Recipe, plan: CascadePlan | None
 ) -> tuple[FreshWords, LearningTarget]:
-    """The words of a machine, and what is to be right on them; the cascade to be taught has to be."""
     examples = FreshWords(machine, sampler, source if isinstance(source, str) else "", recipe.noise or 0.0)
     target = LearningTarget(examples.machine, examples.sampler, examples.outputs)
     if plan is not None:
@@ -271,7 +271,7 @@ def _asked_of(
 
 def _from_machine(
     examples: FreshWords, target: LearningTarget, recipe: Recipe, n_states: int, saved: RunFolder | None,
-    report: Callable[[Record], None] | None, foreseen: LearnabilityPrediction | None, plan: CascadePlan | None,
+    report: Callable[[Record], None] | None, prediction: LearnabilityPrediction | None, plan: CascadePlan | None,
     analysis: float,
 ) -> Learned:  # fmt: skip
     if recipe.is_whole:
@@ -280,38 +280,38 @@ def _from_machine(
             if plan is None
             else DistilledRun(plan, examples, target, n_states)
         )
-        if foreseen is not None:
-            whole.trail.insert(0, {"step": 0, "event": "theory", "answer": foreseen.answer, "says": foreseen.says})
+        if prediction is not None:
+            whole.trail.insert(0, {"step": 0, "event": "theory", "answer": prediction.answer, "says": prediction.says})
         whole.seconds = analysis
         candidate = trained(whole, saved, report)
         return learned_of(whole, candidate, candidate.machine, whole.attempt.model, whole.verdict, target.scope)
     run = LearningRun(recipe, examples, target, n_states)
     run.seconds = analysis
     candidate = trained(run, saved, report)
-    judged = target.judge(candidate.machine)
-    return learned_of(run, candidate, judged.machine, judged.model, judged.verdict, judged.scope)
+    verified = target.judge(candidate.machine)
+    return learned_of(run, candidate, verified.machine, verified.model, verified.verdict, verified.scope)
 
 
 def _from_data(
     data: Data, recipe: Recipe, method: str, held_out: float, saved: RunFolder | None,
     report: Callable[[Record], None] | None,
 ) -> Learned:  # fmt: skip
-    kept, out = data.split(held_out, recipe.seed)
+    training, out = data.split(held_out, recipe.seed)
     begun = time.monotonic()
     if method != "train":
         deadline = Deadline.of(recipe.seconds)
-        machine = merge(kept, deadline) if method == "rpni" else merge_noisy(kept, recipe.noise, deadline)
+        machine = merge(training, deadline) if method == "rpni" else merge_noisy(training, recipe.noise, deadline)
         model = compile_machine(machine, normalisation="onehot")
         return Learned(
-            model, machine, _evidence(machine, out, data, recipe.noise), _GIVEN, (), None, (), 0, 0,
-            time.monotonic() - begun, wrong_labels(machine, kept), kept.n_labels,
+            model, machine, _evidence(machine, out, data, recipe.noise), _DATA_SCOPE, (), None, (), 0, 0,
+            time.monotonic() - begun, wrong_labels(machine, training), training.n_labels,
         )  # fmt: skip
-    examples = UserWords(data.alphabet, data.outputs, kept.tokens, kept.labels)
+    examples = UserWords(data.alphabet, data.outputs, training.tokens, training.labels)
     run = LearningRun(recipe, examples, None, None)
     candidate = trained(run, saved, report)
     model = compile_machine(candidate.machine, normalisation="onehot")
     verdict = _evidence(candidate.machine, out, data, recipe.noise)
-    return learned_of(run, candidate, candidate.machine, model, verdict, _GIVEN)
+    return learned_of(run, candidate, candidate.machine, model, verdict, _DATA_SCOPE)
 
 
 def _evidence(machine: MooreMachine, out: Data | None, data: Data, noise: float | None) -> Agreement | None:

@@ -1,4 +1,4 @@
-"""A machine on the words that a task calls legal, at the positions that count there: what is then to be proved."""
+"""Restriction of a machine to the legal words of a task and the counted positions, as the specification of a proof."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def is_restricted(sampler: Sampler) -> bool:
 
 
 def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
-    """What stands for "does not count": None, or where that is an output, a tuple that is none."""
+    """Return a symbol for "does not count" that is not an output: None, or else a tuple."""
     free: Hashable = None
     while free in outputs:
         free = ("free", free)
@@ -25,9 +25,9 @@ def free_output(outputs: tuple[Hashable, ...]) -> Hashable:
 
 
 def legal_part(machine: MooreMachine, target: MooreMachine, sampler: Sampler, free: Hashable) -> MooreMachine:
-    """`machine` on legal words, minimised: `free` where an output does not count, and after an illegal letter for ever.
+    """Return `machine` on legal words, minimised, with output `free` where none counts and after an illegal letter.
 
-    `sampler` says which letters `target` allows in which state; the empty word does not count.
+    `sampler` gives the letters that `target` allows in each state; the empty word does not count.
     """
     if not is_restricted(sampler):
         return minimise(machine)
@@ -47,5 +47,5 @@ def legal_part(machine: MooreMachine, target: MooreMachine, sampler: Sampler, fr
         return machine.outputs[state[1]] if state is not None and state[3] else free
 
     start = (0, machine.start, target.start, False)
-    found = explore(target.alphabet, start, step, output)
-    return minimise(MooreMachine(found.delta, found.outputs, found.start, found.alphabet))
+    part = explore(target.alphabet, start, step, output)
+    return minimise(MooreMachine(part.delta, part.outputs, part.start, part.alphabet))

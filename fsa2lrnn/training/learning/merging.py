@@ -1,4 +1,4 @@
-"""Machines from clean words by merging states: RPNI of AALpy, the tool of choice where every label is right."""
+"""State merging with correct labels: RPNI of AALpy."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNKNOWN = "unknown"
 
 
 def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
-    """The machine that RPNI makes of all labelled prefixes; where it says nothing, a letter leaves the state as it is.
+    """Return the machine that RPNI infers from all labelled prefixes; undefined transitions become self-loops.
 
     Raises:
-        MissingPackage: without AALpy.
+        MissingPackage: if AALpy is not installed.
         UnsupportedFormat: for labels that contradict each other.
         OutOfTime: at the deadline.
     """
@@ -29,23 +29,23 @@ def merge(data: Data, deadline: Deadline = NEVER) -> MooreMachine:
     )
 
     class Rpni(learning.GsmRPNI):
-        """`run_RPNI` of AALpy, which takes no time limit, with a check before it tries each pair of states."""
+        """RPNI of AALpy with a check of the deadline before each attempted merge of a pair of states."""
 
         def _partition_from_merge(self, red: Any, blue: Any) -> Any:
             deadline.check("merging states by RPNI")
             return super()._partition_from_merge(red, blue)
 
     rpni = Rpni(list(dict.fromkeys(labelled_prefixes(data))), "moore", print_info=False)
-    found = None if rpni.root_node is None else rpni.run_rpni()
-    if found is None:
+    inferred = None if rpni.root_node is None else rpni.run_rpni()
+    if inferred is None:
         raise UnsupportedFormat(
             'RPNI takes words that don\'t contradict each other: mend them, or learn with method="train" and noise'
         )
-    return machine_of_aalpy(found, data)
+    return machine_of_aalpy(inferred, data)
 
 
 def labelled_prefixes(data: Data) -> list[tuple[tuple[int, ...], int]]:
-    """Every prefix that has a label, with it, as often as it stands there."""
+    """Return every labelled prefix with its label, with repetitions."""
     return [
         (tuple(tokens[:k]), labels[k])
         for tokens, labels in zip(data.tokens.tolist(), data.labels.tolist(), strict=True)
@@ -54,16 +54,16 @@ def labelled_prefixes(data: Data) -> list[tuple[tuple[int, ...], int]]:
     ]
 
 
-def machine_of_aalpy(found: Any, data: Data) -> MooreMachine:
-    """The machine of AALpy's Moore machine over the numbers of letters and outputs, completed as `merge` says."""
-    number = {state: i for i, state in enumerate(found.states)}
+def machine_of_aalpy(source: Any, data: Data) -> MooreMachine:
+    """Return AALpy's Moore machine over indices of letters and outputs as a `MooreMachine` with self-loops added."""
+    number = {state: i for i, state in enumerate(source.states)}
     delta = [
-        [number[state.transitions[a]] if a in state.transitions else None for state in found.states]
+        [number[state.transitions[a]] if a in state.transitions else None for state in source.states]
         for a in range(len(data.alphabet))
     ]
     usual = data.outputs[int(data.labels[data.labels != UNCOUNTED].mode().values)]
     outputs: list[Hashable] = [
-        usual if state.output in (None, _UNKNOWN) else data.outputs[state.output] for state in found.states
+        usual if state.output in (None, _UNKNOWN) else data.outputs[state.output] for state in source.states
     ]
-    start = number[found.initial_state]
+    start = number[source.initial_state]
     return minimise(complete(delta, outputs, start, data.alphabet, completion="ignore"))

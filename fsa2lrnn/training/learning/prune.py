@@ -1,4 +1,4 @@
-"""The fewest heads that account for the outputs: mostly one, which is the machine."""
+"""Selection of the fewest heads that determine the outputs; usually one head implements the whole machine."""
 
 from __future__ import annotations
 
@@ -15,15 +15,12 @@ from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.lower.harden import Heads, Joint, joint_machine
 from fsa2lrnn.training.data import Batch
 
-MOST = 3  # heads together
-MAX_STATES = 12  # joint states that are worth exploring, for each state of a head
+MOST = 3  # heads in a set
+MAX_STATES = 12  # largest number of joint states to explore, per state of a head
 
 
 class CandidateMachine(NamedTuple):
-    """The machine of some heads: the output of a joint state is the one that most labels there have.
-
-    `faults` are the labels that are others, of `labels` in all.
-    """
+    """The machine of a set of heads, with the most frequent labels as outputs; `faults` of `labels` labels differ."""
 
     heads: tuple[int, ...]
     machine: MooreMachine
@@ -32,7 +29,7 @@ class CandidateMachine(NamedTuple):
 
 
 class LabelledStates(NamedTuple):
-    """Head states (M, H) and labels (M,) at the positions of words that count."""
+    """Head states (M, H) and labels (M,) at the counted positions of words."""
 
     heads: Heads
     states: np.ndarray
@@ -41,7 +38,7 @@ class LabelledStates(NamedTuple):
     outputs: tuple[Hashable, ...]
 
     def joined(self, other: LabelledStates) -> LabelledStates:
-        """What was seen of the same heads on two occasions."""
+        """Return the observations of both batches, for the same heads."""
         states, labels = (
             np.concatenate([getattr(each, name) for each in (self, other)]) for name in ("states", "labels")
         )
@@ -51,84 +48,86 @@ class LabelledStates(NamedTuple):
 def observe(
     heads: Heads, batch: Batch, alphabet: tuple[Hashable, ...], outputs: tuple[Hashable, ...]
 ) -> LabelledStates:
-    """What the heads do on a batch whose labels begin with the empty word's."""
+    """Return the head states and labels on a batch whose labels begin with the empty word's."""
     labels = batch.labels.numpy()
     counts = labels != UNCOUNTED
     return LabelledStates(heads, heads.states(batch.tokens.numpy())[counts], labels[counts], alphabet, outputs)
 
 
-def faults(seen: LabelledStates, kept: tuple[int, ...]) -> int:
-    """How many labels are not those of most in their joint state."""
-    return _count(seen, kept)[2]
+def faults(observed: LabelledStates, subset: tuple[int, ...]) -> int:
+    """Return the number of labels that differ from the most frequent label of their joint state."""
+    return _count(observed, subset)[2]
 
 
-def best_head(seen: LabelledStates) -> tuple[int, int]:
-    """The head with the fewest faults, and how many."""
-    found = [faults(seen, (h,)) for h in range(seen.states.shape[1])]
-    best = int(np.argmin(found))
-    return best, found[best]
+def best_head(observed: LabelledStates) -> tuple[int, int]:
+    """Return the head with the fewest faults, and their number."""
+    n_faults = [faults(observed, (h,)) for h in range(observed.states.shape[1])]
+    best = int(np.argmin(n_faults))
+    return best, n_faults[best]
 
 
-def usual(seen: LabelledStates, head: int) -> np.ndarray:
-    """The number of the output that most labels are in each state of a head, −1 where no word led."""
-    keys, common, _ = _count(seen, (head,))
-    found = np.full(seen.heads.next_state.shape[2], -1)
-    found[[q for (q,) in keys]] = common
-    return found
+def usual(observed: LabelledStates, head: int) -> np.ndarray:
+    """Return the index of the most frequent output in each state of a head, −1 for a state that no word reached."""
+    keys, common, _ = _count(observed, (head,))
+    by_state = np.full(observed.heads.next_state.shape[2], -1)
+    by_state[[q for (q,) in keys]] = common
+    return by_state
 
 
-def candidates(seen: LabelledStates, allowed: int, most: int = MOST) -> Iterator[CandidateMachine]:
-    """Sets of heads with at most `allowed` faults, the smallest first, and among those of one size the best."""
-    for size in range(1, min(most, seen.states.shape[1]) + 1):
-        subsets = [(faults(seen, kept), kept) for kept in combinations(range(seen.states.shape[1]), size)]
-        for found, kept in sorted(subsets):
-            if found <= allowed and (candidate := machine_of(seen, kept)) is not None:
+def candidates(observed: LabelledStates, allowed: int, most: int = MOST) -> Iterator[CandidateMachine]:
+    """Yield the machines of sets of heads with at most `allowed` faults, by size of the set, then by faults."""
+    for size in range(1, min(most, observed.states.shape[1]) + 1):
+        subsets = combinations(range(observed.states.shape[1]), size)
+        for n_faults, subset in sorted((faults(observed, subset), subset) for subset in subsets):
+            if n_faults <= allowed and (candidate := machine_of(observed, subset)) is not None:
                 yield candidate
 
 
-def fewest(seen: LabelledStates, most: int = MOST) -> CandidateMachine | None:
-    """The fewest heads whose faults are within chance (two deviations) of the least there are."""
+def fewest(observed: LabelledStates, most: int = MOST) -> CandidateMachine | None:
+    """Return the smallest set of heads whose faults are within two standard deviations of the minimum."""
     counted = {
-        size: min((faults(seen, kept), kept) for kept in combinations(range(seen.states.shape[1]), size))
-        for size in range(1, min(most, seen.states.shape[1]) + 1)
+        size: min((faults(observed, subset), subset) for subset in combinations(range(observed.states.shape[1]), size))
+        for size in range(1, min(most, observed.states.shape[1]) + 1)
     }
-    least = min(found for found, _ in counted.values())
-    for found, kept in counted.values():
-        if found <= least + 2 * least**0.5 and (candidate := machine_of(seen, kept)) is not None:
+    least = min(n_faults for n_faults, _ in counted.values())
+    for n_faults, subset in counted.values():
+        if n_faults <= least + 2 * least**0.5 and (candidate := machine_of(observed, subset)) is not None:
             return candidate
     return None
 
 
-def machine_of(seen: LabelledStates, kept: tuple[int, ...]) -> CandidateMachine | None:
-    """The machine of these heads, minimised; a joint state that no word reached puts out what most labels are.
+def machine_of(observed: LabelledStates, subset: tuple[int, ...]) -> CandidateMachine | None:
+    """Return the minimal machine of these heads; a joint state that no word reached has the most frequent output.
 
-    None if more than `MAX_STATES` times the states of a head are reached: several heads then go their own ways.
+    Returns None if the heads reach more than `MAX_STATES` joint states per state of a head.
     """
-    keys, common, wrong = _count(seen, kept)
+    keys, common, wrong = _count(observed, subset)
     table: dict[Joint, int] = dict(zip(keys, common, strict=True))
-    usual = int(np.bincount(seen.labels).argmax())
+    usual = int(np.bincount(observed.labels).argmax())
     try:
-        joint = joint_machine(seen.heads, kept, None, seen.alphabet, MAX_STATES * seen.heads.next_state.shape[2])
+        joint = joint_machine(
+            observed.heads, subset, None, observed.alphabet, MAX_STATES * observed.heads.next_state.shape[2]
+        )
     except BudgetExceeded:
         return None
-    outputs = [seen.outputs[table.get(state, usual)] for state in joint.outputs]  # type: ignore[call-overload]
+    outputs = [observed.outputs[table.get(state, usual)] for state in joint.outputs]  # type: ignore[call-overload]
     machine = minimise(MooreMachine(joint.delta, outputs, joint.start, joint.alphabet))
-    return CandidateMachine(kept, machine, wrong, len(seen.labels))
+    return CandidateMachine(subset, machine, wrong, len(observed.labels))
 
 
-def _count(seen: LabelledStates, kept: tuple[int, ...]) -> tuple[list[Joint], list[int], int]:
-    """The joint states that occur, the label of most in each, and the labels that are others."""
-    b, C = seen.heads.next_state.shape[2], len(seen.outputs)
-    key = np.zeros(len(seen.labels), np.int64)
-    for h in kept:
-        key = key * b + seen.states[:, h]
-    codes, counts = np.unique(key * C + seen.labels, return_counts=True)
+def _count(observed: LabelledStates, subset: tuple[int, ...]) -> tuple[list[Joint], list[int], int]:
+    """Return the joint states that occur, the most frequent label of each, and the number of other labels."""
+    b, C = observed.heads.next_state.shape[2], len(observed.outputs)
+    key = np.zeros(len(observed.labels), np.int64)
+    for h in subset:
+        key = key * b + observed.states[:, h]
+    codes, counts = np.unique(key * C + observed.labels, return_counts=True)
     of_state, first = np.unique(codes // C, return_index=True)
     largest = np.maximum.reduceat(counts, first)
-    # Among labels equally frequent the first, so that the order of words makes no difference.
+    # The first of equally frequent labels, so that the result does not depend on the order of words.
     is_largest = counts == np.repeat(largest, np.diff([*first, len(codes)]))
     places = np.flatnonzero(is_largest)
     common = codes[places[np.searchsorted(places, first)]] % C
-    digits = [of_state // b ** (len(kept) - 1 - i) % b for i in range(len(kept))]
+    digits = [of_state // b ** (len(subset) - 1 - i) % b for i in range(len(subset))]
     keys = [tuple(state) for state in np.stack(digits, axis=1).tolist()]
     return keys, common.tolist(), int(counts.sum() - largest.sum())

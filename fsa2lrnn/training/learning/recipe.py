@@ -1,4 +1,4 @@
-"""What the recipe of `learn` is made of, as frozen data: each number can be set."""
+"""The training settings of `learn`, as frozen data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from fsa2lrnn.errors import UnsupportedFormat
 
 LAYERS = ("block", "hard_lanes", "hard_reflections")
-"""Layers that are automata whatever their weights: blocks with one-hot columns, and those of docs/theory.md T51."""
+"""Layers that are automata for all weights: blocks with one-hot columns, and the signed maps of docs/theory.md T51."""
 _WHOLE = (
     "layers",
     "heads",
@@ -27,46 +27,47 @@ _WHOLE = (
     "threads",
 )
 STARTS = ("random", "identity", "permutations")
-"""How gates of several layers begin."""
+"""Initial maps of the gates of several layers."""
 _HEADS = {"hard_lanes": 12, "hard_reflections": 12}
-_SMALL, _LARGE = 24, 128  # states: up to the first a block has room for three times as many; no block grows beyond
+_SMALL, _LARGE = (
+    24,
+    128,
+)  # states of a machine whose block has three times as many; the largest size that blocks grow to
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a hard layer is trained until it is an automaton worth a proof.
+    """The settings with which a hard layer is trained and verified.
 
     Args:
-        heads: automata side by side, of which, being blocks, one mostly ends as the whole machine.
-        block: states of each; None for two to three times those of the machine, or to be grown where none is known. Of
-            reflections, how many numbers they exchange; None for what theory says.
-        layer: one of `LAYERS`. Of blocks a head is looked for that is the machine; of other layers the whole network
-            is proved, which takes a machine to be equal to.
-        layers: of blocks, one on the other: the gates of each read the letter and the layers below, now and before, and
-            it is the whole network that is proved.
-        start: of gates in several layers, one of `STARTS`: random maps, nearly the identity, or a permutation a letter.
-        gate_hidden: units of such a gate.
-        factors: of a reflection layer, a letter; None for what theory says.
-        anyway: train though theory says that it can't be learned.
-        hidden: units of the read-out.
-        rate, temperature: Adam's learning rate, and that of the softmax backward.
-        length, first_length: words grow from the second to the first.
-        growth: the factor, where words may have any length.
-        letters: of a batch, whatever the length of its words.
-        threshold: the running error below which words grow, where no label is wrong.
-        noise: the share of labels that are wrong, any other label being equally likely; None for unknown: words then
-            grow when the error has ceased to fall.
-        decay, floor: once words are at full length the rate falls to `floor` times itself in `decay` steps.
-        ease: steps without growth after which the rate falls on the way too, until words grow again.
-        look: steps between two looks at whether a head is the machine already.
-        mend: steps between two tries to mend the best head by search (`mending`), where labels are right; 0 for none.
-        patience: steps without growth after which a start is given up.
-        settle: steps at full length after which noisy labels are taken as learned.
-        steps: of all starts together.
-        seconds: after which to give up, None for never; how far one gets then depends on the machine.
+        heads: the number of parallel automata; with blocks, usually one of them becomes the whole machine.
+        block: the states per automaton; None for two to three times those of the machine, or growing sizes if no
+            machine is given. For reflections, how many numbers they exchange; None for the size that theory gives.
+        layer: one of `LAYERS`. With one layer of blocks a single head has to be the machine; otherwise the whole
+            network is verified, which requires a machine as the source.
+        layers: the number of layers of blocks; the gates of each read the letters and lower states, now and before.
+        start: the initial maps of the gates of several layers, one of `STARTS`; permutations are drawn per letter.
+        gate_hidden: the hidden units of such a gate.
+        factors: the reflections per letter of a reflection layer; None for the number that theory gives.
+        anyway: whether to train a layer that, by theory, cannot represent the machine.
+        hidden: the hidden units of the read-out.
+        rate, temperature: Adam's learning rate, and the temperature of the softmax in the backward pass.
+        length, first_length: the word length grows from `first_length` to `length`.
+        growth: the factor by which words grow, if all lengths are possible.
+        letters: the number of letters per batch, independent of the word length.
+        threshold: the running error below which words grow, if no label is wrong.
+        noise: the share of wrong labels, uniformly drawn; None for unknown: words then grow when the error stagnates.
+        decay, floor: at full word length the rate falls to `floor` times itself in `decay` steps.
+        ease: the steps without growth after which the rate falls at shorter lengths too, until words grow again.
+        look: the steps between two evaluations of the heads.
+        mend: the steps between two attempts to repair the best head (`mending`) if labels are correct; 0 for none.
+        patience: the steps without growth after which a start ends.
+        settle: the steps at full length after which noisy labels count as learned.
+        steps: the steps of all starts together.
+        seconds: the time limit, None for no limit; with a limit the result depends on the speed of the machine.
 
     Raises:
-        UnsupportedFormat: naming every value that does not fit.
+        UnsupportedFormat: with every invalid value.
     """
 
     heads: int = 4
@@ -138,7 +139,7 @@ class Recipe:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all heads together are what is proved."""
+        """Whether the whole network is verified, not a single head."""
         return self.layer != "block" or self.layers > 1
 
     @property
@@ -147,7 +148,7 @@ class Recipe:
         return self.noise == 0
 
     def block_for(self, n_states: int | None, start: int) -> int:
-        """States of a block at the start of that number, from 0, for a machine of `n_states`.
+        """Return the block size of start number `start`, counted from 0, for a machine of `n_states` states.
 
         >>> Recipe().block_for(5, 0), Recipe().block_for(51, 0), [Recipe().block_for(None, i) for i in range(5)]
         (15, 102, [8, 12, 18, 27, 40])
@@ -159,12 +160,12 @@ class Recipe:
         return max(6, (3 if n_states <= _SMALL else 2) * n_states)
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object of all settings."""
+        """Return a JSON object of all settings."""
         return asdict(self)
 
 
 def check_noise(noise: float | None, n_outputs: int) -> None:
-    """Raise `UnsupportedFormat` unless labels of which this share is wrong are right more often than a guess.
+    """Raise `UnsupportedFormat` if labels with this share of errors are no better than guessing.
 
     >>> check_noise(0.49, 2), check_noise(0.6, 3), check_noise(None, 2)
     (None, None, None)
@@ -181,9 +182,9 @@ def _is_number(value: object) -> bool:
 
 
 def recipe_for(n_states: int | None, **changes: Any) -> Recipe:
-    """The recipe for a machine of so many states, with changes: large ones take more heads, letters and a slower fall.
+    """Return the recipe for a machine of `n_states` states: large ones get more heads, more letters and slower decay.
 
-    Raises `UnsupportedFormat` for names and values that do not fit.
+    Raises `UnsupportedFormat` for unknown settings and invalid values.
 
     >>> recipe_for(51).heads, recipe_for(5, heads=2).heads
     (6, 2)

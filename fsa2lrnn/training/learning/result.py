@@ -1,4 +1,4 @@
-"""What `learn` answers with."""
+"""The result of `learn`: the learned machine, its model and the verdict."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ EVERY_WORD, LEGAL_WORDS = "every word", "every legal word, at the positions that
 
 @dataclass(frozen=True)
 class Agreement:
-    """Compare a machine with words that had no part in learning it: evidence, which is all that words can give.
+    """The agreement of a machine with held-out words: evidence, not a proof.
 
-    Where labels may be wrong, the right machine disagrees with the wrong ones, so that only the share of labels says
-    something; a long word with no wrong label is rare.
+    If labels may be wrong, the correct machine disagrees with the wrong ones, so only the share of right labels is
+    informative; a long word with no wrong label is rare.
 
     Args:
-        words: how many were held out.
-        right: those of them whose every label is the machine's output.
-        labels, right_labels: the same by label.
-        noise: the share of labels that are wrong, None for unknown.
+        words: the number of held-out words.
+        right: the number of words whose labels are all the machine's outputs.
+        labels, right_labels: the same numbers, counted by label.
+        noise: the share of wrong labels, None for unknown.
     """
 
     words: int
@@ -48,15 +48,15 @@ class Agreement:
 
     @property
     def expected(self) -> float | None:
-        """The share of labels that are the right machine's outputs; None where it is unknown."""
+        """The share of labels that are the correct machine's outputs; None if it is unknown."""
         return None if self.noise is None else 1 - self.noise
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Wilson's 95 % interval for the share of right words where no label is wrong, else for that of right labels.
+        """Wilson's 95 % interval for the share of right words if no label is wrong, else for that of right labels.
 
-        The interval for labels takes them for independent, as the wrong labels are. A wrong machine errs on many labels
-        of one word, so for it the interval is too narrow.
+        The interval for labels assumes that errors are independent, as wrong labels are. A wrong machine errs on many
+        labels of one word, so for it the interval is too narrow.
         """
         return wilson(self.right, self.words) if self.noise == 0 else wilson(self.right_labels, self.labels)
 
@@ -65,7 +65,7 @@ class Agreement:
         return {**vars(self), "expected": self.expected, "interval": self.interval}
 
     def in_words(self) -> str:
-        """Return the counts in a sentence that goes on after "a machine of n states"."""
+        """Return the counts as text that continues "a machine of n states"."""
         low, high = self.interval
         outputs = f"{self.right_labels:,} of {self.labels:,} held-out outputs"
         beyond = "Of longer or other words that says nothing"
@@ -74,33 +74,32 @@ class Agreement:
                 f", right on {self.right:,} of {self.words:,} held-out words, on {outputs}: on words drawn like these "
                 f"it is right with a share of {low:.4f} to {high:.4f} (95 %). {beyond}"
             )
-        found = f", equal to {outputs}, a share of {low:.4f} to {high:.4f} (95 %)"
+        text = f", equal to {outputs}, a share of {low:.4f} to {high:.4f} (95 %)"
         if self.expected is None:
-            return f"{found}; how many of them are wrong is unknown, so no share can be expected. {beyond}"
+            return f"{text}; how many of them are wrong is unknown, so no share can be expected. {beyond}"
         return (
-            f"{found}; the right machine is expected to reach {self.expected:.4f}, since a share of {self.noise:g} of "
+            f"{text}; the right machine is expected to reach {self.expected:.4f}, since a share of {self.noise:g} of "
             f"the outputs is wrong. {beyond}"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What was learned, and how sure it is.
+    """A learned machine and the verdict on it.
 
     Args:
-        model: the machine as a model of one-hot columns, of the class that is trained.
-        machine: minimal.
-        verdict: against a target, of `prove_equivalent` on `model`; without one, the agreement with held-out words, or
-            None where none were held out.
-        scope: the words that a verdict against a target speaks of.
-        heads: the heads of the trained network that were kept.
-        network: the trained network itself, None where another method learned the machine.
-        trail: a record a look, and one an event (`"event"`: "start", "refuted", "stuck", "end").
-        steps, starts, seconds: what it took.
-        faults, labels: labels of the last look that are not the machine's outputs, and how many it had.
-        film: the heads at a few steps of the start that ended the run; None where nothing was trained here, or the
-            tables are too large to keep.
-        cascade: what the layers were taught; None where nothing was.
+        model: the machine compiled into a model of one-hot columns, of the class that is trained.
+        machine: the minimal learned machine.
+        verdict: with a target, the verdict of `prove_equivalent` on `model`; otherwise the agreement with held-out
+            words, or None if none were held out.
+        scope: the words that a verdict against a target covers.
+        heads: the heads of the trained network that the machine consists of.
+        network: the trained network itself, None if another method learned the machine.
+        trail: a record per evaluation, and one per event (`"event"`: "start", "refuted", "stuck", "end").
+        steps, starts, seconds: the cost of the run.
+        faults, labels: the number of label errors in the last evaluation, and the number of its labels.
+        film: the head history of the last start; None if no head was trained, or the tables are too large to save.
+        cascade: the cascade that was distilled into the layers; None if none was.
     """
 
     model: LRNN
@@ -120,17 +119,17 @@ class Learned:
 
     @property
     def is_proved(self) -> bool:
-        """Whether the model is equal to the target on all words of `scope`."""
+        """Whether the model is proved equal to the target on all words of `scope`."""
         return isinstance(self.verdict, Proved)
 
     def explain(self) -> str:
-        """In a sentence or two what is known."""
-        known = told(self.verdict, self.scope, self.machine.alphabet)
-        return f"a machine of {counted(self.machine.n_states, 'state')}{known}"
+        """Return a description of the machine and the verdict, in one or two sentences."""
+        verdict = told(self.verdict, self.scope, self.machine.alphabet)
+        return f"a machine of {counted(self.machine.n_states, 'state')}{verdict}"
 
 
 def told(verdict: Proved | Refuted | Undecided | Agreement | None, scope: str, alphabet: Alphabet) -> str:
-    """What is known by a verdict over these letters, to go on with after what it is about."""
+    """Return a description of a verdict over an alphabet, as text that continues a description of the machine."""
     match verdict:
         case Proved():
             return f", equal to the target on {scope}"

@@ -1,7 +1,7 @@
-"""The loop of `learn`: starts one after the other, looked at as they go, until a machine stands or the budget is out.
+"""The loop of `learn`: training starts in sequence, evaluated as they go, until a machine holds or the budget ends.
 
-Everything follows from the seed; what carries on from step to step is `state`, so a run that was cut off goes on to the
-same bits.
+The seed determines the whole run. `LearningState` and the tensors hold all that persists between steps, so a resumed
+run reproduces the uninterrupted one bit for bit.
 """
 
 from __future__ import annotations
@@ -38,21 +38,24 @@ from fsa2lrnn.training.learning.prune import (
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
-_FEW = 0.1  # faults, of all labels, with which a head is worth going on with alone
-_MENDED = 50  # times that a head is mended, a failing word more each time
-_ROUNDS_ON_THE_WAY, _ROUNDS = 4, 30  # sets of heads that are compared with a target at one look
+_FEW = 0.1  # largest share of faulty labels with which a head is trained on alone
+_REPAIRS = 50  # times that a head is repaired, with one more counterexample each time
+_ROUNDS_DURING, _ROUNDS = (
+    4,
+    30,
+)  # sets of heads per evaluation that are compared with the target: in between, at the end
 
 Record = dict[str, int | float | str | tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class LearningState:
-    """Where a run stands, beside its tensors.
+    """The state of a run without its tensors.
 
     Args:
-        failures: the words that joined the data, as tokens.
-        number, heads: of the start under way.
-        film: its frames so far.
+        failures: the counterexamples that joined the data, as tokens.
+        number, heads: of the current start.
+        film: the frames of the current start.
     """
 
     steps: int
@@ -66,15 +69,14 @@ class LearningState:
 
 
 class LearnedCandidate(NamedTuple):
-    """A machine that the run ends with; `holds` unless the target or the labels speak against it."""
+    """The machine that a run ends with; `holds` is false if the target or the labels contradict it."""
 
     candidate: CandidateMachine
     holds: bool
 
 
 class LearningRun:
-    """A run of `learn` by training. `target` is what candidates are compared with, None where there is none; `cascade`
-    what is taught first, if anything is."""
+    """A run of `learn` by training; candidates are compared with `target`, and `cascade` is distilled first."""
 
     cascade: Cascade | None = None
 
@@ -90,23 +92,23 @@ class LearningRun:
     def go(
         self, report: Callable[[Record], None] | None = None, after_step: Callable[[LearningRun], None] | None = None
     ) -> LearnedCandidate | None:
-        """Train until a machine stands or the budget is out; None if not even one head has a machine to show."""
+        """Train until a candidate holds or the budget ends; return None if no head has a machine that can be listed."""
         begun, before = time.monotonic(), self.seconds
         self.deadline = self._deadline()
         while True:
-            found = None
+            candidate = None
             with suppress(OutOfTime):
-                found = self._step(report)
+                candidate = self._step(report)
             self.seconds = before + time.monotonic() - begun
-            if found is not None:
-                return found
+            if candidate is not None:
+                return candidate
             if self._is_out():
                 return self._end()
             if after_step is not None:
                 after_step(self)
 
     def standing(self) -> LearningState:
-        """What going on needs beside the tensors."""
+        """Return all that resuming needs except the tensors."""
         failures = self.examples.failures if isinstance(self.examples, FreshWords) else []
         one = self.attempt
         return LearningState(
@@ -115,13 +117,13 @@ class LearningRun:
         )  # fmt: skip
 
     def tensors(self) -> dict[str, Tensor]:
-        """The weights, what the optimiser knows of them, the random generator."""
+        """Return the weights, the state of the optimiser and the random generator."""
         return tensors_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
 
     def begin_again(self, standing: LearningState) -> Shapes:
-        """Stand where another call left off, but for the tensors, whose shapes are returned.
+        """Take over the state of an earlier call; return the shapes of the tensors that `restore` expects.
 
-        Raises `UnsupportedFormat` for a standing that this run can't have.
+        Raises `UnsupportedFormat` for a state that a run of this recipe cannot have.
         """
         self._check(standing)
         self.steps, self.seconds, self.trail = standing.steps, standing.seconds, list(standing.trail)
@@ -134,7 +136,7 @@ class LearningRun:
         return shapes_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """The rest of standing there. Raises `CheckpointError` for random numbers that are none."""
+        """Restore the tensors after `begin_again`. Raises `CheckpointError` for an invalid random generator state."""
         put_back(tensors, self.attempt.model, self.attempt.optimiser, words=self.generator)
 
     def _check(self, standing: LearningState) -> None:
@@ -157,7 +159,7 @@ class LearningRun:
 
     @property
     def starts(self) -> int:
-        """How many starts there were."""
+        """The number of starts so far."""
         return self.attempt.number + 1
 
     def _start(self, number: int) -> LearningStart:
@@ -168,6 +170,7 @@ class LearningRun:
         return attempt
 
     def _step(self, report: Callable[[Record], None] | None) -> LearnedCandidate | None:
+        # One optimiser step; a loss that diverges ends the start.
         attempt = self.attempt
         loss = attempt.update(self.generator)
         self.steps += 1
@@ -179,61 +182,62 @@ class LearningRun:
             self._take(attempt)
         is_settled = attempt.is_settled
         if is_settled or attempt.at.step % self.recipe.look == 0:
-            seen = self._observe()
-            self._take(attempt, seen)
-            head, wrong = best_head(seen)
+            # Evaluate the heads, record it, and look for a set of heads that holds or a head to repair.
+            observed = self._observe()
+            self._take(attempt, observed)
+            head, wrong = best_head(observed)
             record = {
                 "step": self.steps, "start": attempt.number, "block": attempt.block, "length": attempt.at.length,
-                "loss": loss, "error": attempt.at.error, "best_head": head, "faults": wrong / len(seen.labels),
+                "loss": loss, "error": attempt.at.error, "best_head": head, "faults": wrong / len(observed.labels),
             }  # fmt: skip
             self.trail.append(record)
             if report is not None:
                 report(record)
-            if (found := self._look(seen, is_settled)) is not None:
-                return found
-            if self._is_to_be_mended() and (mended := self._mended(head)) is not None:
-                self.attempt = mended
+            if (candidate := self._evaluate(observed, is_settled)) is not None:
+                return candidate
+            if self._is_to_be_repaired() and (repaired := self._repaired(head)) is not None:
+                self.attempt = repaired
                 return None
+        # A start that has nothing left to learn continues with its best head, or gives way to the next start.
         if is_settled or attempt.is_stuck:
             self.note("settled without a machine" if is_settled else "stuck")
             self.attempt = self._focused(_FEW, self._observe()) or self._start(attempt.number + 1)
         return None
 
-    def _focused(self, most: float, seen: LabelledStates) -> LearningStart | None:
-        """The start gone on with its best head, if that has few faults; None if it has more than a share of `most`, or
-        is alone already."""
-        head, wrong = best_head(seen)
-        if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(seen.labels):
+    def _focused(self, most: float, observed: LabelledStates) -> LearningStart | None:
+        """Return the start reduced to its best head; None if its share of faults exceeds `most` or it is alone."""
+        head, wrong = best_head(observed)
+        if not self.attempt.is_full or self.attempt.is_alone or wrong > most * len(observed.labels):
             return None
-        self.note("focused", head=head, faults=wrong / len(seen.labels))
+        self.note("focused", head=head, faults=wrong / len(observed.labels))
         alone = self.attempt.focused(head)
         self._take(alone, event="focused", heads=(head,))
         return alone
 
-    def _is_to_be_mended(self) -> bool:
+    def _is_to_be_repaired(self) -> bool:
         every, at = self.recipe.mend, self.attempt.at
         return bool(every) and self.recipe.is_clean and not self.attempt.is_alone and at.step % every < self.recipe.look
 
-    def _mended(self, head: int) -> LearningStart | None:
-        """The start gone on with one head, mended until neither fresh words nor the target speak against it; None if
-        that can't be had."""
+    def _repaired(self, head: int) -> LearningStart | None:
+        """Return the start with one head, repaired until fresh words and the target agree with it, or None."""
         alone, examples = self.attempt.focused(head), self.examples
         length, changes = examples.fit(min(alone.full_length, 2 * self.attempt.at.length)), 0
-        for _ in range(_MENDED):
+        for _ in range(_REPAIRS):
+            # Repair on fresh words first, then ask the target for a counterexample.
             batch = examples.many(length, self.generator)
-            found = alone.mend(batch, self.deadline)
-            changes += found.changes
-            if found.after:
-                self.note("not mended", head=head, changes=changes, before=found.before, after=found.after)
+            patched = alone.repair(batch, self.deadline)
+            changes += patched.changes
+            if patched.after:
+                self.note("not mended", head=head, changes=changes, before=patched.before, after=patched.after)
                 return None
-            seen = observe(alone.heads, batch, examples.alphabet, examples.outputs)
-            candidate = machine_of(seen, (0,))
+            observed = observe(alone.heads, batch, examples.alphabet, examples.outputs)
+            candidate = machine_of(observed, (0,))
             if candidate is None:
                 return None
             word = None if self.target is None else self.target.failing_word(candidate.machine)
             if word is None:
                 self.note("mended", head=head, changes=changes, states=candidate.machine.n_states)
-                self._take(alone, seen, "mended", (head,))
+                self._take(alone, observed, "mended", (head,))
                 return alone
             self.note("refuted", word=tuple(map(str, word)), states=candidate.machine.n_states)
             if isinstance(examples, FreshWords):
@@ -242,32 +246,33 @@ class LearningRun:
         return None
 
     def _take(
-        self, attempt: LearningStart, seen: LabelledStates | None = None, event: str = "", heads: tuple[int, ...] = ()
-    ) -> None:
-        """A frame of the film. Words that are looked at for it alone are none of the run's: they are drawn apart."""
-        if seen is None:
-            words = self.examples.look(attempt.full_length, torch.Generator().manual_seed(self.recipe.seed))
-            seen = observe(attempt.heads, words, self.examples.alphabet, self.examples.outputs)
+        self, attempt: LearningStart, observed: LabelledStates | None = None, event: str = "",
+        heads: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
+        """Record a frame of the head history. Words drawn for it alone use a separate random generator."""
+        if observed is None:
+            words = self.examples.evaluation_words(attempt.full_length, torch.Generator().manual_seed(self.recipe.seed))
+            observed = observe(attempt.heads, words, self.examples.alphabet, self.examples.outputs)
         if not heads:
             heads = self.film[-1].heads if attempt.is_alone and self.film else tuple(range(attempt.n_heads))
-        frame = frame_of(seen, self.steps, attempt.number, attempt.at.length, heads, event)
+        frame = frame_of(observed, self.steps, attempt.number, attempt.at.length, heads, event)
         self.film = with_frame(self.film, frame)
 
     def _observe(self) -> LabelledStates:
-        return self._observed(self.examples.look(self.attempt.full_length, self.generator))
+        return self._observed(self.examples.evaluation_words(self.attempt.full_length, self.generator))
 
     def _observed(self, batch: Batch) -> LabelledStates:
         return observe(self.attempt.heads, batch, self.examples.alphabet, self.examples.outputs)
 
-    def _look(self, seen: LabelledStates, is_settled: bool) -> LearnedCandidate | None:
-        """The first set of heads that holds, of those that the labels allow.
+    def _evaluate(self, observed: LabelledStates, is_settled: bool) -> LearnedCandidate | None:
+        """Return the first set of heads that holds, of those that the labels allow; None if no set does.
 
-        A word on which a set fails is added to what was seen of the heads: it rules the set out, or says what a joint
-        state puts out that no word had reached.
+        A counterexample to a set joins the observations: it rules the set out, or gives the output of a joint state
+        that no word had reached.
         """
-        rounds = (_ROUNDS if is_settled else _ROUNDS_ON_THE_WAY) if self.recipe.is_clean else 1
+        rounds = (_ROUNDS if is_settled else _ROUNDS_DURING) if self.recipe.is_clean else 1
         for _ in range(rounds):
-            candidate = next(self._allowed(seen, is_settled), None)
+            candidate = next(self._allowed(observed, is_settled), None)
             if candidate is None:
                 return None
             self._last = candidate
@@ -278,18 +283,17 @@ class LearningRun:
             if isinstance(self.examples, FreshWords):
                 self.examples.add(word)
                 self.attempt.warm()
-                seen = seen.joined(self._observed(self.examples.labelled(word)))
+                observed = observed.joined(self._observed(self.examples.labelled(word)))
         return None
 
-    def _allowed(self, seen: LabelledStates, is_settled: bool) -> Iterator[CandidateMachine]:
-        """Where labels are right, heads without a fault: single ones at any look. Else the fewest, at the end."""
+    def _allowed(self, observed: LabelledStates, is_settled: bool) -> Iterator[CandidateMachine]:
+        """Yield faultless heads (sets of them at the end) if labels are right, else the fewest heads at the end."""
         if self.recipe.is_clean:
-            yield from candidates(seen, 0, most=3 if is_settled else 1)
-        elif is_settled and (candidate := fewest(seen)) is not None:
+            yield from candidates(observed, 0, most=3 if is_settled else 1)
+        elif is_settled and (candidate := fewest(observed)) is not None:
             yield candidate
 
     def _deadline(self) -> Deadline:
-        """The end of the time that earlier calls have left."""
         limit = self.recipe.seconds
         return NEVER if limit is None else Deadline(limit - self.seconds)
 
@@ -299,11 +303,11 @@ class LearningRun:
 
     def _end(self) -> LearnedCandidate | None:
         self.note("end of the budget")
-        seen = self._observe()
-        self._take(self.attempt, seen)
-        candidate = machine_of(seen, (best_head(seen)[0],)) or self._last
+        observed = self._observe()
+        self._take(self.attempt, observed)
+        candidate = machine_of(observed, (best_head(observed)[0],)) or self._last
         return None if candidate is None else LearnedCandidate(candidate, holds=False)
 
     def note(self, event: str, **what: float | str | tuple[str, ...]) -> None:
-        """Put an event into the trail."""
+        """Append an event to the trail."""
         self.trail.append({"step": self.steps, "event": event, **what})

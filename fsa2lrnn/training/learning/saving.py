@@ -1,10 +1,10 @@
-"""The folder of a run of `learn`: what it was asked, where it stands, and in the end what was learned.
+"""The folder of a run of `learn`: its request, its checkpoint, and at the end its results.
 
-`learn.json`, the recipe and the source; `checkpoint.bin`, a safetensors file with all that going on needs; at the end
-`model.safetensors`, the proved or tested model, `network.safetensors`, the trained one, `machine.json`, `machine.dot`,
-`trail.jsonl`, `film.json`, the heads on the way, `cascade.svg`, what was taught, and `learned.json`, the evidence.
-Every file is whole at any moment. Where a run that has ended is called again, its results stand until the new ones are
-whole.
+`learn.json` holds the recipe and the source; `checkpoint.bin` is a safetensors file with all that resuming needs. At
+the end `model.safetensors` is the proved or tested model, `network.safetensors` the trained one, `machine.json` and
+`machine.dot` the machine, `trail.jsonl` the records, `film.json` the head history, `cascade.svg` the distilled cascade,
+and `learned.json` the evidence. Files are replaced atomically. A finished run that is called again keeps its results
+until the new ones are complete.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ CASCADE = "cascade.svg"
 RESULTS = (
     MODEL, NETWORK, "machine.json", "machine.dot", "trail.jsonl", FILM, CASCADE, RESULT,
 )  # fmt: skip
-_BESIDE = ".results"  # where new ones are written first
+_NEW_RESULTS = ".results"  # the folder that new results are written to first
 _SAVE_SECONDS = 30.0
 _MAY_CHANGE = ("steps", "seconds")
 
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What a run was asked.
+    """The request of a run: its source and settings.
 
     Args:
-        source: its name; `digest` is the SHA-256 of the machine or of the words.
-        method, sampler, held_out: as `learn` takes them.
-        version: of the folder, as it was read; 1 where the file names none. In version 1 `recipe.noise` was the share
-            of labels replaced by a draw from all outputs.
+        source: the name of the source; `digest` is the SHA-256 of the machine or of the words.
+        method, sampler, held_out: the arguments of `learn`.
+        version: the version of the folder that was read; 1 if the file has none. In version 1 `recipe.noise` was the
+            share of labels replaced by a draw from all outputs.
     """
 
     source: str
@@ -65,7 +65,7 @@ class RunRequest:
 
 
 class RunFolder:
-    """Where a run is saved every half minute. Raises `UnsupportedFormat` if the folder holds another run."""
+    """The folder where a run is saved every half minute. Raises `UnsupportedFormat` if it holds another run."""
 
     def __init__(self, folder: Path, asked: RunRequest, resume: bool) -> None:
         self.folder, self.saved_at = folder, time.monotonic()
@@ -84,9 +84,9 @@ class RunFolder:
         _write_json(path, asdict(replace(asked, version=VERSION)))
 
     def restore(self, run: LearningRun) -> None:
-        """Let a run stand where the last one in this folder was saved, if there was one.
+        """Restore the state that was saved in this folder, if there is one, into a run.
 
-        Raises `CheckpointError` if it can't.
+        Raises `CheckpointError` if the checkpoint does not fit the run.
         """
         path = self.folder / CHECKPOINT
         if not path.exists():
@@ -96,34 +96,34 @@ class RunFolder:
                 standing = read(
                     LearningState, parse_json(file.metadata.get("standing", "null"), "standing"), "standing"
                 )
-                wanted = run.begin_again(standing)
-                check_shapes("it", with_state(wanted, file.shapes), file.shapes)
+                expected = run.begin_again(standing)
+                check_shapes("it", with_state(expected, file.shapes), file.shapes)
                 run.restore(file.tensors())
         except Fsa2LrnnError as error:
             raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
 
     def keep(self, run: LearningRun) -> None:
-        """Save, if it is time."""
+        """Save the run if the last save is half a minute ago."""
         if time.monotonic() - self.saved_at > _SAVE_SECONDS:
             self.save(run)
 
     def save(self, run: LearningRun) -> None:
-        """Save now."""
+        """Save the run now."""
         write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
         self.saved_at = time.monotonic()
 
 
 def write_learned(folder: Path, found: Learned) -> None:
-    """Write what was learned: models, machine, trail, evidence, in place of what an earlier call wrote.
+    """Replace the results in the folder: models, machine, trail and evidence.
 
-    Raises `OSError` where it can't be written; earlier results are then as they were.
+    Raises `OSError` if they cannot be written; earlier results are then unchanged.
     """
-    written = folder / _BESIDE
+    written = folder / _NEW_RESULTS
     shutil.rmtree(written, ignore_errors=True)  # of a call that was killed
     written.mkdir()
     try:
         _write_results(written, found)
-        (folder / RESULT).unlink(missing_ok=True)  # the evidence of one model never stands beside another
+        (folder / RESULT).unlink(missing_ok=True)  # so that evidence and model always belong together
         for name in RESULTS:
             if (written / name).exists():
                 (written / name).replace(folder / name)
@@ -151,8 +151,7 @@ def _write_results(folder: Path, found: Learned) -> None:
 
 @dataclass(frozen=True)
 class LearnedRecord:
-    """What `learned.json` says of a run that has ended, as `Learned` has it; `verdict` is as verdicts are written, and
-    `blocks` are those of each layer of the model, which older files lack."""
+    """The content of `learned.json`: fields of `Learned`, the verdict as JSON, and each layer's block sizes."""
 
     verdict: dict[str, Any] | None
     words: str
@@ -169,11 +168,12 @@ class LearnedRecord:
 
 @dataclass(frozen=True, eq=False)
 class FinishedRun:
-    """The folder of a run that has ended: what it was asked, what it wrote. Models and film are None where there are
-    none: another method trains no network, and tables may be too large to keep.
+    """The folder of a finished run: its request and its results.
 
     Args:
-        model: the proved or tested one; `network` is the trained one.
+        model: the proved or tested model.
+        network: the trained network; None if the method trains none.
+        film: the head history; None if the tables were too large to save.
     """
 
     folder: Path
@@ -185,13 +185,13 @@ class FinishedRun:
 
 
 def read_finished(folder: Path) -> FinishedRun:
-    """The run in a folder. Raises `UnsupportedFormat` naming what a folder lacks that no run has ended in."""
+    """Return the finished run in a folder. Raises `UnsupportedFormat` with the missing files if no run ended there."""
     if missing := [name for name in (ASKED, RESULT, MODEL) if not (folder / name).is_file()]:
         raise UnsupportedFormat(
             f"{folder} lacks {', '.join(missing)}, so no run of `fsa2lrnn learn` has ended there: call it again, it "
             "goes on"
         )
-    asked, recorded = _read(RunRequest, folder / ASKED), _read(LearnedRecord, folder / RESULT)
+    request, recorded = _read(RunRequest, folder / ASKED), _read(LearnedRecord, folder / RESULT)
     if recorded.verdict is not None and not isinstance(recorded.verdict.get("verdict"), str):
         raise UnsupportedFormat(f"{folder / RESULT}: verdict.verdict is missing: learn again")
     network = load(folder / NETWORK) if (folder / NETWORK).exists() else None
@@ -200,7 +200,7 @@ def read_finished(folder: Path) -> FinishedRun:
         n_heads = len(film.frames[-1].heads)
         if odd := [h for h in recorded.heads if not 0 <= h < n_heads]:
             raise UnsupportedFormat(f"{folder / RESULT}: heads {odd[:5]} of the film's {n_heads}: learn again")
-    return FinishedRun(folder, asked, recorded, load(folder / MODEL), network, film)
+    return FinishedRun(folder, request, recorded, load(folder / MODEL), network, film)
 
 
 def _read(kind: type[_T], path: Path) -> _T:
@@ -208,7 +208,7 @@ def _read(kind: type[_T], path: Path) -> _T:
 
 
 def read_agreement(run: FinishedRun) -> Agreement | None:
-    """Return how a machine that was learned from words did on those held out; None where none were.
+    """Return the agreement of a machine learned from words with the held-out words; None if none were held out.
 
     Raises `UnsupportedFormat` for counts that contradict each other.
     """
@@ -221,12 +221,12 @@ def read_agreement(run: FinishedRun) -> Agreement | None:
     return read(Agreement, before | counts, "verdict")
 
 
-# Verdicts are written by all judges, each in its own words; a reader asks for their kind.
+# Each verifier writes verdicts with its own keys, so their values are read without a schema; readers check the kind.
 _VERDICTS = {Any: lambda value, _: value}
 
 
 def summary(found: Learned) -> dict[str, Any]:
-    """What was learned as a JSON object, the model and the trail left out."""
+    """Return what was learned as a JSON object, without the model and the trail."""
     return {
         "verdict": verdict_json(found.verdict),
         "words": found.scope,
@@ -243,7 +243,7 @@ def summary(found: Learned) -> dict[str, Any]:
 
 
 def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> dict[str, Any] | None:
-    """A verdict as a JSON object that names its kind: "agreement" for what is none."""
+    """Return a verdict as a JSON object that names its kind, "agreement" for the agreement with held-out words."""
     if isinstance(verdict, Agreement):
         return {"verdict": "agreement", **verdict.to_json()}
     return None if verdict is None else verdict.to_json()

@@ -1,4 +1,4 @@
-"""What theory says of a machine and a hard layer before it is trained: that it can be learned, can't be, or neither."""
+"""Predictions before training: whether theory proves that a hard layer can or cannot represent a machine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsa2lrnn.families.lane_covers import IndistinguishableWords, alike_to_lanes
 
 
 class LearnabilityPrediction(NamedTuple):
-    """An answer, "yes", "no" or "unknown", what it says, and for a "yes" how large a block and how many factors do."""
+    """The answer "yes", "no" or "unknown", its explanation, and for "yes" a sufficient block size and factor count."""
 
     answer: str
     says: str
@@ -23,30 +23,30 @@ class LearnabilityPrediction(NamedTuple):
 def foresee(
     machine: MooreMachine, layer: str, ignore: Collection[Hashable] = (), deadline: Deadline = NEVER
 ) -> LearnabilityPrediction | None:
-    """What is known of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any machine.
+    """Return what theory says of a layer of `recipe.LAYERS` and a minimal machine; None for blocks, which can be any.
 
-    Of lanes the answer is about all that they can compute (T51). Of reflections it is about one vector a state (T7,
-    T36): a "no" leaves open that several vectors a state would do. Outputs in `ignore` do not count; of reflections
-    there is no "no" then, as theirs is of machines whose every output does.
+    T51: `hard_lanes` compute a machine if and only if it has one output on all words that are alike to them. For
+    reflections the answer assumes one vector per state (T7, T36), so "no" leaves several vectors per state open.
+    Outputs in `ignore` do not count; reflections then never give "no", since T7 and T36 assume that every output does.
 
     >>> from fsa2lrnn.automata import zoo
     >>> foresee(zoo.flip_flop(), "hard_lanes").answer, foresee(zoo.ab_star(), "hard_lanes").answer
     ('yes', 'no')
     """
     if layer == "hard_lanes":
-        found = alike_to_lanes(machine, ignore=ignore)
-        if isinstance(found, IndistinguishableWords):
-            return LearnabilityPrediction("no", found.explain())
-        if found is None:
+        alike = alike_to_lanes(machine, ignore=ignore)
+        if isinstance(alike, IndistinguishableWords):
+            return LearnabilityPrediction("no", alike.explain())
+        if alike is None:
             return LearnabilityPrediction("unknown", "too many letters to say what lanes can know of a word")
         return LearnabilityPrediction("yes", "the machine puts out alike on all words that are alike to lanes")
     if layer == "hard_reflections":
-        found = householder(machine, budget=min(Deadline(BUDGET), deadline, key=Deadline.left))
-        if isinstance(found, HouseholderWitness):
-            return LearnabilityPrediction("yes", found.explain(), found.dimension, max(1, found.n_factors))
-        if found.answer == "no" and set(ignore) & set(machine.outputs):
+        verdict = householder(machine, budget=min(Deadline(BUDGET), deadline, key=Deadline.left))
+        if isinstance(verdict, HouseholderWitness):
+            return LearnabilityPrediction("yes", verdict.explain(), verdict.dimension, max(1, verdict.n_factors))
+        if verdict.answer == "no" and set(ignore) & set(machine.outputs):
             return LearnabilityPrediction(
-                "unknown", f"{found.explain()} Where some outputs do not count, that settles nothing"
+                "unknown", f"{verdict.explain()} Where some outputs do not count, that settles nothing"
             )
-        return LearnabilityPrediction(found.answer, found.explain())
+        return LearnabilityPrediction(verdict.answer, verdict.explain())
     return None

@@ -1,6 +1,6 @@
-"""The loop of `learn` for layers whose heads share a machine out among them: the network is proved as a whole.
+"""The loop of `learn` for layers whose heads implement a machine together: the network is verified as a whole.
 
-It is looked at on fresh words; where it makes no mistake on them it is judged, and a word on which it fails joins them.
+It is evaluated on fresh words. If it makes no mistake on them, it is verified, and a counterexample joins the words.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.run import LearnedCandidate, LearningRun, Record
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
-_PAIRS = 100_000  # of states, up to which a network is judged on the way
-_AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the judgement at the end
+_PAIRS = 100_000  # of states, up to which a network is verified during training
+_AFTER, _MORE = 0.5, 0.1  # seconds, or a share of the time limit, for the verification at the end
 
 
 class WholeRun(LearningRun):
@@ -53,30 +53,30 @@ class WholeRun(LearningRun):
             self.trail.append(record)
             if report is not None:
                 report(record)
-            if not wrong and (found := self._judged(labels)) is not None:
-                return found
+            if not wrong and (candidate := self._verified(labels)) is not None:
+                return candidate
         if is_settled or attempt.is_stuck:
             self.note("settled without a proof" if is_settled else "stuck")
             self.attempt = self._start(attempt.number + 1)
         return None
 
-    def _take(self, *_seen: object, **_named: object) -> None:
-        """No frame of a film: a head alone is none of the machines that are looked for."""
+    def _take(self, *_: object, **_named: object) -> None:
+        """Record no frame: a single head is not the machine in this kind of run."""
 
-    def judged(self) -> LearnedCandidate | None:
-        """The verdict on the network as it is, if it is a proof."""
+    def verified(self) -> LearnedCandidate | None:
+        """Return the network in its current state as a candidate if it is proved correct, else None."""
         wrong, labels = self._faults()
-        return None if wrong else self._judged(labels)
+        return None if wrong else self._verified(labels)
 
     def _faults(self) -> tuple[int, int]:
-        """Labels of fresh words that the network misses, and how many there are."""
-        batch = self.examples.look(self.attempt.full_length, self.generator)
+        """Return how many labels of fresh words the network misses, and how many labels there are."""
+        batch = self.examples.evaluation_words(self.attempt.full_length, self.generator)
         with torch.no_grad():
-            given = self.attempt.model(batch.tokens, empty_word=True).argmax(-1)
+            predicted = self.attempt.model(batch.tokens, empty_word=True).argmax(-1)
         counts = batch.labels != UNCOUNTED
-        return int((given != batch.labels)[counts].sum()), int(counts.sum())
+        return int((predicted != batch.labels)[counts].sum()), int(counts.sum())
 
-    def _judged(self, labels: int) -> LearnedCandidate | None:
+    def _verified(self, labels: int) -> LearnedCandidate | None:
         self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=self.deadline)
         if isinstance(self.verdict, Proved):
             return LearnedCandidate(self._candidate(0, labels), holds=True)
@@ -87,15 +87,15 @@ class WholeRun(LearningRun):
         return None
 
     def _candidate(self, wrong: int, labels: int) -> CandidateMachine:
-        """The machine of a network that is proved equal to the target is the target's."""
+        """Return the target machine as the candidate of a network that is proved equivalent to it."""
         return CandidateMachine(
-            tuple(range(self.recipe.layers * self.attempt.n_heads)), self.target.wanted, wrong, labels
+            tuple(range(self.recipe.layers * self.attempt.n_heads)), self.target.specification, wrong, labels
         )
 
     def _end(self) -> LearnedCandidate | None:
         self.note("end of the budget")
         wrong, labels = self._faults()
-        # What was trained is judged after its time, but not for long.
+        # The trained network is verified after the time limit, within a short limit of its own.
         deadline = NEVER if self.recipe.seconds is None else Deadline(max(_AFTER, _MORE * self.recipe.seconds))
         self.verdict = self.target.judge_network(self.attempt.model, _PAIRS, seconds=deadline)
         if isinstance(self.verdict, Proved):

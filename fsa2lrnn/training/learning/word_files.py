@@ -1,13 +1,13 @@
-"""A user's words with their outputs: JSON lines, CSV, or pairs as AALpy takes them; letters and outputs of any kind.
+"""Readers of words with outputs: JSON lines, CSV, or pairs as AALpy takes them; letters and outputs of any kind.
 
 A line of a `.jsonl` file is one of
 
-    {"word": ["a", "b"], "outputs": [0, 1]}     the output after every letter, or first of all that of the empty word
-    {"word": "ab", "output": true}              the output at the end alone; a text is read character by character
+    {"word": ["a", "b"], "outputs": [0, 1]}     the output after each letter; optionally the empty word's first
+    {"word": "ab", "output": true}              the output at the end only; a string is read character by character
     [["a", "b"], true]                          the same as a pair, AALpy's form
 
-A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs are texts, separated by blanks, and
-a word without a blank is read character by character.
+A `.csv` file has the columns `word` and `output` or `outputs`; letters and outputs are strings, separated by blanks,
+and a word without a blank is read character by character.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from fsa2lrnn.reading import decode, parse_json, shown
 
 _SHOWN = 5  # faults
 _LARGEST = 1 << 27  # letters, padding and all
-_SMALL, _PADDED = 1 << 21, 16  # beyond the first, padding makes so many letters of one at most
+_SMALL, _PADDED = 1 << 21, 16  # beyond the first size, padding may multiply the letters by at most the second
 
 
 class _Entry(NamedTuple):
-    """One word: the output at each of its prefixes, the empty one first; `_NONE` where none is given."""
+    """One word with the output at each of its prefixes, the empty one first; `_NONE` for a missing output."""
 
     line: int
     word: tuple[Hashable, ...]
@@ -45,14 +45,14 @@ _NONE = object()
 
 @dataclass(frozen=True, eq=False)
 class Data:
-    """Words as numbers.
+    """Words and outputs as indices.
 
     Args:
-        alphabet, outputs: what tokens and labels number.
+        alphabet, outputs: the symbols that tokens and labels index.
         tokens: int64 (n, T), padded with 0.
-        labels: int64 (n, T+1), the empty word's first; `UNCOUNTED` where no output is given and in the padding.
-        lines: int64 (n,), where each word stands in its file, from 1.
-        lengths: int64 (n,).
+        labels: int64 (n, T+1), the empty word's first; `UNCOUNTED` for missing outputs and in the padding.
+        lines: int64 (n,), the line of each word in its file, from 1.
+        lengths: int64 (n,), the length of each word.
     """
 
     alphabet: tuple[Hashable, ...]
@@ -64,13 +64,13 @@ class Data:
 
     @property
     def n_labels(self) -> int:
-        """How many outputs are given."""
+        """The number of labels that are not `UNCOUNTED`."""
         return int((self.labels != UNCOUNTED).sum())
 
     def check_consistent(self) -> None:
-        """Raises `UnsupportedFormat` naming the lines where one prefix has two outputs."""
-        found: list[str] = []
-        seen: dict[int, tuple[int, int]] = {}  # the label of a prefix, and the line that gave it
+        """Raise `UnsupportedFormat` if one prefix has two outputs, with the lines."""
+        clashes: list[str] = []
+        first: dict[int, tuple[int, int]] = {}  # the first label of a prefix, and its line
         number: dict[tuple[int, int], int] = {}
         for tokens, labels, line, length in zip(*(t.tolist() for t in self._rows()), strict=True):
             node = 0
@@ -79,20 +79,20 @@ class Data:
                     node = number.setdefault((node, tokens[k - 1]), len(number) + 1)
                 if labels[k] == UNCOUNTED:
                     continue
-                label, before = seen.setdefault(node, (labels[k], line))
+                label, before = first.setdefault(node, (labels[k], line))
                 if label != labels[k]:
                     word = symbols.word_text([self.alphabet[a] for a in tokens[:k]], self.alphabet) or "ε"
-                    found.append(
+                    clashes.append(
                         f"line {line} gives {self.outputs[labels[k]]!r} after {shown(word)}, line {before} "
                         f"{self.outputs[label]!r}"
                     )
-        if found:
+        if clashes:
             raise UnsupportedFormat(
-                f"the words contradict each other: {_some(found)}; mend them, or say that labels may be wrong (noise)"
+                f"the words contradict each other: {_some(clashes)}; mend them, or say that labels may be wrong (noise)"
             )
 
     def split(self, held_out: float, seed: int) -> tuple[Data, Data | None]:
-        """Words to learn from, and a share to hold out; None where that is no word."""
+        """Return the words to learn from and the held-out words, None if the share amounts to no word."""
         n = len(self.tokens)
         order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
         n_out = min(int(n * held_out), n - 1)
@@ -108,12 +108,11 @@ class Data:
 
 
 def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> Data:
-    """The words of a `.jsonl` or `.csv` file, over the letters that occur or over `alphabet`.
+    """Return the words of a `.jsonl` or `.csv` file, over the letters that occur or over `alphabet`.
 
     Raises:
-        UnsupportedFormat: naming the lines that can't be read, or what there is too little of: words, or outputs that
-            differ.
-        OSError: as the file system does.
+        UnsupportedFormat: with the invalid lines, or for a file without a non-empty word or with a single output.
+        OSError: if the file cannot be read.
     """
     path = Path(path)
     content = path.read_bytes()
@@ -126,9 +125,9 @@ def read_words(path: str | Path, alphabet: Sequence[Hashable] | None = None) -> 
 
 
 def from_pairs(pairs: Iterable[Any], alphabet: Sequence[Hashable] | None = None) -> Data:
-    """Pairs (word, output at its end), as AALpy takes them.
+    """Return the words of pairs (word, output at its end), the form that AALpy takes.
 
-    Raises `UnsupportedFormat` as `read_words` does, an entry's place standing for its line.
+    Raises `UnsupportedFormat` as `read_words` does, with the position of a pair as its line.
 
     >>> data = from_pairs([((), False), (("a",), True), (("a", "a"), False)])
     >>> data.alphabet, data.outputs, data.labels.tolist()
@@ -229,9 +228,9 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
     longest = max((len(entry.word) for entry in entries), default=0)
     if not longest:
         raise UnsupportedFormat(f"{origin} holds no word of one letter or more: there is nothing to learn from")
-    if len(outputs.found) < 2:
+    if len(outputs.symbols) < 2:
         raise UnsupportedFormat(
-            f"{origin} holds the output {outputs.found[0]!r} and no other: there is nothing to learn from"
+            f"{origin} holds the output {outputs.symbols[0]!r} and no other: there is nothing to learn from"
         )
     most = min(_LARGEST, max(_SMALL, _PADDED * sum(len(entry.word) for entry in entries)))
     if len(entries) * longest > most:
@@ -246,31 +245,31 @@ def _numbered(entries: list[_Entry], faults: list[str], origin: str, alphabet: S
         labels[i, : len(of_word)] = torch.tensor(of_word)
     lines = torch.tensor([entry.line for entry in entries])
     lengths = torch.tensor([len(entry.word) for entry in entries])
-    return Data(tuple(letters.found), tuple(outputs.found), tokens, labels, lines, lengths)
+    return Data(tuple(letters.symbols), tuple(outputs.symbols), tokens, labels, lines, lengths)
 
 
 class _Symbols:
-    """Symbols by number, in the order in which they occur, or those given and no others."""
+    """Symbols by index, in the order in which they occur, or a fixed alphabet."""
 
-    def __init__(self, kind: str, given: Sequence[Hashable] | None) -> None:
-        self._kind, self._is_given = kind, given is not None
-        self.found = list(given or ())
-        self._index = {symbol: i for i, symbol in enumerate(self.found)}
+    def __init__(self, kind: str, alphabet: Sequence[Hashable] | None) -> None:
+        self._kind, self._is_fixed = kind, alphabet is not None
+        self.symbols = list(alphabet or ())
+        self._index = {symbol: i for i, symbol in enumerate(self.symbols)}
 
     def number(self, symbol: Hashable) -> int:
-        """Raises `UnsupportedFormat` for one that is unknown, or equal to another of another type, as 1 is to true."""
+        """Return the index of a symbol. Raises `UnsupportedFormat` if it is unknown or equals one of another type."""
         try:
             i = self._index.get(symbol)
         except TypeError:
             raise UnsupportedFormat(f"{self._kind} {shown(symbol)} can't be a key: use texts or numbers") from None
         if i is None:
-            if self._is_given:
-                raise UnsupportedFormat(f"{self._kind} {shown(symbol)} is none of {', '.join(map(repr, self.found))}")
-            i = self._index[symbol] = len(self.found)
-            self.found.append(symbol)
-        elif type(self.found[i]) is not type(symbol):
+            if self._is_fixed:
+                raise UnsupportedFormat(f"{self._kind} {shown(symbol)} is none of {', '.join(map(repr, self.symbols))}")
+            i = self._index[symbol] = len(self.symbols)
+            self.symbols.append(symbol)
+        elif type(self.symbols[i]) is not type(symbol):
             raise UnsupportedFormat(
-                f"{self._kind} {symbol!r} is equal to {self.found[i]!r}, which stands elsewhere: write them as texts"
+                f"{self._kind} {symbol!r} is equal to {self.symbols[i]!r}, which stands elsewhere: write them as texts"
             )
         return i
 

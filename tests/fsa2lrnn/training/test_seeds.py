@@ -65,11 +65,11 @@ def test_a_stacked_seed_that_diverges_has_an_error_in_its_result(tmp_path):
 
 @pytest.mark.parametrize(
     ("device", "numbers", "way"),
-    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_side_by_side")],
+    [("cuda", (0, 1), "stacked"), ("cuda:1", (2, 3, 2), "stacked"), ("cpu", (0, 1), "_in_processes")],
 )
 def test_several_seeds_are_stacked_on_a_gpu_and_processes_on_a_cpu(tmp_path, monkeypatch, device, numbers, way):
     called = {}
-    for name in ("stacked", "_side_by_side"):
+    for name in ("stacked", "_in_processes"):
         monkeypatch.setattr(seeds, name, lambda jobs, _plan, _report, name=name: called.setdefault(name, jobs))
     run_seeds(replace(TINY, device=device), numbers, tmp_path, PLAN)
     assert list(called) == [way]
@@ -88,11 +88,11 @@ class Deadly:
 
 @pytest.mark.slow  # three processes
 def test_seeds_that_end_without_a_result_are_named_when_the_others_have_ended(tmp_path):
-    run_folder.prepare(tmp_path / "0", replace(TINY, batch=7), resume=True, wanted={})
+    run_folder.prepare(tmp_path / "0", replace(TINY, batch=7), resume=True, expected={})
     jobs = [(TINY.with_seed(0), tmp_path / "0"), (TINY.with_seed(1), Deadly()), (TINY.with_seed(2), tmp_path / "2")]
     events = []
     with pytest.raises(SeedFailed) as caught:
-        seeds._side_by_side(jobs, PLAN, events.append)
+        seeds._in_processes(jobs, PLAN, events.append)
     why, died = str(caught.value).split("; seed 1: ")
     assert why.startswith("seed 0: ")
     assert "batch = 7 there and 4 here" in why

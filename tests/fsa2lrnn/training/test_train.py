@@ -84,14 +84,14 @@ def test_divergence_names_the_step_and_the_norms(tmp_path, read_records):
 
 
 def test_divergence_is_dated_when_looks_are_rare(tmp_path, monkeypatch):
-    monkeypatch.setitem(training._LOOK_STEPS, "cpu", 8)
+    monkeypatch.setitem(training._READ_STEPS, "cpu", 8)
     with pytest.raises(Diverged, match=r"training diverged at step 2: .*; nothing was saved yet"):
         train(replace(TINY, learning_rate=1e30), tmp_path)
     assert not (tmp_path / CHECKPOINT).exists()
 
 
 def test_rare_looks_change_nothing(straight, tmp_path, monkeypatch):
-    monkeypatch.setitem(training._LOOK_STEPS, "cpu", 8)
+    monkeypatch.setitem(training._READ_STEPS, "cpu", 8)
     outcome = train(TINY, tmp_path)
     assert equal(weights(tmp_path), weights(straight[1]))
     assert without_speed(outcome.records) == without_speed(straight[0].records)

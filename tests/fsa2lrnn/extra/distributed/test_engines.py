@@ -106,8 +106,8 @@ def test_any_error_has_its_traceback(tmp_path, monkeypatch):
 def test_a_gpu_that_is_not_there_is_not_waited_for():
     job = Job(replace(TINY, device="cuda"), Path(), PLAN)
     with pytest.raises(UnsupportedFormat, match='a run asks for 1 GPUs of 0 here: set device to "cpu", or give'):
-        engines._check_room({"CPU": 8.0}, [job])
-    engines._check_room({"CPU": 1.0, "GPU": 1.0}, [job])
+        engines._check_resources({"CPU": 8.0}, [job])
+    engines._check_resources({"CPU": 1.0, "GPU": 1.0}, [job])
 
 
 def test_a_cluster_that_is_not_there_is_not_waited_for():

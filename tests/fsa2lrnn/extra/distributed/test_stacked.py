@@ -113,7 +113,7 @@ def test_a_run_that_ends_early_leaves_the_others_as_they_are(tmp_path, monkeypat
 
 
 def test_divergence_that_shows_at_a_test_or_at_the_end_is_dated(tmp_path, monkeypatch):
-    monkeypatch.setitem(training._LOOK_STEPS, "cpu", 8)
+    monkeypatch.setitem(training._READ_STEPS, "cpu", 8)
     for every in (3, 12):
         settings = replace(TINY, learning_rate=1e200, evaluate_every=every, steps=4 if every == 12 else 12)
         outcomes = train_stacked(jobs(settings, tmp_path / str(every)))

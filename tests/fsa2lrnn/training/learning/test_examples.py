@@ -66,7 +66,7 @@ def test_given_words_are_cut_off_and_padded():
         (UNCOUNTED, UNCOUNTED, 1),
         (UNCOUNTED, 0, UNCOUNTED),
     }
-    assert len(given.look(9, torch.Generator()).tokens) == 3
+    assert len(given.evaluation_words(9, torch.Generator()).tokens) == 3
 
 
 def test_a_machine_with_one_output_teaches_nothing():

@@ -6,7 +6,7 @@ from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import BudgetExceeded, OutOfTime
 from fsa2lrnn.training.learning import noisy_merging
-from fsa2lrnn.training.learning.noisy_merging import description, mended, merge_noisy, merge_within, wrong_labels
+from fsa2lrnn.training.learning.noisy_merging import description, merge_noisy, merge_within, repaired, wrong_labels
 from fsa2lrnn.training.learning.word_files import from_pairs
 
 
@@ -58,7 +58,7 @@ def test_mending_puts_a_column_right():
     delta = target.delta.copy()
     delta[1, 2] = 1
     wrong = MooreMachine(delta, target.outputs, alphabet=target.alphabet)
-    assert equivalent(mended(wrong, data), target) is None
+    assert equivalent(repaired(wrong, data), target) is None
     assert wrong_labels(target, data) / data.n_labels == pytest.approx(0.1, abs=0.02)
     assert wrong_labels(target, data) < 0.5 * wrong_labels(wrong, data)
 
@@ -109,4 +109,4 @@ def test_a_deadline_ends_mending():
     target = zoo.sum_mod(3)
     wrong = MooreMachine(np.where(target.delta == 0, 1, target.delta), target.outputs, alphabet=target.alphabet)
     with pytest.raises(OutOfTime, match="changing columns"):
-        mended(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))
+        repaired(wrong, from_pairs(pairs(target, 100, 0.1), target.alphabet), Deadline(0.0))
