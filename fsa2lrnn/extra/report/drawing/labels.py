@@ -29,7 +29,7 @@ def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = Fal
     """The middles of labels, for those that find a place which is free; long ones choose first. Labels stand at the
     middle of their arrows, or `near` their beginnings.
 
-    >>> place([Wanted((0, 1), 10, [(0, 0), (50, 0), (100, 0)])], [])
+    >>> place([LabelRequest((0, 1), 10, [(0, 0), (50, 0), (100, 0)])], [])
     {(0, 1): (50.0, -10.0)}
     """
     boxes = list(taken)

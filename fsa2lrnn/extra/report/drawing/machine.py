@@ -38,7 +38,7 @@ class DrawnMachine:
     ) -> DrawnMachine:
         """From symbols of any kind; states without labels are called by their numbers.
 
-        >>> Machine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states
+        >>> DrawnMachine.of([[1, 0]], [False, True], 0, "a", [(1, 2), "x"]).states
         ['1, 2', 'x']
         """
         rows = [[int(q) for q in row] for row in delta]
