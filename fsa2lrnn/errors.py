@@ -1,7 +1,7 @@
-"""The exceptions of the toolkit, by kind.
+"""The exceptions of the library, by kind.
 
-Every message names the value, the invariant that it breaks and the remedy. All of them share one base, so that
-`except Fsa2LrnnError` catches whatever is the user's to mend and nothing that is a fault of ours.
+Every message names the value, the invariant that it breaks and the remedy. They share one base: `except Fsa2LrnnError`
+catches all errors of the input and none of the library.
 """
 
 
@@ -14,15 +14,15 @@ class InvalidMachine(Fsa2LrnnError, ValueError):
 
 
 class InvalidWord(Fsa2LrnnError, ValueError):
-    """A word holds a letter outside the alphabet, or its text can be read in more than one way."""
+    """A word contains a letter outside the alphabet, or its text is ambiguous."""
 
 
 class UnsupportedFormat(Fsa2LrnnError, ValueError):
-    """A source, file or option that no reader or writer of ours understands."""
+    """A source, file or option that no reader or writer of this library supports."""
 
 
 class NotExpressible(Fsa2LrnnError, ValueError):
-    """The wanted parametrisation cannot hold these weights; the message says why, with numbers."""
+    """The target parametrisation cannot represent these weights; the message gives the reason with numbers."""
 
 
 class NotExact(Fsa2LrnnError, ArithmeticError):
@@ -34,31 +34,31 @@ class BudgetExceeded(Fsa2LrnnError, RuntimeError):
 
 
 class OutOfTime(BudgetExceeded):
-    """A time limit passed before an answer; the message says what was being done."""
+    """A time limit passed before an answer; the message names the step."""
 
 
 class MissingPackage(Fsa2LrnnError, ImportError):
-    """An optional package that is needed and not installed; the message holds the line that installs it."""
+    """An optional package is needed and not installed; the message contains the command that installs it."""
 
 
 class CheckpointError(Fsa2LrnnError, ValueError):
-    """A weights file that is damaged, foreign, incomplete or newer than this version."""
+    """A weights file is damaged, foreign, incomplete or newer than this version."""
 
 
 def shortened(text: str, limit: int = 200) -> str:
-    """A text as a message echoes it: its beginning and its end, where it is longer than `limit`.
+    """Return a text for display in a message: its beginning and end, if it is longer than `limit`.
 
     >>> shortened("a" * 990 + "b" * 10, 20)
     'aaaaaaaaaa…(980 characters)…bbbbbbbbbb'
     """
     if len(text) <= limit:
         return text
-    kept = limit // 2
-    return f"{text[:kept]}…({len(text) - 2 * kept:,} characters)…{text[-kept:]}"
+    half = limit // 2
+    return f"{text[:half]}…({len(text) - 2 * half:,} characters)…{text[-half:]}"
 
 
 def counted(n: int, noun: str) -> str:
-    """So many of something, for nouns with a plural in s.
+    """Return a number with a noun whose plural ends in s.
 
     >>> counted(1, "letter"), counted(12_000, "letter")
     ('1 letter', '12,000 letters')

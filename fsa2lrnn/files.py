@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, so that a crash or a full disk leaves the old one as it was.
+"""Atomic writes of files and folders: a crash or a full disk leaves the old content unchanged.
 
-What is being written is a hidden file beside it, locked by the process that writes. A process that is killed leaves it
-there without the lock, and so the next one that writes tells it from a file under way, and removes it.
+New content goes into a hidden file next to the old one, locked by the writing process. A killed process leaves this
+file without the lock, so that the next writer recognises and removes it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def exists(path: str | Path) -> bool:
-    r"""Whether there is such a file or folder; text that can't be a path, too long or with a null character, is none.
+    r"""Return whether a file or folder exists; False for text that cannot be a path (too long, a null character).
 
     >>> exists("."), exists("regex:(ab)*"), exists("\0" + 5000 * "a")
     (True, False, False)
@@ -36,14 +36,13 @@ def exists(path: str | Path) -> bool:
 
 
 def check_file(path: Path) -> None:
-    """Raises `OSError` where `write_atomically` would, before there is anything to write: a file is made beside `path`
-    and removed."""
+    """Raise `OSError` where `write_atomically` would, before any content exists, by a temporary file next to `path`."""
     _check_place(path)
     _try(path.parent, f".{path.name}.")
 
 
 def check_folder(path: Path) -> None:
-    """Raises `OSError` unless files can be written in a folder, or in the nearest one above where it can be made."""
+    """Raise `OSError` unless files can be written in a folder, or in the nearest existing parent."""
     existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
     if not existing.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, "this is a file, give a folder", str(existing))
@@ -67,9 +66,9 @@ def _try(folder: Path, prefix: str) -> None:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Put `content` at `path`: written beside it, flushed to disk, then moved into place.
+    """Write `content` to `path`: write it to a file next to it, flush it to disk, then move it into place.
 
-    Raises `OSError` naming `path`, which is then as it was.
+    Errors raise `OSError` naming `path`, which is then unchanged.
     """
     _check_place(path)
     remove_leftovers(path.parent, path.name)
@@ -93,16 +92,17 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 @contextmanager
 def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
-    """Give an empty folder to write into, and move what is in it to `path` when the block ends without an error.
+    """Yield an empty folder to write into, and move its files to `path` when the block ends without an error.
 
-    Until then nothing is at `path`, or what was there before. In a folder that exists, files of the same name are
-    replaced one by one and others stay.
+    Until then `path` is unchanged. In an existing folder, files of the same name are replaced one by one and others
+    stay.
 
     Args:
-        mark: the file that makes `path` a folder of its kind: of a folder that exists it is removed first and written
-            last, so that a process killed in between leaves no mixture that has it.
+        mark: the file that makes `path` a folder of its kind: in an existing folder it is removed first and written
+            last, so that a process killed in between leaves no mixture with it.
 
-    Raises `OSError` where files cannot be written.
+    Raises:
+        OSError: where files cannot be written.
     """
     check_folder(path)
     path = path.absolute()
@@ -128,14 +128,14 @@ def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
 
 
 def remove_leftovers(folder: Path, name: str | None = None) -> None:
-    """Remove what killed processes left of a file or folder of that name, or of any in the folder."""
+    """Remove the files that killed processes left of a file or folder of that name, or of any in the folder."""
     with os.scandir(folder) as entries:
-        found = [
+        leftovers = [
             entry
             for entry in entries
             if entry.name.startswith("." if name is None else f".{name}.") and entry.name.endswith(UNDER_WAY)
         ]
-    for entry in found:
+    for entry in leftovers:
         with suppress(OSError), ExitStack() as stack:  # removed by another, or being written
             handle = os.open(entry.path, os.O_RDONLY)
             stack.callback(os.close, handle)
@@ -148,13 +148,13 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 
 @contextmanager
 def alone(folder: Path, work: str) -> Iterator[None]:
-    """At work in a folder where no other process is, and without what killed ones left there.
+    """Lock a folder against other processes for the block, and remove the leftovers of killed processes.
 
-    The lock ends with the process, however that ends. Raises `UnsupportedFormat` if another process has it, `OSError`
-    where files can't be locked.
+    The lock ends with the process. `work` is "sweep" or "run", for the message.
 
-    Args:
-        work: "sweep" or "run", for the message.
+    Raises:
+        UnsupportedFormat: if another process has the lock.
+        OSError: where files cannot be locked.
     """
     path = folder / LOCK
     with path.open("w") as file:
@@ -171,7 +171,7 @@ def alone(folder: Path, work: str) -> Iterator[None]:
 
 
 def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
-    """Make a new locked file beside `path`, open for writing, or what else `make` makes."""
+    """Make a new locked file (or the result of `make`) next to `path`, open for writing."""
     while True:
         handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there

@@ -1,7 +1,7 @@
-"""Compiled kernels on integer transition tables, shared by automata and models: no objects, only numpy arrays.
+"""Compiled kernels on integer transition tables, shared by automata and models: numpy arrays in and out.
 
-A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers have checked it, the kernels
-don't. numba compiles each kernel at its first use and keeps the machine code on disk beside this file.
+A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do
+not. numba compiles each kernel at its first use and stores the machine code on disk next to this file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numba import njit
 
 @njit(cache=True)
 def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
-    """States q_1 … q_T along a word: int64, shape (T,)."""
+    """Return the states q_1 … q_T along a word: int64, shape (T,)."""
     states = np.empty(tokens.shape[0], np.int64)
     q = start
     for k in range(tokens.shape[0]):
@@ -23,9 +23,9 @@ def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
 
 @njit(cache=True, nogil=True)
 def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, states: np.ndarray) -> None:
-    """Fills `states` (B, T), int64, with those along each word of a batch: starts (B,), tokens (B, T).
+    """Fill `states` (B, T), int64, with those along each word of a batch: starts (B,), tokens (B, T).
 
-    Steps of different words do not wait for one another: eight words at a time are walked side by side.
+    Steps of different words are independent: eight words run at a time.
     """
     B, T = tokens.shape
     eights = B - B % 8
@@ -48,26 +48,26 @@ def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, s
 
 @njit(cache=True)
 def breadth_first(next_state: np.ndarray, start: int) -> np.ndarray:
-    """The reachable states in breadth-first order, letters in order: int64, shape (reachable,)."""
+    """Return the reachable states in breadth-first order, letters in order: int64, shape (reachable,)."""
     n_letters, n = next_state.shape
     order = np.empty(n, np.int64)
-    seen = np.zeros(n, np.bool_)
-    order[0], seen[start] = start, True
-    found, k = 1, 0
-    while k < found:
+    reached = np.zeros(n, np.bool_)
+    order[0], reached[start] = start, True
+    count, k = 1, 0
+    while k < count:
         for a in range(n_letters):
             q = next_state[a, order[k]]
-            if not seen[q]:
-                seen[q] = True
-                order[found] = q
-                found += 1
+            if not reached[q]:
+                reached[q] = True
+                order[count] = q
+                count += 1
         k += 1
-    return order[:found]
+    return order[:count]
 
 
 @njit(cache=True)
 def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Whether some word, if only the empty one, leads from a state to one of the targets: bool (n,) -> (n,).
+    """Return whether some word, possibly empty, leads from each state to a target: bool (n,) -> (n,).
 
     Breadth first against the transitions, so that a long chain of states takes linear time.
     """
@@ -107,7 +107,7 @@ def can_reach(next_state: np.ndarray, targets: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def hopcroft(next_state: np.ndarray, classes: np.ndarray, n_classes: int) -> np.ndarray:
-    """The coarsest partition finer than `classes` that every letter respects, as a block number a state.
+    """Return the coarsest partition finer than `classes` that every letter respects, as a block number per state.
 
     Hopcroft (1971) with the refinable partition of Valmari & Lehtinen (2008): O(|Σ| n log n). `classes` is int64,
     shape (n,), with the values 0 … n_classes−1, each used.

@@ -1,14 +1,13 @@
-"""Long words and many words on small tables, several letters at a time.
+"""Fast runs of small transition tables on long words and on many words, several letters per step.
 
-A step q ← next_state[a, q] waits for the one before: a load from the nearest cache, some five cycles a letter. A table
-of what *m* letters do together takes as long a step and needs 1/m of the steps; m is 2, 4 or 8, the largest for which
-that table still fits. The m letters are read as one number by joining neighbours, pairs first, then pairs of pairs: the
-same operation on all of a block, so that the compiler makes vectors of it. Steps of different words, or of different
-pieces of a word, do not wait for one another: eight of them are in flight at once.
+A step q ← next_state[a, q] depends on the one before: a load from the nearest cache, some five cycles per letter. With
+a table for *m* letters a step takes as long, and 1/m of the steps suffice; m is 2, 4 or 8, the largest for which the
+table fits. The m letters are encoded as one number by joining neighbours, pairs first, then pairs of pairs: the same
+operation on a whole block, which the compiler vectorises. Steps of different words, or of different pieces of a word,
+are independent: eight of them are in flight at once.
 
-The pieces of one word need to know where they start. Where only some states are possible, each piece's map of states to
-states is made by itself, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of
-matrices): so do the threads here.
+The pieces of one word need their start states. For few states, threads compute each piece's map of states to states
+independently, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of matrices).
 """
 
 from __future__ import annotations
@@ -26,8 +25,8 @@ LANES = 8  # words, or pieces of one, that are in flight at once
 FEW_STATES = 8  # chains of loads that a core follows in about the time of one
 LONG = 1 << 20  # letters from which a second thread pays
 _TABLE_BYTES = 1 << 14  # half of a first-level cache; the other half streams the letters
-_LETTERS_A_LEAP = 8  # at most: so many bytes are a machine word
-_BLOCK = 1 << 11  # letters of a word that are read as numbers before they are followed: long enough to be fetched ahead
+_MAX_LETTERS = 8  # per step: the bytes of a machine word
+_BLOCK = 1 << 11  # letters of a word that are encoded before the steps: long enough for prefetching
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +38,7 @@ class MultiStepTable:
         table: next states, of m letters, (|Σ|ᵐ·n,): letters as digits, the first the most significant.
         n_letters: |Σ|.
         n_states: n.
-        m: letters a leap, 1, 2, 4 or 8.
+        m: letters per step, 1, 2, 4 or 8.
     """
 
     single: np.ndarray
@@ -50,23 +49,23 @@ class MultiStepTable:
 
     @classmethod
     def of(cls, next_state: np.ndarray) -> MultiStepTable:
-        """The leaps of a transition table, int (|Σ|, n), all entries in 0 … n−1.
+        """Return the multi-step table of a transition table, int (|Σ|, n), all entries in 0 … n−1.
 
-        >>> leaps = MultiStepTable.of(np.array([[0, 1], [1, 0]]))
-        >>> leaps.m, leaps.final(0, np.array([1, 0, 1, 1]))
+        >>> steps = MultiStepTable.of(np.array([[0, 1], [1, 0]]))
+        >>> steps.m, steps.final(0, np.array([1, 0, 1, 1]))
         (8, 1)
         """
         k, n = next_state.shape
         dtype = np.uint16 if n <= 2**16 else np.uint32
         single = np.ascontiguousarray(next_state, dtype)
         table, m = single, 1
-        while k > 1 and len(table) ** 2 * n * single.itemsize <= _TABLE_BYTES and m < _LETTERS_A_LEAP:
+        while k > 1 and len(table) ** 2 * n * single.itemsize <= _TABLE_BYTES and m < _MAX_LETTERS:
             table = table[:, table].swapaxes(0, 1).reshape(-1, n)  # the letters so far, then as many again
             m *= 2
         return cls(single.reshape(-1), table.reshape(-1), k, n, m)
 
     def final(self, start: int, tokens: np.ndarray, threads: int = 1) -> int:
-        """The state after a word, unsigned or signed integer tokens (T,)."""
+        """Return the state after a word, unsigned or signed integer tokens (T,)."""
         if threads > 1 and self.n_states <= FEW_STATES and len(tokens) >= LONG:
             pieces = np.array_split(tokens, threads)
             for f in _at_once(self.map_of, pieces, threads):
@@ -75,19 +74,19 @@ class MultiStepTable:
         return int(self._along(np.array([start]), tokens)[0])
 
     def map_of(self, tokens: np.ndarray) -> np.ndarray:
-        """The state that a word leads each state to, int64 (n,)."""
+        """Return the state that a word leads each state to, int64 (n,)."""
         return self._along(np.arange(self.n_states), tokens)
 
     def finals(self, starts: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """The states after a batch of words of one length, tokens (B, T), from starts (B,): int64 (B,)."""
+        """Return the states after a batch of words of one length, tokens (B, T), from starts (B,): int64 (B,)."""
         states = np.array(starts, np.int64)
         _finals(self.single, self.table, self.n_letters, self.n_states, self.m, states, tokens, *_buffers())
         return states
 
     def walk(self, start: int, tokens: np.ndarray, states: np.ndarray, threads: int = 1) -> None:
-        """Fills `states` (T,), int64, with the state after every letter of a word, tokens (T,).
+        """Fill `states` (T,), int64, with the state after every letter of a word, tokens (T,).
 
-        The word is cut in pieces whose starts are found by leaps; then the pieces are walked side by side.
+        The word is cut into pieces whose start states are computed by multi-steps; then the pieces run in parallel.
         """
         threads = threads if len(tokens) >= LONG else 1
         n_pieces = LANES * threads
@@ -96,17 +95,17 @@ class MultiStepTable:
         pieces = tokens[:whole].reshape(n_pieces, size)
         starts = self._starts(start, pieces, threads)
         next_state = self.single.reshape(self.n_letters, self.n_states)
-        kept = states[:whole].reshape(n_pieces, size)
+        filled = states[:whole].reshape(n_pieces, size)
 
         def fill(first: int) -> None:
-            walk_words(next_state, starts[first : first + LANES], pieces[first : first + LANES], kept[first:])
+            walk_words(next_state, starts[first : first + LANES], pieces[first : first + LANES], filled[first:])
 
         list(_at_once(fill, range(0, n_pieces, LANES), threads))
         last = int(states[whole - 1]) if whole else start
         states[whole:] = walk(next_state, last, tokens[whole:])
 
     def _starts(self, start: int, pieces: np.ndarray, threads: int) -> np.ndarray:
-        """The state before each of the pieces (P, S) of one word."""
+        """Return the state before each of the pieces (P, S) of one word."""
         starts = np.empty(len(pieces), np.int64)
         starts[0] = start
         if threads > 1 and self.n_states <= FEW_STATES:
@@ -123,12 +122,12 @@ class MultiStepTable:
 
 
 def _buffers() -> tuple[np.ndarray, np.ndarray]:
-    """Letters as bytes, and two stages of joining them: a table of 2¹⁴ bytes has no row beyond what two bytes count."""
+    """Return buffers for letters (bytes) and two stages of joined codes: rows of a 2¹⁴-byte table fit in uint16."""
     return np.empty(LANES * _BLOCK, np.uint8), np.empty((2, LANES * _BLOCK // 2), np.uint16)
 
 
 def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:
-    """What `act` makes of each part, in order; the kernels let go of Python's lock."""
+    """Return the results of `act` on each part, in order, on threads: the kernels release Python's lock."""
     if threads == 1:
         return map(act, parts)
     with ThreadPoolExecutor(threads) as pool:
@@ -137,7 +136,7 @@ def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:
 
 @njit(cache=True, nogil=True)
 def _join(pairs, bits, base, joined):  # type: ignore[no-untyped-def]
-    """Two digits as one number, the first, in the low half of the pair, the more significant."""
+    """Join two digits into one number; the first, in the low half of the pair, is the more significant."""
     low = np.uint32((1 << bits) - 1)
     for i in range(pairs.shape[0]):
         pair = np.uint32(pairs[i])
@@ -146,7 +145,7 @@ def _join(pairs, bits, base, joined):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _codes(tokens, k, m, letters, joined):  # type: ignore[no-untyped-def]
-    """Tokens (W, L), m a divisor of L and more than 1, as numbers (W, L/m) of m digits, in place of `joined`."""
+    """Return tokens (W, L), m > 1 a divisor of L, as numbers (W, L/m) of m digits, stored in `joined`."""
     W, L = tokens.shape
     for w in range(W):
         for i in range(L):
@@ -170,7 +169,7 @@ def _next(table, n, code, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _eight(table, n, codes, q):  # type: ignore[no-untyped-def]
-    """Steps along eight words, codes (8, L), from states q (8,) and to them: straight on, so that they overlap."""
+    """Run eight words, codes (8, L), from states q (8,), which are updated: unrolled, so that the steps overlap."""
     n = np.uint64(n)
     q0, q1, q2, q3 = np.uint64(q[0]), np.uint64(q[1]), np.uint64(q[2]), np.uint64(q[3])
     q4, q5, q6, q7 = np.uint64(q[4]), np.uint64(q[5]), np.uint64(q[6]), np.uint64(q[7])
@@ -185,7 +184,7 @@ def _eight(table, n, codes, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _one(table, n, codes, q):  # type: ignore[no-untyped-def]
-    """Steps along one word, codes (L,), from each of the states q (S,) and to them."""
+    """Run one word, codes (L,), from each of the states q (S,), which are updated."""
     n = np.uint64(n)
     if q.shape[0] == 1:
         state = np.uint64(q[0])

@@ -1,4 +1,4 @@
-"""Packages that not every installation has: imported where they are needed, or refused with what installs them."""
+"""Imports of optional packages, with an error that names the command that installs them."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ def require(module: str, extra: str | None, purpose: str, instead: str = "") -> 
 
     Args:
         module: its dotted name, "cvxpy" or "hypothesis.strategies".
-        extra: the extra of this project that brings the package, None where none does.
+        extra: the extra of this project that contains the package, or None.
         purpose: what needs it, as the subject of the message.
-        instead: what does without it, if anything does.
+        instead: an alternative without it, if one exists.
 
     Raises:
-        MissingPackage: if the package is not installed. What goes wrong inside one that is installed passes through.
+        MissingPackage: if the package is not installed. Errors inside an installed package pass through.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]
@@ -37,7 +37,7 @@ def require(module: str, extra: str | None, purpose: str, instead: str = "") -> 
 
 
 def missing(package: str, extra: str | None, purpose: str, instead: str = "") -> MissingPackage:
-    """The error to raise where a package is missed; arguments as those of `require`."""
+    """Return the error to raise for a missing package; arguments as those of `require`."""
     line = f'pip install "fsa2lrnn[{extra}]"' if extra else f"pip install {package}"
     return MissingPackage(
         f"{purpose} needs {package}, which is not installed: {line}{f', or {instead}' if instead else ''}"
@@ -45,7 +45,7 @@ def missing(package: str, extra: str | None, purpose: str, instead: str = "") ->
 
 
 def is_installed(package: str) -> bool:
-    """Whether a package can be imported, found out without importing it.
+    """Return whether a package can be imported, without importing it.
 
     >>> is_installed("torch"), is_installed("abacus_1")
     (True, False)

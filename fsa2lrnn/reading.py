@@ -1,7 +1,7 @@
-"""Files that others may have written: text, JSON and TOML of bounded depth, values of the types that classes declare.
+"""Readers of untrusted files: text, JSON and TOML of bounded depth, and values of the types that classes declare.
 
-Every reader of ours goes through here. What it then builds is bounded by what the file holds, or by a limit that the
-reader states; and whatever a file holds, the answer is a value or an `UnsupportedFormat` that says what is wrong.
+Every reader of the library uses this module. What it then builds is bounded by the size of the file, or by a stated
+limit; for every content of a file, the result is a value or an `UnsupportedFormat` that names the fault.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _EXPECTED: dict[Any, str] = {
 
 
 def read_text(path: Path) -> str:
-    """The text of a file in UTF-8. Raises `OSError`, and `UnsupportedFormat` naming a byte that is none."""
+    """Return the text of a file in UTF-8; raise `OSError`, or `UnsupportedFormat` naming an invalid byte."""
     return decode(path.read_bytes(), str(path))
 
 
 def decode(data: bytes, name: str) -> str:
-    """Text in UTF-8, without a byte order mark. Raises `UnsupportedFormat` naming a byte that is none, and its offset.
+    """Return text from UTF-8, without a byte order mark; raise `UnsupportedFormat` naming an invalid byte.
 
     >>> decode("é".encode(), "a file")
     'é'
@@ -61,10 +61,11 @@ def decode(data: bytes, name: str) -> str:
 
 
 def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
-    """The value of a JSON text, at most `MAX_DEPTH` deep, in which no object names a field twice and no number is NaN.
+    """Return the value of a JSON text, at most `MAX_DEPTH` deep, without repeated fields of an object and without NaN.
 
-    Raises `UnsupportedFormat` naming `origin` and, where the syntax is broken, line and column; of `is_line`, a text
-    that is one line and whose origin says which, the column alone.
+    Raises:
+        UnsupportedFormat: naming `origin` and, for syntax errors, line and column; with `is_line` (`origin` names the
+            line) the column alone.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
@@ -94,10 +95,7 @@ def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
 
 
 def parse_toml(text: str, origin: str) -> dict[str, Any]:
-    """The table of a TOML text, at most `MAX_DEPTH` deep.
-
-    Raises `UnsupportedFormat` naming `origin` and what is wrong there.
-    """
+    """Return the table of a TOML text, at most `MAX_DEPTH` deep; raise `UnsupportedFormat` naming `origin`."""
     import tomllib
 
     try:
@@ -105,21 +103,21 @@ def parse_toml(text: str, origin: str) -> dict[str, Any]:
     except RecursionError:
         _refuse_depth(origin)
     except ValueError as fault:  # of the syntax, or an integer of more than 4,300 digits
-        raise UnsupportedFormat(f"{origin}: {str(fault)[:200]}: mend the TOML") from None
+        raise UnsupportedFormat(f"{origin}: {str(fault)[:200]}: correct the TOML") from None
     _check_depth(value, origin)
     return value
 
 
 class _ForeignValue(ValueError):
-    """What JSON allows, or Python reads, and no writer of ours writes."""
+    """A value that JSON allows, or Python reads, and no writer of this library writes."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    value = dict(pairs)
+    if len(value) < len(pairs):
         ((twice, _),) = Counter(name for name, _ in pairs).most_common(1)
         raise _ForeignValue(f"the field {shown(twice)} stands twice in one object")
-    return found
+    return value
 
 
 def _constant(name: str) -> float:
@@ -149,17 +147,17 @@ def read(
     decoders: Mapping[Any, Decoder] | None = None,
     pass_over: bool = False,
 ) -> T:
-    """A JSON value as a type says that it is written: whole and finite numbers, truth values, texts, null, lists as
+    """Return a JSON value as an instance of a type: whole and finite numbers, truth values, texts, null, lists as
     tuples of one kind, objects as dictionaries or data classes, and unions of these.
 
-    An object of a data class has its fields and no others; those with a default may be missing. True is no number, and
-    2.0 no whole number.
+    An object of a data class has its fields and no others; those with a default may be missing. True is not a number,
+    and 2.0 is not a whole number.
 
     Args:
         kind: a type or an annotation; `float` takes whole numbers too.
-        where: what the value is called in messages.
-        decoders: how values of other types are read.
-        pass_over: whether fields that a data class does not have are passed over.
+        where: the name of the value in messages.
+        decoders: readers of other types.
+        pass_over: whether unknown fields of a data class are ignored.
 
     Raises:
         UnsupportedFormat: naming up to five values that do not fit; or as the class itself does.
@@ -169,13 +167,13 @@ def read(
     BlockLayerConfig(block_sizes=(2, 2), transition_hidden=4, value_hidden=4, gate='relu', temperature=0.4)
     """
     reader = _ValueReader(decoders or {}, from_json=True, pass_over=pass_over)
-    found = reader.read(kind, value, where)
+    result = reader.read(kind, value, where)
     reader.finish()
-    return found
+    return result
 
 
 def check_fields(data: Any) -> None:
-    """For `__post_init__`: raises `UnsupportedFormat` unless each field of a data class is of its annotated type."""
+    """Raise `UnsupportedFormat` unless each field of a data class has its annotated type, for `__post_init__`."""
     reader = _ValueReader({}, from_json=False, pass_over=False)
     for name, kind in _hints(type(data)).items():
         reader.read(kind, getattr(data, name), name)
@@ -183,12 +181,12 @@ def check_fields(data: Any) -> None:
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: long ones cut short."""
+    """Return the representation of a value for messages, long ones abbreviated."""
     return _REPR.repr(value)
 
 
 class _ValueReader:
-    """Reads values and collects what does not fit."""
+    """A reader of values that collects the faults."""
 
     def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:
         self._decoders, self._from_json, self._pass_over = decoders, from_json, pass_over
@@ -196,7 +194,7 @@ class _ValueReader:
         self._more = 0
 
     def finish(self) -> None:
-        """Raises `UnsupportedFormat` if anything did not fit."""
+        """Raise `UnsupportedFormat` if there was any fault."""
         if self._faults:
             raise UnsupportedFormat("; ".join(self._faults) + (f"; and {self._more:,} more" if self._more else ""))
 
@@ -220,7 +218,7 @@ class _ValueReader:
         return float(value) if kind is float else value
 
     def _may_be(self, kind: Any, value: Any) -> bool:
-        """Whether a value is of this kind, its parts aside."""
+        """Return whether a value is of this kind, without regard to its parts."""
         plain = get_origin(kind) or kind
         if kind in self._decoders:
             return True
@@ -248,15 +246,15 @@ class _ValueReader:
         )
 
     def _read_fields(self, kind: Any, value: dict[str, Any], where: str) -> Any:
-        hints, before, found = _hints(kind), len(self._faults) + self._more, dict[str, Any]()
+        hints, before, values = _hints(kind), len(self._faults) + self._more, dict[str, Any]()
         for name in [name for name in value if name not in hints and not self._pass_over]:
             self._add(f"{where}.{shown(name)[1:-1]} is not known: remove it")
         for field in fields(kind):
             if field.name in value:
-                found[field.name] = self.read(hints[field.name], value[field.name], f"{where}.{field.name}")
+                values[field.name] = self.read(hints[field.name], value[field.name], f"{where}.{field.name}")
             elif field.default is MISSING and field.default_factory is MISSING:
                 self._add(f"{where}.{field.name} is missing")
-        return kind(**found) if len(self._faults) + self._more == before else None
+        return kind(**values) if len(self._faults) + self._more == before else None
 
     def _refuse(self, kind: Any, value: Any, where: str) -> None:
         options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)

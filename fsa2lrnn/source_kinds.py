@@ -1,6 +1,6 @@
-"""The kinds of sources: what an automaton can be read from and written to, by prefix or ending.
+"""The kinds of sources that an automaton can be read from and written to, by prefix or ending.
 
-Data alone, so that the help of the command line can list them without loading anything. A format is a file in
+This module is data only, so that the help of the command line can list it without imports. A format is a file in
 `automata/formats/` and an entry here.
 """
 
@@ -24,12 +24,12 @@ class SourceFormat:
 
     @property
     def is_file(self) -> bool:
-        """Whether it is found by the ending of a path."""
+        """Whether it is recognised by the ending of a path."""
         return not self.endings[0].endswith(":")
 
     @property
     def writes(self) -> bool:
-        """Whether `write_file` does."""
+        """Whether `write_file` writes it."""
         return self.writer is not None
 
 
@@ -69,10 +69,10 @@ FORMATS = (
 
 
 def endings(for_writing: bool = False) -> str:
-    """The endings of files that are read, or written, as help shows them.
+    """Return the endings of files that can be read, or written, for the help.
 
     >>> endings()
     '.dot .gv .jff .fst.txt .json'
     """
-    found = [known for known in FORMATS if known.is_file and (known.writes or not for_writing)]
-    return " ".join(ending for known in found for ending in known.endings)
+    formats = [form for form in FORMATS if form.is_file and (form.writes or not for_writing)]
+    return " ".join(ending for form in formats for ending in form.endings)

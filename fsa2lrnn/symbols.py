@@ -1,7 +1,7 @@
-"""Letters and output symbols: how a word is read, and how symbols are written to JSON.
+"""Letters and output symbols: reading words, and writing symbols to JSON.
 
-A *letter* is any hashable object; inside, it is its position in the alphabet, an `int`. This module is the only place
-that translates, for automata and for models alike.
+A *letter* is any hashable object, represented internally by its position in the alphabet, an `int`. This module alone
+translates between the two, for automata and for models.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsa2lrnn.reading import shown
 Word = Iterable[Hashable] | str
 Alphabet = tuple[Hashable, ...]
 
-# What people type or paste for a letter; read only where the alphabet has the plain form and lacks the other.
+# Typographic variants of letters; read only where the alphabet has the plain form and lacks the variant.
 _TYPOGRAPHIC = {"×": "*", "·": "*", "−": "-", "–": "-"}
 
 
@@ -29,7 +29,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 @lru_cache(maxsize=256)
 def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
-    """Position of each letter, typographic variants of `*` and `-` included."""
+    """Return the position of each letter, typographic variants of `*` and `-` included."""
     index: dict[Hashable, int] = {letter: i for i, letter in enumerate(alphabet)}
     for variant, plain in _TYPOGRAPHIC.items():
         if plain in index and variant not in index:
@@ -38,9 +38,9 @@ def letter_index(alphabet: Alphabet) -> dict[Hashable, int]:
 
 
 def text_index(alphabet: Alphabet) -> dict[str, int]:
-    """Position of each letter by the text it is written as, for reading words from strings.
+    """Return the position of each letter by its text, for reading words from strings.
 
-    Raises `InvalidWord` if two letters are written alike (the integer 0 and the string "0").
+    Two letters with the same text (the integer 0 and the string "0") raise `InvalidWord`.
     """
     # Not cached by alphabet: (0, 1) == (False, True), yet they are written differently.
     index: dict[str, int] = {}
@@ -59,12 +59,12 @@ def text_index(alphabet: Alphabet) -> dict[str, int]:
 
 
 def is_character_alphabet(alphabet: Alphabet) -> bool:
-    """Whether every letter is written as one character, so that words need no separators."""
+    """Return whether every letter is written as one character, so that words need no separators."""
     return all(len(str(letter)) == 1 for letter in alphabet)
 
 
 def is_textual(alphabet: Alphabet) -> bool:
-    """Whether every word over the alphabet can be read from text."""
+    """Return whether every word over the alphabet can be read from text."""
     texts = [str(letter) for letter in alphabet]
     if len(set(texts)) < len(texts):
         return False
@@ -72,8 +72,8 @@ def is_textual(alphabet: Alphabet) -> bool:
 
 
 def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str:
-    """A word as people read it, its letters told apart: side by side, separated by spaces, or a JSON list where letters
-    hold spaces or are written alike. Without an alphabet, as if its letters were all.
+    """Return a word as unambiguous text: concatenated, separated by spaces, or a JSON list where letters contain spaces
+    or have the same text. Without an alphabet, the letters of the word are the alphabet.
 
     >>> word_text("ab"), word_text(["a", "b"], ("a", "b", "up")), word_text(["a b", "c"]), word_text([])
     ('ab', 'a b', '["a b", "c"]', '')
@@ -89,13 +89,13 @@ def word_text(word: Iterable[Hashable], alphabet: Alphabet | None = None) -> str
 
 
 def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
-    """Letters to positions in the alphabet: int64, shape (T,).
+    """Return the positions in the alphabet of a word's letters: int64, shape (T,).
 
     A `str` is read as text: character by character where every letter is one character (white space is skipped unless
     it is a letter), else as letters separated by white space. Anything else is taken as letters one by one; an integer
     array is an iterable of letters too, not of positions.
 
-    Raises `InvalidWord`, naming the letter, its position and the alphabet.
+    An unknown letter raises `InvalidWord` with the letter, its position and the alphabet.
 
     >>> encode("1 + 2", ("1", "2", "+")).tolist()
     [0, 2, 1]
@@ -114,14 +114,14 @@ def encode(word: Word, alphabet: Alphabet) -> np.ndarray:
 
 
 def encode_text(pieces: Iterable[str], alphabet: Alphabet) -> Iterator[np.ndarray]:
-    """The positions of a word that arrives as text in pieces, one int64 array a piece; memory is that of one piece."""
+    """Yield the positions of a word that arrives as text in pieces, one int64 array per piece, in the memory of one."""
     index, read = text_index(alphabet), 0
     if is_character_alphabet(alphabet):
         space_is_a_letter = any(text.isspace() for text in index)
         for piece in pieces:
-            kept = "".join([c for c in piece if c in index or not c.isspace()] if space_is_a_letter else piece.split())
-            yield _lookup(kept, index, read, alphabet)
-            read += len(kept)
+            text = "".join([c for c in piece if c in index or not c.isspace()] if space_is_a_letter else piece.split())
+            yield _lookup(text, index, read, alphabet)
+            read += len(text)
         return
     rest = ""
     for piece in pieces:
@@ -155,7 +155,7 @@ def _lookup_ascii(text: str, index: dict[str, int]) -> np.ndarray:
 
 
 def _unknown(letter: object, k: int, alphabet: Alphabet) -> str:
-    shown = ", ".join(repr(a) for a in alphabet[:12]) + (", …" if len(alphabet) > 12 else "")
+    listed = ", ".join(repr(a) for a in alphabet[:12]) + (", …" if len(alphabet) > 12 else "")
     remedy = "use letters of the alphabet"
     try:
         same_text = [a for a in alphabet if str(a) == str(letter)]
@@ -163,13 +163,13 @@ def _unknown(letter: object, k: int, alphabet: Alphabet) -> str:
         same_text = []
     if same_text:
         remedy = f"write {same_text[0]!r} ({type(same_text[0]).__name__}), not {letter!r} ({type(letter).__name__})"
-    return f"letter {letter!r} at position {k + 1} is not in the alphabet ({shown}): {remedy}"
+    return f"letter {letter!r} at position {k + 1} is not in the alphabet ({listed}): {remedy}"
 
 
 def align(letters: Alphabet, others: Alphabet) -> list[int]:
-    """For each of `letters` its position in `others`, which must hold the same letters in any order.
+    """Return, for each of `letters`, its position in `others`, which must contain the same letters in any order.
 
-    Raises `InvalidMachine` naming the letters that only one of the two has.
+    Otherwise raises `InvalidMachine` naming the letters that only one of the two has.
 
     >>> align(("a", "b"), ("b", "a"))
     [1, 0]
@@ -188,7 +188,7 @@ def align(letters: Alphabet, others: Alphabet) -> list[int]:
 
 
 def _alike(letters: Alphabet, others: Alphabet) -> str:
-    """What to do about letters that are written alike and are not the same, as of models made without their names."""
+    """Return the message for different letters with the same text, as of models made without their names."""
     of_text = {str(letter): letter for letter in others}
     a, b = next((a, of_text[str(a)]) for a in letters if a != of_text[str(a)])
     return (
@@ -199,10 +199,10 @@ def _alike(letters: Alphabet, others: Alphabet) -> str:
 
 
 def to_json(symbol: Hashable) -> Any:
-    """A symbol as a JSON value that `from_json` turns back into the same object.
+    """Return a symbol as a JSON value that `from_json` turns back into the same object.
 
-    Strings, integers, booleans, floats and None are written as they are, tuples and frozensets by a tagged object.
-    Raises `UnsupportedFormat` for any other type, and for text with half a character.
+    Strings, integers, booleans, floats and None are written as they are, tuples and frozensets as a tagged object.
+    Any other type and text with half a character raise `UnsupportedFormat`.
 
     >>> from_json(to_json(("acc", 3, None)))
     ('acc', 3, None)
@@ -226,7 +226,7 @@ def to_json(symbol: Hashable) -> Any:
 
 
 def from_json(value: Any) -> Hashable:
-    """Inverse of `to_json`; raises `UnsupportedFormat` on JSON that it did not write, and on what is no number."""
+    """Return the symbol of a JSON value (inverse of `to_json`); raise `UnsupportedFormat` for other JSON and NaN."""
     if value is None or (isinstance(value, str | int | float) and value == value):
         return value
     if isinstance(value, dict) and len(value) == 1:
@@ -239,14 +239,14 @@ def from_json(value: Any) -> Hashable:
 
 
 def show(symbol: Hashable) -> str:
-    """A symbol as people read it: accept and reject for the booleans of an acceptor."""
+    """Return a symbol for display: accept and reject for the booleans of an acceptor."""
     if isinstance(symbol, bool | np.bool_):
         return "accept" if symbol else "reject"
     return "–" if symbol is None else str(symbol)
 
 
 def listed(values: Iterable[Hashable], limit: int = 24) -> str:
-    """Symbols in a row, the first few of many.
+    """Return symbols in a row for display, the first `limit` and their number if there are more.
 
     >>> listed([True, None]), listed(range(30), limit=3)
     ('accept –', '0 1 2 … (30)')
@@ -256,5 +256,5 @@ def listed(values: Iterable[Hashable], limit: int = 24) -> str:
 
 
 def show_label(label: Hashable) -> str:
-    """A state's label as people read it: a named tuple as the plain one that it is."""
+    """Return a state's label for display: a named tuple as a plain one."""
     return str(tuple(label) if isinstance(label, tuple) else label)

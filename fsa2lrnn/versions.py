@@ -1,4 +1,4 @@
-"""Of what a number depends on: this package, Python and the libraries that compute."""
+"""The versions of this package, Python and the numerical libraries, for the record of results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SETTINGS = ("MKL_", "OPENBLAS_", "ONEDNN_", "DNNL_")  # begin the environment v
 
 
 def versions() -> dict[str, str]:
-    """The versions by name, to be written beside results."""
+    """Return the versions by name, to be stored with results."""
     return {
         "fsa2lrnn": __version__,
         "python": platform.python_version(),
@@ -24,7 +24,7 @@ def versions() -> dict[str, str]:
 
 
 def environment() -> tuple[str, ...]:
-    """Name what decides in which order this process adds floats up: torch, CPU capability, BLAS and its settings."""
+    """Return what determines the order of floating-point sums here: torch, CPU capability, BLAS and its settings."""
     import torch
 
     blas = dict(_BLAS.findall(torch.__config__.show()))

@@ -1,10 +1,10 @@
-"""Outputs that count and outputs that don't: where a task asks for none, and after the empty word.
+"""The outputs that count in a comparison and those that do not: unspecified outputs, and that of the empty word.
 
-Whoever compares a model with a machine says with one option, `ignore`, which of the machine's outputs do not count:
+Every comparison of a model with a machine has an option `ignore`, the outputs of the machine that do not count:
 
-- `()`, everywhere the default: none. An output that the model lacks is one that it gets wrong.
-- `"lacked"`: those that the model has no logit for. A model of ModArith that was trained on digits alone is not asked
-  what an operator or a malformed expression gives.
+- `()`, everywhere the default: none. An output that the model lacks counts as an error.
+- `"lacked"`: those for which the model has no logit. A model of ModArith that was trained on digits alone is not
+  compared after an operator or a malformed expression.
 - a collection of outputs: those.
 """
 
@@ -19,18 +19,18 @@ import numpy as np
 
 from fsa2lrnn.automata.language import fresh_start, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import hopeful, paths
+from fsa2lrnn.automata.reach import coaccessible, paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.symbols import align
 
 Ignore = Literal["lacked"] | Collection[Hashable]
 
 UNCOUNTED = -1  # in place of the number of an output that does not count
-BLANK = None  # the output that a machine gives where none is asked for
+BLANK = None  # the output of a machine where the task specifies none
 
 
 def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], ignore: Ignore) -> tuple[Hashable, ...]:
-    """Which of a machine's outputs do not count for a model that has outputs `known`, in order, each once.
+    """Return the outputs of a machine that do not count for a model with outputs `known`, in order, without repeats.
 
     Raises:
         UnsupportedFormat: for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
@@ -40,8 +40,8 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
     """
     own = dict.fromkeys(outputs)
     if ignore == "lacked":
-        there = set(known)
-        return tuple(output for output in own if output not in there)
+        predictable = set(known)
+        return tuple(output for output in own if output not in predictable)
     if isinstance(ignore, str):
         raise UnsupportedFormat(f'ignore {ignore!r}: give "lacked", or outputs of the machine as a tuple')
     if unknown := [output for output in ignore if output not in own]:
@@ -55,7 +55,7 @@ def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], 
 
 @dataclass(frozen=True, eq=False)
 class Positions:
-    """After which words an output counts, as a machine in the numbers of a model's letters.
+    """The words after which an output counts, as a machine over the numbers of a model's letters.
 
     Args:
         delta: int64 (|Σ|, n).
@@ -69,23 +69,23 @@ class Positions:
 
     @cached_property
     def hopeful(self) -> np.ndarray:
-        """The states from which some word, if only the empty one, leads to an output that counts: bool (n,)."""
-        return hopeful(self.delta, self.counts)
+        """The coaccessible states: some word, possibly empty, leads to an output that counts: bool (n,)."""
+        return coaccessible(self.delta, self.counts)
 
     @cached_property
     def live(self) -> np.ndarray:
-        """Whether a letter leads to a hopeful state: bool (|Σ|, n). Words through other states can't fail any more."""
+        """Whether a letter leads to a coaccessible state: bool (|Σ|, n). No continuation of other words can fail."""
         return self.hopeful[self.delta]
 
     def path(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
-        """The states after every letter of words, from states `before` (N,) or the start: int64 (N, T) -> (N, T)."""
+        """Return the states after each letter, from states `before` (N,) or the start: int64 (N, T) -> (N, T)."""
         return paths(self.delta, np.full(len(tokens), self.start) if before is None else before, tokens)
 
     def random_words(
         self, rng: np.random.Generator, n: int, length: int, allowed: np.ndarray | None = None
     ) -> np.ndarray:
-        """Words drawn letter by letter among those allowed, bool (|Σ|, n), by default those that are live; any letter
-        where none is: int64 (n, length)."""
+        """Return random words, int64 (n, length), whose letters are drawn among the allowed ones, bool (|Σ|, n), by
+        default the live ones, and among all where none is allowed."""
         allowed = self.live if allowed is None else allowed
         allowed = allowed | ~allowed.any(0)
         choices, letter = allowed.sum(0), np.argsort(~allowed, axis=0, kind="stable")  # the allowed ones first
@@ -97,9 +97,9 @@ class Positions:
 
 
 def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, empty_word: bool) -> Positions:
-    """The words that an acceptor accepts (None accepts all), less the empty word unless that counts too.
+    """Return the words that an acceptor accepts (None: all), without the empty word unless `empty_word`.
 
-    Raises `InvalidMachine` for an alphabet other than the model's.
+    An alphabet other than the model's raises `InvalidMachine`.
 
     >>> positions_of(("a", "b"), None, empty_word=False).counts.tolist()
     [False, True]
@@ -111,7 +111,7 @@ def positions_of(alphabet: tuple[Hashable, ...], counts: MooreMachine | None, em
 
 
 def counted_words(machine: MooreMachine, ignored: Collection[Hashable]) -> MooreMachine:
-    """The acceptor of the words after which the machine's output is none of those ignored.
+    """Return the acceptor of the words after which the machine's output is not ignored.
 
     >>> from fsa2lrnn.automata import zoo
     >>> counted_words(zoo.mod_arith(2), set(zoo.mod_arith(2).outputs) - {0, 1}).transduce("1+*")
@@ -122,7 +122,7 @@ def counted_words(machine: MooreMachine, ignored: Collection[Hashable]) -> Moore
 
 
 def blank_outputs(machine: MooreMachine, kept: Collection[Hashable]) -> MooreMachine:
-    """The smallest machine with the same outputs where they are among `kept`, and None everywhere else.
+    """Return the smallest machine with the same outputs where they are among `kept`, and None everywhere else.
 
     >>> from fsa2lrnn.automata import zoo
     >>> blank_outputs(zoo.mod_arith(2), (0, 1)).transduce("1+*")
@@ -133,10 +133,10 @@ def blank_outputs(machine: MooreMachine, kept: Collection[Hashable]) -> MooreMac
 
 
 def smallest_after_first(machine: MooreMachine) -> MooreMachine:
-    """The smallest machine with the same output after every word of at least one letter.
+    """Return the smallest machine with the same output after every word of at least one letter.
 
-    The start of the minimal machine becomes one with a state that goes the same ways, if there is one and no letter
-    leads back to the start; its own output is then lost. Otherwise nothing changes.
+    The start of the minimal machine merges with a state that has the same transitions, if one exists and no letter
+    leads back to the start; the start's output is then lost. Otherwise the minimal machine is returned.
 
     >>> smallest_after_first(MooreMachine([[1, 2, 1]], "ooe")).outputs
     ('e', 'o')

@@ -1,6 +1,6 @@
-"""What methods of `MooreMachine` lead to: algorithms and formats, which are built on machines.
+"""The algorithms and formats that methods of `MooreMachine` call, as plain functions.
 
-`machine` can't import them without a circle, so that the room hands them to it (`automata/__init__.py`).
+`machine` cannot import them without an import cycle, so `automata/__init__.py` passes this module to it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from automata.fa.dfa import DFA
 
 
-# What follows loads packages, or readers that few need.
+# These functions import optional packages, or readers that are rarely needed, when called.
 def from_automata(automaton: Any) -> MooreMachine:
     """`formats.automata_lib.from_automata`."""
     from fsa2lrnn.automata.formats import automata_lib

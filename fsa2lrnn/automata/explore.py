@@ -1,4 +1,4 @@
-"""Machines written as a step function on any hashable states: the way to define a task in a few lines."""
+"""Machines from a step function on hashable states, to define a task in a few lines."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def explore(
     output: Callable[[State], Hashable],
     max_states: int = 1_000_000,
 ) -> MooreMachine:
-    """The machine of the states reachable from `start`, numbered breadth first and labelled by themselves.
+    """Return the machine of the states reachable from `start`, numbered breadth first and labelled by themselves.
 
-    Raises `BudgetExceeded` when more than `max_states` are reached, so that an infinite task ends with a message.
+    More than `max_states` reachable states raise `BudgetExceeded`.
 
     >>> explore("ab", 0, lambda q, a: (q + (a == "a")) % 3, lambda q: q == 0).n_states
     3

@@ -1,4 +1,4 @@
-"""What a machine computes, regardless of how its states are arranged: trimming, minimising, comparing, combining."""
+"""Operations on the function that a machine computes: trimming, minimising, comparing, combining, completing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MISSING = -1  # an entry of a partial table
 
 
 def trim(machine: MooreMachine) -> MooreMachine:
-    """The part reachable from the start, renumbered breadth first with the letters in order; the start becomes 0.
+    """Return the part reachable from the start, renumbered breadth first with the letters in order; the start is 0.
 
     >>> trim(MooreMachine([[1, 1, 0]], "xyz", start=1)).outputs
     ('y',)
@@ -27,7 +27,7 @@ def trim(machine: MooreMachine) -> MooreMachine:
 
 
 def minimise(machine: MooreMachine) -> MooreMachine:
-    """The smallest machine with the same transduction and the same output on the empty word.
+    """Return the smallest machine with the same transduction and the same output on the empty word.
 
     Hopcroft's algorithm on the reachable part, O(|Σ| n log n). States come out numbered breadth first, so two machines
     over one alphabet are equivalent exactly when their minimal machines are `==`. A merged state keeps the label of
@@ -55,15 +55,15 @@ def minimise(machine: MooreMachine) -> MooreMachine:
 def equivalent(
     a: MooreMachine, b: MooreMachine, ignore: Collection[Hashable] = (), empty_word: bool = True
 ) -> tuple[Hashable, ...] | None:
-    """None if the two give the same output after every word at which it counts; else a shortest word that tells them
-    apart.
+    """Return a shortest word that distinguishes two machines, or None if they are equivalent: have the same output
+    after every word at which it counts.
 
-    The alphabets must hold the same letters, in any order. Where everything counts: near-linear in the number of
-    transitions (Hopcroft & Karp 1971, breadth first: `tables.distinguish` says why its word is shortest); else that of
-    the pairs of states reached.
+    The alphabets must contain the same letters, in any order. The time is near-linear in the number of transitions if
+    all outputs count (Hopcroft & Karp 1971, breadth first: `tables.distinguish` proves that its word is shortest), else
+    in that of the reachable pairs of states.
 
     Args:
-        ignore: outputs of `b` that do not count: where `b` gives one of them, `a` may give what it likes.
+        ignore: outputs of `b` that do not count: where `b` gives one of them, `a` may give any output.
         empty_word: whether the output on the empty word counts.
 
     Raises:
@@ -76,19 +76,19 @@ def equivalent(
     True
     """
     if ignore:
-        agree = product(a, b, lambda given, wanted: wanted in ignore or given == wanted)
+        agree = product(a, b, lambda output, target: target in ignore or output == target)
         a, b = agree, MooreMachine(np.zeros((len(a.alphabet), 1), np.int64), [True], 0, a.alphabet)
     if not empty_word:
         a, b = fresh_start(a, None), fresh_start(b, None)
     order = align(a.alphabet, b.alphabet)
     joined = np.concatenate([a.delta, b.delta[order] + a.n_states], axis=1)
     classes = output_classes(a.outputs + b.outputs)
-    found, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)
-    return tuple(a.alphabet[i] for i in tokens) if found else None
+    differ, tokens = tables.distinguish(joined, classes, a.start, b.start + a.n_states)
+    return tuple(a.alphabet[i] for i in tokens) if differ else None
 
 
 def fresh_start(machine: MooreMachine, output: Hashable) -> MooreMachine:
-    """The same machine with a start of its own, to which no letter leads back and which puts out `output`.
+    """Return the machine with a new start state with output `output`, to which no letter leads back.
 
     >>> fresh_start(MooreMachine([[1, 0]], "eo"), None).transduce([0, 0])
     ['o', 'e']
@@ -98,13 +98,13 @@ def fresh_start(machine: MooreMachine, output: Hashable) -> MooreMachine:
 
 
 def distinguish(machine: MooreMachine, p: int, q: int) -> tuple[int, ...] | None:
-    """A shortest word, as letter numbers, after which states p and q have unlike outputs; None if they are equivalent.
+    """Return a shortest word (letter numbers) after which states p and q differ in output; None if equivalent.
 
     >>> distinguish(MooreMachine([[1, 2, 2]], "xxy"), 0, 1)
     (0,)
     """
-    found, tokens = tables.distinguish(machine.delta, output_classes(machine.outputs), p, q)
-    return tuple(tokens.tolist()) if found else None
+    differ, tokens = tables.distinguish(machine.delta, output_classes(machine.outputs), p, q)
+    return tuple(tokens.tolist()) if differ else None
 
 
 def product(
@@ -112,10 +112,10 @@ def product(
     b: MooreMachine,
     combine: Callable[[Hashable, Hashable], Hashable] = lambda x, y: (x, y),
 ) -> MooreMachine:
-    """Both machines side by side on one input, reachable part only; outputs are `combine(ω_a, ω_b)`, pairs by default.
+    """Return the reachable part of the product machine, with outputs `combine(ω_a, ω_b)`, pairs by default.
 
     States are labelled (label in a, label in b); a tuple label is spliced in, so that a product of three has triples.
-    Raises `InvalidMachine` on unlike alphabets.
+    Different alphabets raise `InvalidMachine`.
 
     >>> both = product(MooreMachine([[1, 0]], [True, False]), MooreMachine([[1, 2, 0]], [True, False, False]),
     ...                lambda x, y: x and y)
@@ -143,10 +143,10 @@ def complete(
     completion: Completion = "error",
     sink_output: Hashable = False,
 ) -> MooreMachine:
-    """A machine from a partial table, in which None or −1 marks a missing transition.
+    """Return a machine from a partial table, in which None or −1 marks a missing transition.
 
     Args:
-        completion: "error" raises and names what is missing; "sink" sends it to a new absorbing state whose output is
+        completion: "error" raises and names them all; "sink" leads them to a new absorbing state of output
             `sink_output`; "ignore" stays in the same state.
         labels: as for `MooreMachine`; the sink is labelled "sink".
 
@@ -181,10 +181,10 @@ def complete(
 
 
 def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Completion | None = None) -> MooreMachine:
-    """The machine over the letters of `alphabet`, in their order; those that it does not know are missing transitions.
+    """Return the machine over the letters of `alphabet`, in that order, with new letters as missing transitions.
 
     Args:
-        completion: what these do, as for `complete`; by default an acceptor rejects, and any other machine is refused.
+        completion: the treatment of these, as for `complete`; by default an acceptor rejects, other machines raise.
 
     Raises:
         InvalidMachine: if the alphabet lacks a letter of the machine's, or for new letters under "error".
@@ -207,14 +207,14 @@ def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Compl
 
 
 def check_completion(completion: str) -> None:
-    """Raises `UnsupportedFormat` unless `completion` is one of the known choices."""
+    """Raise `UnsupportedFormat` unless `completion` is one of the choices."""
     if completion not in get_args(Completion):
-        known = ", ".join(get_args(Completion))
-        raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {known}")
+        choices = ", ".join(get_args(Completion))
+        raise UnsupportedFormat(f"completion {completion!r} is not known: choose one of {choices}")
 
 
 def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
-    """Outputs as class numbers in order of appearance: int64 (n,)."""
+    """Return outputs as class numbers in order of appearance: int64 (n,)."""
     number: dict[Hashable, int] = {}
     return np.array([number.setdefault(output, len(number)) for output in outputs], np.int64)
 
@@ -222,13 +222,13 @@ def output_classes(outputs: Sequence[Hashable]) -> np.ndarray:
 def _restrict(machine: MooreMachine, order: np.ndarray) -> MooreMachine:
     number = np.full(machine.n_states, MISSING)
     number[order] = np.arange(len(order))
-    kept = order.tolist()
+    states = order.tolist()
     return MooreMachine(
         number[machine.delta[:, order]],
-        [machine.outputs[q] for q in kept],
+        [machine.outputs[q] for q in states],
         int(number[machine.start]),
         machine.alphabet,
-        None if machine.labels is None else [machine.labels[q] for q in kept],
+        None if machine.labels is None else [machine.labels[q] for q in states],
     )
 
 
@@ -241,10 +241,10 @@ def _missing_transitions(places: np.ndarray, letters: tuple[Hashable, ...], name
     def name(symbols: Sequence[Hashable], i: int) -> object:
         return symbols[i] if i < len(symbols) else i  # too few of them are the next error
 
-    shown = ", ".join(f"state {name(names or (), q)!r} on {name(letters, a)!r}" for a, q in places[:5].tolist())
+    listed = ", ".join(f"state {name(names or (), q)!r} on {name(letters, a)!r}" for a, q in places[:5].tolist())
     more = f" and {len(places) - 5} more" if len(places) > 5 else ""
     return (
-        f"no transition for {shown}{more}: add them, or choose completion='sink' (to a new state that absorbs) "
+        f"no transition for {listed}{more}: add them, or choose completion='sink' (to a new state that absorbs) "
         "or 'ignore' (the state stays)"
     )
 

@@ -1,7 +1,7 @@
 """The Moore machine M = (Q, Σ, δ, q₀, ω), the one automaton type of the toolkit (docs/theory.md §1).
 
-The class holds the data and walks along words; algorithms are functions (`language`, `explore`, `formats`). The
-methods that lead to them, through `doors`, are of one line, there because users look for them on the machine.
+The class holds the data and runs on words; algorithms are functions (`language`, `explore`, `formats`). The methods
+that call them, through `doors`, are one-line conveniences.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-doors: Any = None  # the module of that name, which stands above this one: the room puts it here
+doors: Any = None  # the module `automata.doors`, which imports this one: the package sets it
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -33,10 +33,10 @@ class MooreMachine:
         outputs: ω, n hashables; booleans make the machine an acceptor (a DFA).
         start: q₀.
         alphabet: Σ, |Σ| distinct hashables; 0 … |Σ|−1 by default.
-        labels: what the states stand for, n hashables, for people to read; neither `==` nor `hash` looks at them.
+        labels: the meaning of the states, n hashables, for display only; `==` and `hash` ignore them.
 
-    `delta` is kept as a read-only int64 array. Machines are equal when their tables, outputs, start and alphabet are;
-    whether they compute the same function is asked by `equivalent`.
+    `delta` is stored as a read-only int64 array. Machines are equal when their tables, outputs, start and alphabet
+    are; `equivalent` decides whether they compute the same function.
 
     Raises:
         InvalidMachine: naming every broken invariant, with the entries (up to five of a kind).
@@ -78,7 +78,7 @@ class MooreMachine:
 
     @property
     def n_states(self) -> int:
-        """|Q|."""
+        """The number of states, |Q|."""
         return self.delta.shape[1]
 
     @property
@@ -87,7 +87,7 @@ class MooreMachine:
         return all(isinstance(output, bool | np.bool_) for output in self.outputs)
 
     def step(self, state: int, letter: Hashable) -> int:
-        """δ(state, letter). Raises `InvalidWord` for an unknown letter, `InvalidMachine` for a state out of range."""
+        """Return δ(state, letter); raise `InvalidWord` for an unknown letter, `InvalidMachine` for a bad state."""
         if not _is_whole(state) or not 0 <= state < self.n_states:
             raise InvalidMachine(f"state {state!r} is not a state of this machine: states run 0..{self.n_states - 1}")
         try:
@@ -97,12 +97,12 @@ class MooreMachine:
         return int(self.delta[a, state])
 
     def run(self, word: Word) -> int:
-        """The state after `word`, q₀ for the empty one."""
+        """Return the state after `word`, q₀ for the empty word."""
         states = self.states(word)
         return int(states[-1]) if len(states) else self.start
 
     def states(self, word: Word) -> np.ndarray:
-        """q₁ … q_T, int64, shape (T,). Raises `InvalidWord` for an unknown letter."""
+        """Return the states q₁ … q_T, int64, shape (T,); raise `InvalidWord` for an unknown letter."""
         tokens = encode(word, self.alphabet)
         if len(tokens) > _SHORT_WORD:
             from fsa2lrnn.graph_kernels import walk
@@ -114,60 +114,60 @@ class MooreMachine:
         return states
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """ω(q₁) … ω(q_T)."""
+        """Return the outputs ω(q₁) … ω(q_T)."""
         return [self.outputs[q] for q in self.states(word)]
 
     def accepts(self, word: Word) -> bool:
-        """Whether an acceptor accepts `word`. Raises `InvalidMachine` where an output is not a boolean."""
+        """Return whether an acceptor accepts `word`; raise `InvalidMachine` if an output is not a boolean."""
         if not self.is_acceptor:
             raise InvalidMachine("this machine has outputs other than True and False: use transduce() or run()")
         return bool(self.outputs[self.run(word)])
 
     def minimise(self) -> MooreMachine:
-        """The smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
+        """Return the smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
         return doors.minimise(self)
 
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
-        """A machine from `regex:…`, `task:…` or a file: the one door for CLI and Python (`formats.read_source`)."""
+        """Return a machine from `regex:…`, `task:…` or a file, as the CLI does (`formats.read_source`)."""
         return doors.read_source(source, **options)
 
     @classmethod
     def from_automata(cls, automaton: Any) -> MooreMachine:
-        """A machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
+        """Return a machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
         return doors.from_automata(automaton)
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
-        """A machine from a networkx graph (`formats.networkx_graph`, which states the attributes read)."""
+        """Return a machine from a networkx graph (`formats.networkx_graph` documents the attributes)."""
         return doors.from_networkx(graph, **options)
 
     def to_automata(self) -> DFA:
-        """An automata-lib DFA; raises `UnsupportedFormat` unless this machine is an acceptor."""
+        """Return an automata-lib DFA; raise `UnsupportedFormat` unless this machine is an acceptor."""
         return doors.to_automata(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
-        """A networkx graph that `from_networkx` reads back."""
+        """Return a networkx graph that `from_networkx` reads back."""
         return doors.to_networkx(self)
 
     def to_dot(self) -> str:
-        """Graphviz source that draws the machine and that `from_source` reads back."""
+        """Return Graphviz source that draws the machine and that `from_source` reads back."""
         return doors.to_dot(self)
 
     def to_svg(self) -> str:
-        """A drawing that stands by itself, made without Graphviz. Raises `BudgetExceeded` beyond 60 states."""
+        """Return a self-contained SVG drawing, made without Graphviz; raise `BudgetExceeded` beyond 60 states."""
         return doors.to_svg(self)
 
     def to_png(self) -> bytes:
-        """The same drawing as an image. Raises `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
+        """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
         return doors.to_png(self)
 
     def _repr_svg_(self) -> str | None:
-        """What a notebook shows; of a machine too large to draw its `repr`."""
+        """Return the SVG for a notebook, or None for a machine too large to draw."""
         return doors.drawn_alone(self)
 
     def to_json(self) -> str:
-        """Our JSON, the one format that keeps symbols of every kind (`formats.json_file`)."""
+        """Return this library's JSON, the one format that preserves symbols of every kind (`formats.json_file`)."""
         return doors.to_json(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -245,9 +245,9 @@ def _faults(
     outside = np.argwhere((delta < 0) | (delta >= n))
     for a, q in outside[:_FAULTS_SHOWN]:
         remedy = (
-            f"give outputs and columns for {delta.max() + 1} states or mend the table"
+            f"give outputs and columns for {delta.max() + 1} states or correct the table"
             if delta[a, q] >= n
-            else "mend the table, or complete a partial one with language.complete"
+            else "correct the table, or complete a partial one with language.complete"
         )
         faults.append(f"delta[{a}, {q}] = {delta[a, q]}, but states run 0..{n - 1}: {remedy}")
     if len(outside) > _FAULTS_SHOWN:

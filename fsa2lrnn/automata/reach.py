@@ -1,4 +1,4 @@
-"""Where letters lead, on bare tables: states along words, and the states from which something can still change."""
+"""Reachability on bare transition tables: states along words, coaccessible states, settled states."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fsa2lrnn.graph_kernels import can_reach, walk_words
 
 
 def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-    """The states after every letter of N words, each from its own state.
+    """Return the states after each letter of N words, int64 (N, T), each from its own state.
 
     Args:
         delta: int64 (|Σ|, n).
@@ -24,13 +24,13 @@ def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
     return states
 
 
-def hopeful(delta: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the states from which some word, if only the empty one, leads to a wanted state: bool (n,) -> (n,).
+def coaccessible(delta: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the coaccessible states: some word, possibly empty, leads to a target state: bool (n,) -> (n,).
 
-    >>> hopeful(np.array([[1, 2, 2]]), np.array([False, True, False])).tolist()
+    >>> coaccessible(np.array([[1, 2, 2]]), np.array([False, True, False])).tolist()
     [True, True, False]
     """
-    return can_reach(np.ascontiguousarray(delta, np.int64), np.ascontiguousarray(wanted, np.bool_))
+    return can_reach(np.ascontiguousarray(delta, np.int64), np.ascontiguousarray(targets, np.bool_))
 
 
 def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
@@ -39,4 +39,4 @@ def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
     >>> settled(np.array([[1, 2, 2]]), np.array([0, 1, 1])).tolist()
     [False, True, True]
     """
-    return ~hopeful(delta, (classes[delta] != classes).any(0))
+    return ~coaccessible(delta, (classes[delta] != classes).any(0))

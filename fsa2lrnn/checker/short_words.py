@@ -95,7 +95,7 @@ def enclose(words: ShortWords, length: int, nodes: Nodes, tube: Tube, directions
     to_w = inverse(tube.basis)
     order = np.argsort(f, kind="stable")  # words of one node side by side
     for some in np.split(order, np.flatnonzero(np.diff(f[order])) + 1) if len(f) else ():
-        here = f[some[0]]
+        here = int(f[some[0]])
         x = Ball(np.moveaxis(words.x.mid[some], 0, -1), np.moveaxis(words.x.rad[some], 0, -1))  # (H, b, W)
         _enclose_in(sets, here, j[some], to_w[here] @ x, tube.slow[here], directions[here])
     return sets

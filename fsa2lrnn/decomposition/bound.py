@@ -25,14 +25,14 @@ _ENUMERATED = 10_000  # elements of a group, up to which listing them is faster 
 
 @dataclass(frozen=True)
 class Bound:
-    """What every cascade of a machine needs.
+    """A lower bound on the components of every cascade of a machine.
 
     Args:
         prime: the largest prime found to divide the order of one of the machine's groups, 1 if those are trivial. In
             every cascade that runs the machine some component permutes a cycle of that many states.
         image_size: the number of states, of the minimal machine, that this group permutes; 1 for a trivial group.
-        complete: whether all groups were looked at; if not, there may be a larger prime.
-        method: what was looked at, or the limit that was reached.
+        complete: whether all groups were examined; if not, a larger prime may exist.
+        method: the groups that were examined, or the limit that was reached.
     """
 
     prime: int
@@ -42,7 +42,7 @@ class Bound:
 
     @property
     def says(self) -> str:
-        """The bound as a sentence."""
+        """Return the bound as a sentence."""
         if self.prime == 1 and self.complete:
             return f"no word moves states round a cycle, so resets suffice ({self.method})"
         if self.prime == 1:
@@ -55,11 +55,11 @@ class Bound:
 
 
 def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
-    """The largest prime that divides the order of a group of permutations of an image set of the minimal machine.
+    """Return the largest prime that divides the order of a group that permutes an image set of the minimal machine.
 
     Args:
         machine: any machine; it is minimised first.
-        max_sets: after how many image sets to stop. What is found up to there is a bound all the same.
+        max_sets: the largest number of image sets; the result is a valid bound in any case.
 
     >>> from fsa2lrnn.automata import zoo
     >>> prime_bound(zoo.sum_mod(5)).prime, prime_bound(zoo.group("S5")).prime, prime_bound(zoo.dyck(1, 3)).prime
@@ -72,14 +72,14 @@ def prime_bound(machine: MooreMachine, max_sets: int = MAX_SETS) -> Bound:
         if _largest_prime(factorial(size), size) <= prime:
             break
         permutations, _ = images.generators(root)
-        found = _largest_prime_of_group(permutations, min(images.cap, _ENUMERATED))
-        if found > prime:
-            prime, image_size = found, size
+        candidate = _largest_prime_of_group(permutations, min(images.cap, _ENUMERATED))
+        if candidate > prime:
+            prime, image_size = candidate, size
     return Bound(prime, image_size, images.whole, images.method)
 
 
 def _largest_prime_of_group(permutations: np.ndarray, cap: int) -> int:
-    """The largest prime that divides the order of the group that permutations (m, n) generate; 1 if that is 1."""
+    """Return the largest prime that divides the order of the group that permutations (m, n) generate, or 1."""
     n = permutations.shape[1]
     chosen = generating_set(permutations, cap)
     group = elements(permutations[chosen], cap)
@@ -89,7 +89,7 @@ def _largest_prime_of_group(permutations: np.ndarray, cap: int) -> int:
 
 
 def _order(permutations: np.ndarray, chosen: list[int], enough: int) -> int:
-    """The order of the group that permutations generate, or of a subgroup whose order `enough` divides.
+    """Return the order of the group that permutations generate, or of a subgroup whose order `enough` divides.
 
     By Schreier and Sims's algorithm; it starts from the `chosen` ones and adds those not yet generated.
     """
@@ -109,7 +109,7 @@ def _order(permutations: np.ndarray, chosen: list[int], enough: int) -> int:
 
 
 def _largest_prime(number: int, most: int) -> int:
-    """The largest prime that divides a number whose prime factors are at most `most`; 1 for 1.
+    """Return the largest prime that divides a number whose prime factors are at most `most`; 1 for 1.
 
     >>> _largest_prime(60, 60), _largest_prime(2**10, 20), _largest_prime(1, 4)
     (5, 2, 1)

@@ -5,8 +5,8 @@ and on the states of the components it reads, all in lower layers:
 
     s_i(k) = f_i[a_k, s_R(k−1)](s_i(k−1)),    R = reads of i                                  (docs/theory.md §6)
 
-or on s_R(k) in a cascade that *reads now*. A `Cascade` says which machine it runs and, on construction, follows both
-from the start along every letter until no new pair of states appears: what exists is right for every word.
+or on s_R(k) in a cascade that *reads now*. A `Cascade` contains the machine that it runs and, on construction, explores
+both from the start until no new pair of states appears: every existing cascade is correct for every word.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.symbols import Word, encode
 
-drawing: Any = None  # the module of that name, which stands above this one: the room puts it here
+drawing: Any = None  # the module of that name, which imports this one: the package sets it
 MAX_JOINT_STATES = 200_000
 _MAX_CODE = 2**62
 
 
 @dataclass(frozen=True, eq=False)
 class Component:
-    """One small machine of a cascade.
+    """One component machine of a cascade.
 
     Args:
-        n_states: m.
-        start: its first state.
+        n_states: the number of states, m.
+        start: the start state.
         reads: numbers of the components whose states it reads, increasing.
         layer: its layer, from 0; it reads lower layers only.
-        keys: for every map, the letter and the states read that select it, int (R, 1 + |reads|); all that can occur.
+        keys: for every map, the letter and the states read that select it, int (R, 1 + |reads|); all possible ones.
         maps: the next state of each state, int (R, m).
-        name: what its states stand for, where the machine's labels tell.
+        name: the meaning of its states, from the machine's labels.
 
     Raises:
         InvalidMachine: naming the first broken invariant.
@@ -70,17 +70,17 @@ class Component:
 
     @property
     def is_lanes(self) -> bool:
-        """Whether diagonal lanes x = a x + v suffice: resets and the identity, or two states."""
+        """Whether diagonal entries x = a x + v suffice: resets and the identity, or two states."""
         return self.n_states <= 2 or self.kind == "reset"
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """Sizes of its blocks in the network: a lane of size 1 for every state but the first, or one one-hot block."""
+        """The sizes of its blocks in the network: 1 for every state but the first, or one one-hot block."""
         return (1,) * max(1, self.n_states - 1) if self.is_lanes else (self.n_states,)
 
 
 def kind_of(maps: np.ndarray) -> str:
-    """The kind of a set of maps on 0 … m−1, int (R, m).
+    """Return the kind of a set of maps on 0 … m−1, int (R, m).
 
     >>> kind_of(np.array([[0, 1, 2], [1, 1, 1]])), kind_of(np.array([[1, 2, 0], [1, 1, 1]]))
     ('reset', 'permutation-reset')
@@ -100,7 +100,7 @@ def kind_of(maps: np.ndarray) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Cascade:
-    """Components that together run `machine`, checked on every joint state that any word reaches.
+    """Components that together run `machine`, checked on every reachable joint state.
 
     Args:
         machine: a Moore machine; by `decompose` a minimal one.
@@ -109,7 +109,7 @@ class Cascade:
 
     Raises:
         InvalidMachine: if the components do not fit together, or do not run the machine, with the first joint state
-            and letter that show it.
+            and letter that prove it.
         BudgetExceeded: if more than 200,000 joint states are reached.
 
     >>> flip = np.array([[0], [1]]), np.array([[0, 1], [1, 0]])
@@ -123,7 +123,7 @@ class Cascade:
     reads_now: bool = False
     states: np.ndarray = field(init=False, repr=False)  # joint states reached, (N, C), the start first
     delta: np.ndarray = field(init=False, repr=False)  # numbers of the joint states they lead to, (|Σ|, N)
-    image: np.ndarray = field(init=False, repr=False)  # the machine's state that each stands for, (N,)
+    image: np.ndarray = field(init=False, repr=False)  # the machine's state that each represents, (N,)
 
     def __post_init__(self) -> None:
         self._check_reads()
@@ -132,12 +132,12 @@ class Cascade:
             object.__setattr__(self, name, value)
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Return the drawing for a notebook."""
         return drawing.to_svg(self)
 
     @property
     def n_layers(self) -> int:
-        """Number of layers."""
+        """The number of layers."""
         return 1 + max(component.layer for component in self.components)
 
     @property
@@ -150,7 +150,7 @@ class Cascade:
 
     @property
     def max_block(self) -> int:
-        """The largest block."""
+        """The size of the largest block."""
         return max(size for component in self.components for size in component.block_sizes)
 
     @property
@@ -160,41 +160,41 @@ class Cascade:
 
     @cached_property
     def output_reads(self) -> tuple[int, ...]:
-        """Numbers of the components that the machine's output depends on, as few as dropping one by one leaves."""
+        """Numbers of components that determine the machine's output, a set from which none can be dropped."""
         number = {output: k for k, output in enumerate(dict.fromkeys(self.machine.outputs))}
         output = np.array([number[self.machine.outputs[q]] for q in self.image])
-        kept = list(range(len(self.components)))
+        needed = list(range(len(self.components)))
         for i in range(len(self.components)):
-            fewer = [j for j in kept if j != i]
+            fewer = [j for j in needed if j != i]
             if tells(self.states[:, fewer], output):
-                kept = fewer
-        return tuple(kept)
+                needed = fewer
+        return tuple(needed)
 
     def simulate(self, word: Word) -> np.ndarray:
-        """The joint states s(1) … s(T), int (T, C). Raises `InvalidWord` for an unknown letter."""
+        """Return the joint states s(1) … s(T), int (T, C); raise `InvalidWord` for an unknown letter."""
         return self.states[self._follow(word)]
 
     def transduce(self, word: Word) -> list[Hashable]:
-        """The machine's outputs along `word`, by way of the joint states."""
+        """Return the machine's outputs along `word`, computed from the joint states."""
         return [self.machine.outputs[q] for q in self.image[self._follow(word)]]
 
     def to_machine(self) -> MooreMachine:
-        """The joint states reached as a machine of its own, labelled with them; `image` leads them to the machine's."""
+        """Return the machine of the reachable joint states, labelled with them; `image` maps them to the machine's."""
         labels = [tuple(row) for row in self.states.tolist()]
         outputs = [self.machine.outputs[q] for q in self.image]
         return MooreMachine(self.delta, outputs, 0, self.machine.alphabet, labels)
 
     def used(self, i: int) -> np.ndarray:
-        """Which entries of component i's maps are used in a joint state that is reached: bool, as `maps`."""
+        """Return which entries of component i's maps some reachable joint state uses: bool, as `maps`."""
         used = np.zeros(self.components[i].maps.shape, bool)
         for a in range(len(self.delta)):
             used[self.rows(i, a), self.states[:, i]] = True
         return used
 
     def rows(self, i: int, a: int) -> np.ndarray:
-        """Which of component i's maps letter number a applies in each joint state: int (N,)."""
-        seen = self.states[self.delta[a]] if self.reads_now else self.states
-        return _Rows(self.components[i], self._sizes).find(a, seen)
+        """Return the number of component i's map for letter number a in each joint state: int (N,)."""
+        read = self.states[self.delta[a]] if self.reads_now else self.states
+        return _Rows(self.components[i], self._sizes).find(a, read)
 
     @cached_property
     def _sizes(self) -> tuple[int, ...]:
@@ -247,11 +247,11 @@ class Cascade:
     def _step(self, rows: list[_Rows], states: np.ndarray, a: int) -> np.ndarray:
         after = np.empty_like(states)
         for i, component in enumerate(self.components):
-            found = rows[i].find(a, after if self.reads_now else states)
-            if (found < 0).any():
-                n = int(np.argmax(found < 0))
+            selected = rows[i].find(a, after if self.reads_now else states)
+            if (selected < 0).any():
+                n = int(np.argmax(selected < 0))
                 self._refuse(states[n], a, f"where component {i} has no map")
-            after[:, i] = component.maps[found, states[:, i]]
+            after[:, i] = component.maps[selected, states[:, i]]
         return after
 
     def _refuse(self, state: np.ndarray, a: int, what: str) -> None:
@@ -262,7 +262,7 @@ class Cascade:
 
 
 def tells(states: np.ndarray, what: np.ndarray) -> bool:
-    """Whether equal rows, int (N, C), have equal entries in the other array, int (N,).
+    """Return whether equal rows, int (N, C), have equal entries in the other array, int (N,).
 
     >>> tells(np.array([[0], [0], [1]]), np.array([5, 5, 5])), tells(np.array([[0], [0]]), np.array([5, 6]))
     (True, False)
@@ -272,7 +272,7 @@ def tells(states: np.ndarray, what: np.ndarray) -> bool:
 
 
 class _Rows:
-    """Finds the map that a letter and a joint state select, by a mixed-radix code of what is read."""
+    """A lookup of the map that a letter and a joint state select, by a mixed-radix code of the states read."""
 
     def __init__(self, component: Component, sizes: tuple[int, ...]) -> None:
         self.reads = list(component.reads)
@@ -289,7 +289,7 @@ class _Rows:
             raise InvalidMachine("a component has two maps for one key")
 
     def find(self, a: int, states: np.ndarray) -> np.ndarray:
-        """Numbers of maps, −1 where there is none: joint states (N, C) -> (N,)."""
+        """Return the numbers of the selected maps, −1 where none exists: joint states (N, C) -> (N,)."""
         code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
         place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
         return np.where(self.codes[place] == code, self.order[place], -1)

@@ -18,12 +18,12 @@ from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 
 _MAX_EDGES = 2**25  # of the graph of all pairs of states; 1,024 states with 64 letters have as many
 _SAMPLE = 2**15  # pairs that are tried where all are too many
-_MAX_ENTRIES = 2**25  # of the principal congruences that are kept
+_MAX_ENTRIES = 2**25  # of the stored principal congruences
 _MAX_STEPS = 2**27  # of each search, about a second
 
 
 def canonical(labels: np.ndarray | Sequence[int]) -> np.ndarray:
-    """The partition whose blocks are the states with one label: any integers (n,) -> int64 (n,).
+    """Return the partition whose blocks are the states with one label: any integers (n,) -> int64 (n,).
 
     >>> canonical([7, 2, 7, 0]).tolist()
     [0, 1, 0, 2]
@@ -35,7 +35,7 @@ def canonical(labels: np.ndarray | Sequence[int]) -> np.ndarray:
 
 
 def meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The coarsest partition finer than both: blocks are the intersections of theirs.
+    """Return the coarsest partition finer than both: its blocks are the intersections of theirs.
 
     >>> meet(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 1])).tolist()
     [0, 1, 2, 2]
@@ -44,7 +44,7 @@ def meet(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
-    """Whether every block of p lies in one of q; equal partitions too.
+    """Return whether every block of p lies in a block of q; equal partitions included.
 
     >>> is_finer(np.array([0, 1, 2]), np.array([0, 1, 1])), is_finer(np.array([0, 1, 1]), np.array([0, 1, 2]))
     (True, False)
@@ -53,7 +53,7 @@ def is_finer(p: np.ndarray, q: np.ndarray) -> bool:
 
 
 def closure(maps: np.ndarray, pairs: np.ndarray | Sequence[tuple[int, int]]) -> np.ndarray:
-    """The finest congruence in which the two states of every pair, (m, 2), share a block.
+    """Return the finest congruence in which the two states of every pair, (m, 2), share a block.
 
     >>> closure(np.array([[1, 2, 3, 4, 5, 0]]), [(1, 3)]).tolist()
     [0, 1, 0, 1, 0, 1]
@@ -70,7 +70,7 @@ class Lattice:
         partitions: distinct partitions, int64 (N, n): the all-in-one first, the identity last, closed under join if
             complete.
         complete: whether these are all congruences there are.
-        method: how they were found, or the limit that was reached.
+        method: the method of the enumeration, or the limit that was reached.
 
     Raises:
         InvalidMachine: if a row is not a partition, or the first or the last is not what it should be.
@@ -97,20 +97,20 @@ class Lattice:
 
 
 def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
-    """The congruences: those that one merged pair of states generates, and all joins of them.
+    """Return the congruences: those that one merged pair of states generates, and all their joins.
 
     Of more than `limit` those are kept that merge what all words of some length merge, for pairs of states a congruence
     as coarse as can be that holds the two apart (in most cases these meet in the identity), and then the coarse ones.
 
     Args:
         maps: distinct maps of the states, int64 (k, n).
-        limit: the most congruences to be found, at least 2.
+        limit: the largest number of congruences, at least 2.
 
     Raises:
         BudgetExceeded: if `limit` leaves no room for the two that always are.
 
-    >>> found = lattice(np.array([[1, 2, 3, 0]]))
-    >>> found.partitions.tolist(), found.method
+    >>> congruences = lattice(np.array([[1, 2, 3, 0]]))
+    >>> congruences.partitions.tolist(), congruences.method
     ([[0, 0, 0, 0], [0, 1, 0, 1], [0, 1, 2, 3]], 'all 3 congruences, joins of 2 principal ones')
     """
     if limit < 2:
@@ -128,15 +128,15 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
     order = np.argsort(principal.max(axis=1), kind="stable")
     principal, source = principal[order], source[order]
     limit = min(limit, room)
-    found, all_joined = partition_kernels.joins(principal, source, limit - 1, _MAX_STEPS)
+    joined, all_joined = partition_kernels.joins(principal, source, limit - 1, _MAX_STEPS)
     n_pairs = n * (n - 1) // 2
     if all_joined and all_tried and len(pairs) == n_pairs:
-        rows = np.concatenate([found, ends[1:]])
+        rows = np.concatenate([joined, ends[1:]])
         method = f"all {len(rows):,} congruences, joins of {len(principal):,} principal ones"
         return Lattice(rows[_coarse_first(rows)], True, method)
     chosen = np.unique(np.linspace(0, len(principal) - 1, min(limit, len(principal))).astype(np.int64))
     apart = partition_kernels.separators(principal, source, chosen, _MAX_STEPS)
-    rest = np.concatenate([found, principal])
+    rest = np.concatenate([joined, principal])
     rest = rest[np.argsort(rest.max(axis=1), kind="stable")]
     rows = _distinct(np.concatenate([ends, _merging(maps), apart, rest]), limit)
     drawn = "all" if all_tried and len(pairs) == n_pairs else "some"
@@ -148,7 +148,7 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
 
 
 def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pairs of states (m, 2) to be merged, where the maps lead them (m, k), and the components of that graph (m,).
+    """Return pairs of states (m, 2) to merge, their images (m, k), and the components of that graph (m,).
 
     Where the graph of all pairs is too large, the pairs with state 0 are taken and those that words lead them to, short
     words first; the graph then has no edges.
@@ -168,7 +168,7 @@ def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _merging(maps: np.ndarray) -> np.ndarray:
-    """For ℓ = 1, 2, … the congruence of the states that every word of ℓ letters merges, while it grows: (L, n)."""
+    """Return the congruences of the states that every word of ℓ = 1, 2, … letters merges, while they grow: (L, n)."""
     rows = [np.arange(maps.shape[1], dtype=np.int64)]
     while len(rows) == 1 or rows[-1].max() < rows[-2].max():
         _, number = np.unique(rows[-1][maps], axis=1, return_inverse=True)
@@ -177,7 +177,7 @@ def _merging(maps: np.ndarray) -> np.ndarray:
 
 
 def _coarse_first(rows: np.ndarray) -> np.ndarray:
-    """Places of the rows by number of blocks, then by their sizes, then by the rows."""
+    """Return the order of the rows by number of blocks, then by their sizes, then by the rows."""
     N, n = rows.shape
     offset = np.arange(0, N * n, n, dtype=np.int64)
     sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
@@ -187,7 +187,7 @@ def _coarse_first(rows: np.ndarray) -> np.ndarray:
 
 
 def _distinct(rows: np.ndarray, count: int) -> np.ndarray:
-    """The first `count` distinct rows."""
+    """Return the first `count` distinct rows."""
     place: dict[bytes, int] = {}
     for i, row in enumerate(rows):
         if len(place) == count:

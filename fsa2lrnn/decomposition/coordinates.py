@@ -1,9 +1,9 @@
-"""From coordinates on the states of a machine to the cascade that computes them.
+"""Construction of the cascade that computes given coordinates on the states of a machine.
 
-A *cover* of a machine is a machine whose every state stands for a state of it; coordinates on a cover are the states of
-a cascade's components, seen from above (Krohn & Rhodes' theorem: a coordinate system in which each coordinate moves by
-the letter and the coordinates before it). `assemble` finds for every coordinate which others it needs to read, and the
-maps; the `Cascade` that it returns has checked itself.
+Each state of a *cover* of a machine represents a state of the machine; coordinates on a cover are the states of a
+cascade's components (Krohn & Rhodes' theorem: a coordinate system in which the next value of a coordinate depends on
+the letter and earlier coordinates). `assemble` determines which others a coordinate reads, and its maps; the returned
+`Cascade` has checked itself.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from fsa2lrnn.rows import distinct_rows
 
 FREE = -1
 _MAX_WORK = 40_000_000  # some seconds
-_MAX_ROWS = 100_000  # rows of a component's table that the values of free coordinates may blow it up to
+_MAX_ROWS = 100_000  # rows of a component's table after the expansion of free coordinates
 
 
 @dataclass(frozen=True, eq=False)
 class Cover:
-    """A machine with coordinates, each of its states standing for a state of the machine it covers. State 0 starts.
+    """A machine with coordinates, each of whose states represents a state of the covered machine. State 0 starts.
 
-    The next value of a coordinate is a function of the letter, its own value and coordinates of lower levels. Where a
-    coordinate is free it says nothing: its value may be any, what follows does not depend on it.
+    The next value of a coordinate is a function of the letter, its own value and coordinates of lower levels. A free
+    coordinate may have any value: the next states do not depend on it.
 
     Args:
         delta: next states, int (k, N), for each letter.
-        image: the state of the covered machine that each state stands for, int (N,).
+        image: the state of the covered machine that each state represents, int (N,).
         values: the coordinates of each state, int (N, C), −1 where free.
         levels: the level of each coordinate.
-        names: what each coordinate tells, "" where nobody knows.
+        names: the meaning of each coordinate, "" if unknown.
 
     Raises:
         InvalidMachine: if the shapes do not fit.
@@ -65,21 +65,21 @@ class Cover:
         return tuple(int(column.max(initial=0)) + 1 for column in self.values.T)
 
     def pinned(self) -> Cover:
-        """The same with value 0 wherever a coordinate was free."""
+        """Return the cover with value 0 in place of free coordinates."""
         return replace(self, values=np.maximum(self.values, 0))
 
 
 def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Cascade:
-    """The cascade of a cover's coordinates, each reading as few others as it can, in the lowest layer it can be.
+    """Return the cascade of a cover's coordinates, each with few reads and in the lowest possible layer.
 
     Args:
-        machine: what the cover covers, letter for letter.
-        cover: coordinates that together tell the state that each state stands for.
+        machine: the covered machine, over the same letters.
+        cover: coordinates that together determine the represented state.
         reads_now: coordinates of lower levels are read after the letter, not before.
 
     Raises:
-        InvalidMachine: if some coordinate depends on more than those of lower levels, or if the coordinates do not tell
-            the machine's state.
+        InvalidMachine: if some coordinate depends on more than those of lower levels, or if the coordinates do not
+            determine the machine's state.
         BudgetExceeded: if the cover is too large, or the cascade reaches too many joint states.
 
     >>> mod4 = MooreMachine([[1, 2, 3, 0]], range(4))
@@ -93,13 +93,13 @@ def assemble(machine: MooreMachine, cover: Cover, reads_now: bool = False) -> Ca
             f"{len(cover.image):,} states with {len(cover.levels)} coordinates are too many to find out who reads whom "
             f"({work:,} entries to compare, more than {_MAX_WORK:,}): keep one block, or allow larger ones"
         )
-    found = list[Cascade]()
+    cascades = list[Cascade]()
     if _expanded_rows(cover) <= _MAX_ROWS:
-        found.append(_built(machine, cover, reads_now))
-    if not found or len(found[0].states) > len(cover.image):
-        # A coordinate may read less where another is free; but then it has to be right for all that may stand there.
-        found.append(_built(machine, cover.pinned(), reads_now))
-    return min(found, key=_size)
+        cascades.append(_built(machine, cover, reads_now))
+    if not cascades or len(cascades[0].states) > len(cover.image):
+        # With free coordinates a component may read less, but its maps must then be correct for all their values.
+        cascades.append(_built(machine, cover.pinned(), reads_now))
+    return min(cascades, key=_size)
 
 
 def _size(cascade: Cascade) -> tuple[int, int]:
@@ -112,23 +112,23 @@ def _built(machine: MooreMachine, cover: Cover, reads_now: bool) -> Cascade:
 
 
 def constant_coordinates(cover: Cover) -> Cover:
-    """The cover without coordinates that never change, unless nothing is left."""
-    kept = [i for i, size in enumerate(cover.sizes) if size > 1] or [0]
+    """Return the cover without constant coordinates, but with at least one."""
+    chosen = [i for i, size in enumerate(cover.sizes) if size > 1] or [0]
     return replace(
         cover,
-        values=cover.values[:, kept],
-        levels=tuple(cover.levels[i] for i in kept),
-        names=tuple(cover.names[i] for i in kept),
+        values=cover.values[:, chosen],
+        levels=tuple(cover.levels[i] for i in chosen),
+        names=tuple(cover.names[i] for i in chosen),
     )
 
 
 class _CoordinateTable(NamedTuple):
     keys: np.ndarray  # (R, 1 + reads)
-    maps: np.ndarray  # (R, m), −1 where nothing is asked
+    maps: np.ndarray  # (R, m), −1 where any value is allowed
 
 
 def _component(cover: Cover, i: int, reads_now: bool) -> Component:
-    """Coordinate i as a component that reads as few coordinates as can be; `layer` is set later."""
+    """Return coordinate i as a component that reads as few coordinates as possible; `layer` is set later."""
     size = cover.sizes[i]
     moves = _moves(cover, i, reads_now)
     reads = [j for j, level in enumerate(cover.levels) if level < cover.levels[i]]
@@ -137,7 +137,7 @@ def _component(cover: Cover, i: int, reads_now: bool) -> Component:
         raise InvalidMachine(
             f"coordinate {i} of level {cover.levels[i]} does not follow from the letter, itself and those below"
         )
-    # The highest first, so that the component sinks as low as it can.
+    # Drop reads of the highest levels first, so that the component gets into the lowest layer.
     for j in sorted(reads, key=lambda j: (-cover.levels[j], -cover.sizes[j], j)):
         fewer = [x for x in reads if x != j]
         smaller = _table(cover, moves, fewer, i, size)
@@ -148,31 +148,31 @@ def _component(cover: Cover, i: int, reads_now: bool) -> Component:
 
 
 def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
-    """What coordinate i is seen to do: distinct rows of letter, all coordinates as they are read, old and new value."""
+    """Return the moves of coordinate i: distinct rows of the letter, all coordinates read, old and new value."""
     blocks = list[np.ndarray]()
     for a, targets in enumerate(cover.delta):
-        seen = cover.values[targets] if reads_now else cover.values
+        read = cover.values[targets] if reads_now else cover.values
         ends = np.stack([cover.values[:, i], cover.values[targets, i]], axis=1)
-        blocks.append(np.concatenate([np.full((len(seen), 1), a), seen, ends], axis=1))
+        blocks.append(np.concatenate([np.full((len(read), 1), a), read, ends], axis=1))
     return distinct_rows(np.concatenate(blocks))[0]
 
 
 def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int) -> _CoordinateTable | None:
-    """The maps that the moves ask for when only `reads` are read; None if two moves contradict each other."""
+    """Return the maps that the moves require when only `reads` are read, or None if two moves contradict."""
     sizes = cover.sizes
     rows, _ = distinct_rows(moves[:, [0, *(1 + j for j in reads), -2, -1]])
     for column, j in enumerate([*reads, i], start=1):
         rows = _expand(rows, column, sizes[j])
     keys, row = distinct_rows(rows[:, :-2])
     maps = np.full((len(keys), size), FREE)
-    asked = rows[:, -1] != FREE
-    row, old, new = row[asked], rows[asked, -2], rows[asked, -1]
+    required = rows[:, -1] != FREE
+    row, old, new = row[required], rows[required, -2], rows[required, -1]
     maps[row, old] = new
     return _CoordinateTable(keys, maps) if (maps[row, old] == new).all() else None
 
 
 def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:
-    """Rows with every value in place of a free entry of a column."""
+    """Return rows with every value in place of a free entry of a column."""
     free = rows[:, column] == FREE
     if not free.any():
         return rows
@@ -182,60 +182,60 @@ def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:
 
 
 def _expanded_rows(cover: Cover) -> float:
-    """How many rows the largest table may get from its free entries."""
+    """Return a bound on the rows of the largest table after the expansion of free entries."""
     copies = np.where(cover.values == FREE, np.array(cover.sizes), 1).astype(float)
     return float(copies.prod(axis=1).sum()) * len(cover.delta)
 
 
 def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
-    """What is good about partial maps: all identity or constant (lanes); all injective; all injective or constant."""
-    asked = maps != FREE
+    """Return whether partial maps are all identity or constant; all injective; all injective or constant."""
+    required = maps != FREE
     states = np.arange(len(maps.T))
-    identity = np.all(~asked | (maps == states), axis=1)
-    top = np.max(np.where(asked, maps, -2), axis=1)
-    constant = np.all(~asked | (maps == top[:, None]), axis=1)
-    ordered = np.sort(np.where(asked, maps, -2 - states), axis=1)
+    identity = np.all(~required | (maps == states), axis=1)
+    top = np.max(np.where(required, maps, -2), axis=1)
+    constant = np.all(~required | (maps == top[:, None]), axis=1)
+    ordered = np.sort(np.where(required, maps, -2 - states), axis=1)
     injective = np.all(np.diff(ordered, axis=1) != 0, axis=1)
-    lanes = maps.shape[1] <= 2 or bool(np.all(np.logical_or(identity, constant)))
-    return lanes, bool(np.all(injective)), bool(np.all(np.logical_or(injective, constant)))
+    diagonal = maps.shape[1] <= 2 or bool(np.all(np.logical_or(identity, constant)))
+    return diagonal, bool(np.all(injective)), bool(np.all(np.logical_or(injective, constant)))
 
 
 def _complete(maps: np.ndarray) -> np.ndarray:
-    """Total maps that do what partial ones ask: as few different ones as we can, and of a good kind."""
-    lanes, permutations, _ = _virtues(maps)
+    """Return total maps that extend partial ones: few distinct ones, and of a good kind."""
+    diagonal, permutations, _ = _virtues(maps)
     pool: Counter[tuple[int, ...]] = Counter()
     done = np.empty_like(maps)
     for r in np.argsort((maps == FREE).sum(1), kind="stable"):
-        total = _completed(maps[r], pool, lanes and maps.shape[1] > 2, permutations)
+        total = _completed(maps[r], pool, diagonal and maps.shape[1] > 2, permutations)
         pool[total] += 1
         done[r] = total
     return done
 
 
-def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], lanes: bool, permutations: bool) -> tuple[int, ...]:
+def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], diagonal: bool, permutations: bool) -> tuple[int, ...]:
     states = np.arange(len(row))
-    asked = row != FREE
-    values = row[asked]
+    required = row != FREE
+    values = row[required]
     identity = tuple(states.tolist())
-    moves = bool((values != states[asked]).any())
-    if not moves and (len(values) != 1 or lanes or permutations or identity in pool):
+    moves = bool((values != states[required]).any())
+    if not moves and (len(values) != 1 or diagonal or permutations or identity in pool):
         return identity
     constant = tuple([int(values[0])] * len(row))
     is_constant = bool((values == values[0]).all())
-    if lanes:
+    if diagonal:
         return constant
     for total, _ in pool.most_common():
-        if (np.array(total)[asked] == values).all():
+        if (np.array(total)[required] == values).all():
             return total
     if is_constant and not permutations:
         return constant
     if len(set(values.tolist())) == len(values):
         return _permutation(row)
-    return tuple(np.where(asked, row, states).tolist())
+    return tuple(np.where(required, row, states).tolist())
 
 
 def _permutation(row: np.ndarray) -> tuple[int, ...]:
-    """A permutation that agrees with an injective partial map, and moves few of the other states."""
+    """Return a permutation that extends an injective partial map and moves few of the other states."""
     unused = [x for x in range(len(row)) if x not in row]
     total = row.tolist()
     for x in np.flatnonzero(row == FREE).tolist():
@@ -246,7 +246,7 @@ def _permutation(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _in_layers(machine: MooreMachine, coordinates: Sequence[Component], reads_now: bool) -> Cascade:
-    """Components in the lowest layers that their reads allow, renumbered layer by layer."""
+    """Return the cascade of components in the lowest layers that their reads allow, renumbered layer by layer."""
     layer: dict[int, int] = {}
 
     def layer_of(i: int) -> int:
@@ -268,18 +268,18 @@ def _renumbered(component: Component, number: dict[int, int], layer: int) -> Com
 
 
 def _without_idle(cascade: Cascade) -> Cascade:
-    """The cascade without components that nobody reads and that the machine's state does not need."""
+    """Return the cascade without components that no other reads and that the machine's state does not need."""
     for i in reversed(range(len(cascade.components))):
         others = [j for j in range(len(cascade.components)) if j != i]
         if not others or any(i in component.reads for component in cascade.components):
             continue
         if tells(cascade.states[:, others], cascade.image):
             number = {j: new for new, j in enumerate(others)}
-            kept = (cascade.components[j] for j in others)
+            needed = (cascade.components[j] for j in others)
             return _without_idle(
                 Cascade(
                     cascade.machine,
-                    tuple(_renumbered(component, number, component.layer) for component in kept),
+                    tuple(_renumbered(component, number, component.layer) for component in needed),
                     cascade.reads_now,
                 )
             )

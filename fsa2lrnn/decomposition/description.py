@@ -1,4 +1,4 @@
-"""A cascade as people look at it: a table of its components in words, and a drawing."""
+"""Displays of a cascade: a table of its components, and drawings as DOT and SVG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _NAMED = 3  # components that a sentence names one by one; of more it tells the 
 
 
 def describe(cascade: Cascade) -> list[tuple[str, str]]:
-    """Each component's place and name, and what it is, for a list of facts.
+    """Return a row per component: its layer and name, and a description of its kind, blocks and reads.
 
     >>> import numpy as np
     >>> from fsa2lrnn.automata import MooreMachine
@@ -28,7 +28,7 @@ def describe(cascade: Cascade) -> list[tuple[str, str]]:
 
 
 def blocks_of(component: Component) -> str:
-    """What a component becomes in the network."""
+    """Return the form of a component in the network."""
     if not component.is_lanes:
         return f"a one-hot block of {component.n_states}"
     if component.kind == "trivial":
@@ -39,7 +39,7 @@ def blocks_of(component: Component) -> str:
 
 
 def reads_of(cascade: Cascade, i: int) -> str:
-    """What component i reads: the letter, and which states of components in lower layers, and when."""
+    """Return the inputs of component i: the letter, and states of components in lower layers."""
     component = cascade.components[i]
     if not component.reads:
         return "the letter"
@@ -54,7 +54,7 @@ def reads_of(cascade: Cascade, i: int) -> str:
 
 
 def title(cascade: Cascade, i: int) -> str:
-    """The name of component i, with a number where it has none or shares it with others."""
+    """Return the name of component i, with a number if it has none or shares it with others."""
     component = cascade.components[i]
     same = [j for j, other in enumerate(cascade.components) if other.name == component.name]
     if not component.name:
@@ -63,9 +63,9 @@ def title(cascade: Cascade, i: int) -> str:
 
 
 def to_dot(cascade: Cascade) -> str:
-    """DOT text that draws the cascade: a box a component, a row a layer from the bottom up, an arrow for every state
-    read. What all read is said in words, and the boxes that the output depends on are shaded: arrows for these would
-    hide the others."""
+    """Return DOT text that draws the cascade: a box per component, a row per layer from the bottom up, an arrow per
+    state read. The legend lists what all components read, and the boxes that the output depends on are shaded: arrows
+    for these would hide the others."""
     lines = [
         "digraph {",
         '  graph [rankdir=BT labelloc=b labeljust=l fontname="sans-serif" fontsize=11 nodesep=0.4 ranksep=0.6]',
@@ -86,7 +86,7 @@ def to_dot(cascade: Cascade) -> str:
 
 
 def to_svg(cascade: Cascade) -> str:
-    """The same as SVG, without Graphviz."""
+    """Return a drawing of the cascade as SVG, made without Graphviz."""
     lines: list[list[str]] = []
     for i, component in enumerate(cascade.components):
         everything = [f"reads all {_n_below(cascade, i)} below"] if _reads_all(cascade, i) else []
@@ -95,9 +95,9 @@ def to_svg(cascade: Cascade) -> str:
     arrows = [
         (j, i) for i, component in enumerate(cascade.components) if not _reads_all(cascade, i) for j in component.reads
     ]
-    said = f"A cascade of {len(lines)} components in {cascade.n_layers} layers"
+    caption = f"A cascade of {len(lines)} components in {cascade.n_layers} layers"
     return registry.require("report.boxes", "a drawing of a cascade as SVG").boxes(
-        said, lines, rows, arrows, cascade.output_reads
+        caption, lines, rows, arrows, cascade.output_reads
     )
 
 
@@ -120,7 +120,7 @@ def _n_below(cascade: Cascade, i: int) -> int:
 
 
 def _reads_all(cascade: Cascade, i: int) -> bool:
-    """Whether component i reads all components below, and these are too many to be named."""
+    """Return whether component i reads all components below, and these are too many to be named."""
     return _NAMED < len(cascade.components[i].reads) == _n_below(cascade, i)
 
 

@@ -1,4 +1,4 @@
-"""Permutation-reset machines by their group: which permutation has been made so far, and of which point.
+"""Covers of permutation-reset machines by their group: the permutation so far, and the point to which it is applied.
 
 A machine whose letters permute its states, or lead all to one, is in state g·x with g the product of the permutations
 read so far. A permutation h makes g into h·g and leaves x as it is; a letter that leads all states to y leaves g as it
@@ -18,7 +18,7 @@ MAX_ORDER = 200
 
 
 def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.ndarray]:
-    """The group that the permutations among the maps generate, and how the maps act on it from the left.
+    """The group that the permutations among the maps generate, with the left action of the maps on it.
 
     Args:
         maps: permutations and constants of 0 … n−1, int (k, n).
@@ -51,7 +51,7 @@ def regular(maps: np.ndarray, limit: int = MAX_ORDER) -> tuple[np.ndarray, np.nd
 def group_cover(
     maps: np.ndarray, start: int, elements: np.ndarray, coordinates: np.ndarray, levels: tuple[int, ...]
 ) -> Cover:
-    """The cover of a permutation-reset machine by pairs (g, x), which stand for the state g·x.
+    """Return the cover of a permutation-reset machine by pairs (g, x), which represent the state g·x.
 
     Args:
         maps: permutations and constants of 0 … n−1, int (k, n).
@@ -100,7 +100,7 @@ def group_cover(
 
 
 def _permutes(maps: np.ndarray) -> np.ndarray:
-    """Whether each map is a permutation, bool (k,), the others being constants."""
+    """Return whether each map is a permutation, bool (k,); the others are constants."""
     n_targets = np.array([len(set(row)) for row in maps.tolist()])
     permutes = n_targets == maps.shape[1]
     neither = ~permutes & (n_targets > 1)

@@ -35,7 +35,7 @@ MAX_CHAINS = 200_000
 
 
 def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains: int = MAX_CHAINS) -> Cover:
-    """The cover of a machine by chains of image sets; its coordinates move by permutations and resets only.
+    """Return the cover of a machine by chains of image sets, whose coordinates move by permutations and resets only.
 
     Args:
         maps: the next state of each state, int (k, n), for each letter.
@@ -61,7 +61,7 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
 
 @dataclass(frozen=True, eq=False)
 class _Tiling:
-    """The sets of I*, Q first: their letters' graph, heights and tiles.
+    """The sets of I*, Q first, with the graph of letters on them, heights and tiles.
 
     Args:
         sets: indicators, bool (N, n).
@@ -99,11 +99,11 @@ class _Tiling:
 
     @property
     def levels(self) -> int:
-        """Number of coordinates of a chain: the height of Q, or 1 if that is a singleton."""
+        """The number of coordinates of a chain: the height of Q, or 1 if that is a singleton."""
         return max(1, int(self.height[0]))
 
     def step(self, chains: np.ndarray, a: int) -> np.ndarray:
-        """What a letter makes of chains, int (F, C), −1 where free."""
+        """Return the images of chains under a letter, int (F, C), −1 where free."""
         after = np.full_like(chains, FREE)
         old, new = np.zeros(len(chains), np.int64), np.zeros(len(chains), np.int64)  # the sets P and R
         for level in range(self.levels):
@@ -117,14 +117,14 @@ class _Tiling:
         return after
 
     def ends(self, chains: np.ndarray) -> np.ndarray:
-        """The state that each chain ends in, int (F,)."""
+        """Return the last state of each chain, int (F,)."""
         sets = np.zeros(len(chains), np.int64)
         for level in range(self.levels):
             sets = self._descend(sets, chains[:, level])
         return self.sets[sets].argmax(axis=1)
 
     def tile_around(self, big: int, small: int) -> int:
-        """The name of the first tile of a set that contains another set."""
+        """Return the name of the first tile of a set that contains another set."""
         tiles = self.tiles[big][self.tiles[big] >= 0]
         return int((self.sets[tiles] >= self.sets[small]).all(axis=1).argmax())
 
@@ -144,7 +144,7 @@ class _Tiling:
 
 
 def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
-    """The sets of I* as indicators, Q first, and the graph of letters on them."""
+    """Return the sets of I* as indicators, Q first, and the graph of letters on them."""
     n = maps.shape[1]
     names = tuple(range(len(maps)))
     images = Images(Action(maps.astype(np.uint32), names, names), cap)
@@ -163,7 +163,7 @@ def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _maximal_subsets(sets: np.ndarray, size: np.ndarray, root: int) -> list[int]:
-    """The numbers of the maximal proper subsets of a set, large ones first."""
+    """Return the numbers of the maximal proper subsets of a set, large ones first."""
     inside = np.flatnonzero((sets <= sets[root]).all(axis=1) & (size < size[root]))
     inside = inside[np.argsort(-size[inside], kind="stable")]
     tiles: list[int] = []
@@ -174,7 +174,7 @@ def _maximal_subsets(sets: np.ndarray, size: np.ndarray, root: int) -> list[int]
 
 
 def _carry(tiles: list[list[int]], graph: np.ndarray, component: np.ndarray, root: int) -> None:
-    """Gives all sets of the root's class their tiles, breadth first, in the order of the root's."""
+    """Set the tiles of all sets of the root's class, breadth first, in the order of the root's."""
     queue = [root]
     for i in queue:
         for a, j in enumerate(graph[i].tolist()):
@@ -184,7 +184,7 @@ def _carry(tiles: list[list[int]], graph: np.ndarray, component: np.ndarray, roo
 
 
 def _chain(tiling: _Tiling, q: int) -> np.ndarray:
-    """A chain that ends in q, int (1, C)."""
+    """Return a chain that ends in q, int (1, C)."""
     chain = np.full((1, tiling.levels), FREE)
     here = 0
     single = int(np.flatnonzero(tiling.sets[:, q] & (tiling.sets.sum(axis=1) == 1))[0])
@@ -196,7 +196,7 @@ def _chain(tiling: _Tiling, q: int) -> np.ndarray:
 
 
 def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.ndarray, np.ndarray]:
-    """The chains that words lead one to, breadth first, int (N, C), and next chains by letter, int (k, N)."""
+    """Return the chains reachable from one, breadth first, int (N, C), and next chains by letter, int (k, N)."""
     number = {start[0].tobytes(): 0}
     chains, columns = [start], list[np.ndarray]()
     while len(chains[-1]):
@@ -218,13 +218,13 @@ def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.n
 
 
 def _best_start(delta: np.ndarray, candidates: np.ndarray) -> int:
-    """The candidate in the last component: from there no more is reached than from any that leads to it."""
+    """Return the candidate in the last component, from which fewest states are reachable."""
     component = map_kernels.components(np.ascontiguousarray(delta.T))
     return int(candidates[component[candidates].argmin()])
 
 
 def _from_start(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """The states that words lead a start to, itself first, and delta among them."""
+    """Return the states reachable from a start, itself first, and delta on them."""
     seen = {start: 0}
     queue = [start]
     for i in queue:
@@ -238,7 +238,7 @@ def _from_start(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _renumbered(chains: np.ndarray) -> np.ndarray:
-    """The same with the names in use numbered from 0, for each coordinate."""
+    """Return the chains with the names in use numbered from 0, for each coordinate."""
     values = np.full_like(chains, FREE)
     for i, column in enumerate(chains.T):
         taken = column != FREE

@@ -31,12 +31,12 @@ class _Choice:
 
     @property
     def price(self) -> int:
-        """The sum of the cubes of its blocks: lanes are one for each state but the first."""
+        """The sum of the cubes of its block sizes: for diagonal entries one per state but the first."""
         return self.size**3 if self.size > 1 else self.index - 1
 
 
 def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[int] = ()) -> Layers:
-    """Congruences by layer whose components, in the context of the layers before, have blocks of at most `largest`.
+    """Return congruences by layer whose components, in the context of earlier layers, have blocks <= `largest`.
 
     Where the lattice has none so small, the layer is the one congruence of smallest index: its component is too large
     and left to other means. With a complete lattice no other choice of congruences needs fewer layers, if no component
@@ -72,7 +72,7 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
 
 
 def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> Layers:
-    """As many layers as given, each going only as far as those to come require: most often far fewer components.
+    """Return as many layers, each refined only as far as later layers require: usually far fewer components.
 
     A layer of `layering` may tell apart more than the next ones need; here components that gain most are taken until
     the layers left can finish. Which gain most is decided greedily, so compare the costs of both. Layers with a
@@ -81,9 +81,9 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.decomposition.congruence import lattice
     >>> maps = zoo.shift_register(4).delta
-    >>> found = lattice(maps)
-    >>> layers = layering(maps, found, largest=1)
-    >>> [len(layer) for layer in layers], [len(layer) for layer in thin(maps, found, layers, largest=1)]
+    >>> congruences = lattice(maps)
+    >>> layers = layering(maps, congruences, largest=1)
+    >>> [len(layer) for layer in layers], [len(layer) for layer in thin(maps, congruences, layers, largest=1)]
     ([1, 2, 2, 1], [1, 1, 1, 1])
     """
     context, result = np.zeros(maps.shape[1], np.int64), Layers()
@@ -106,14 +106,14 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
 
 
 def _finishes(maps: np.ndarray, context: np.ndarray, lattice: Lattice, largest: int, n_layers: int) -> bool:
-    """Whether that many layers lead from the context to the identity."""
+    """Return whether that many layers suffice from the context to the identity."""
     for _ in range(n_layers):
         context = _meet(context, [choice for choice in _choices(maps, context, lattice) if choice.size <= largest])
     return bool(context.max() + 1 == len(context))
 
 
 def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_Choice]:
-    """Of every component in the context that tells states apart the coarsest congruence, coarse ones first."""
+    """Return the coarsest congruence of every component that separates states in the context, coarse ones first."""
     finer, blocks, indices = partition_kernels.meets(context, lattice.partitions)
     seen: dict[bytes, int] = {}
     for i in np.flatnonzero(blocks > context.max() + 1).tolist():
@@ -127,13 +127,13 @@ def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_C
 
 
 def _few(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """An irredundant subset with the same meet, small in the sum of prices: the better of two greedy ones."""
+    """Return an irredundant subset with the same meet and a small sum of prices: the better of two greedy ones."""
     subsets = [_by_gain(context, choices), _by_price(context, choices)]
     return min(subsets, key=lambda subset: (sum(choice.price for choice in subset), len(subset)))
 
 
 def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Always the one that tells most apart, the smaller on ties; then those not needed go, the dearest first."""
+    """Choose the one that separates most, the smaller on ties; then drop unneeded ones, the most expensive first."""
     taken = _covering(context, _meet(context, choices), choices)
     for choice in sorted(taken, key=lambda choice: -choice.price):
         rest = [other for other in taken if other is not choice]
@@ -143,7 +143,7 @@ def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
 
 
 def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """From the dearest price down: as few of that price as make up for what all cheaper ones do not tell apart."""
+    """Choose from the highest price down: few of that price that separate what all cheaper ones together do not."""
     levels = [list(level) for _, level in groupby(sorted(choices, key=_price), key=_price)]
     cheaper = [context]
     for level in levels:
@@ -160,7 +160,7 @@ def _price(choice: _Choice) -> int:
 
 
 def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Greedily few choices that reach the goal, the meet of all: those that leave most blocks, the cheap, the even."""
+    """Choose greedily few whose meet is that of all: those that leave most blocks, then the cheap, then the even."""
     finer = np.stack([choice.finer for choice in choices])
     prices = np.array([choice.price for choice in choices])
     taken: list[_Choice] = []
@@ -175,7 +175,7 @@ def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> 
 
 
 def _pairs_together(rows: np.ndarray) -> np.ndarray:
-    """How many ordered pairs of states share a block: partitions (N, n) -> (N,)."""
+    """Return the number of ordered pairs of states that share a block: partitions (N, n) -> (N,)."""
     N, n = rows.shape
     offset = np.arange(0, N * n, n, dtype=np.int64)
     sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)

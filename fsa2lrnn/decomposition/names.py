@@ -9,9 +9,9 @@ from fsa2lrnn.decomposition.congruence import canonical, is_finer, meet
 
 
 def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[str, ...]:
-    """For each congruence of each layer, the fields of the labels that it tells and lower layers do not yet.
+    """Return, for each congruence of each layer, the fields of the labels that it determines and lower layers do not.
 
-    Fields have names where the labels are named tuples; elsewhere, and where no field is told, the name is empty.
+    Fields have names where the labels are named tuples; elsewhere, and where no field is determined, the name is empty.
 
     >>> from fsa2lrnn.automata import zoo
     >>> register = zoo.mod_arith(5, "register").minimise()
@@ -24,8 +24,8 @@ def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[
     context = np.zeros(machine.n_states, np.int64)
     for layer in layers:
         for congruence in layer:
-            told = meet(context, congruence)
-            new = [name for name, field in fields.items() if is_finer(told, field) and not is_finer(context, field)]
+            refined = meet(context, congruence)
+            new = [name for name, field in fields.items() if is_finer(refined, field) and not is_finer(context, field)]
             names.append(" & ".join(new))
         for congruence in layer:
             context = meet(context, congruence)
@@ -33,10 +33,10 @@ def field_names(machine: MooreMachine, layers: list[list[np.ndarray]]) -> tuple[
 
 
 def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
-    """The fields of the labels as layers of congruences, each field in the first layer that it can be in; or None.
+    """Return the fields of the labels as layers of congruences, each in the first possible layer, or None.
 
-    None if the labels have no named fields, or if some tell a machine's states apart only together with others that in
-    turn need them.
+    The result is None if the labels have no named fields, or if some fields separate states only together with others
+    that in turn need them.
 
     >>> from fsa2lrnn.automata import zoo
     >>> layers = field_layers(zoo.mod_arith(5, "eager").minimise())
@@ -48,22 +48,22 @@ def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
     layers: list[list[np.ndarray]] = []
     while context.max() + 1 < machine.n_states:
         joint = [meet(context, field) for field in waiting]
-        layer = [told for told in joint if told.max() > context.max() and _is_closed(machine.delta, told)]
+        layer = [refined for refined in joint if refined.max() > context.max() and _is_closed(machine.delta, refined)]
         if not layer:
             return None
         layers.append(layer)
-        for told in layer:
-            context = meet(context, told)
+        for refined in layer:
+            context = meet(context, refined)
     return layers
 
 
 def _is_closed(maps: np.ndarray, partition: np.ndarray) -> bool:
-    """Whether every map leads each block into one."""
+    """Return whether every map leads each block into one block."""
     return all(is_finer(partition, canonical(partition[row])) for row in maps)
 
 
 def _fields(machine: MooreMachine) -> dict[str, np.ndarray]:
-    """The partition of the states by each named field of their labels."""
+    """Return the partition of the states by each named field of their labels."""
     labels = machine.labels or ()
     if not labels or not all(type(label) is type(labels[0]) and hasattr(label, "_fields") for label in labels):
         return {}

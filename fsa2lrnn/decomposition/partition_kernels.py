@@ -1,8 +1,8 @@
 # pyright: standard
-"""Compiled kernels on partitions, in the manner of `fsa2lrnn.graph_kernels`: numpy arrays in and out, nothing checked.
+"""Compiled kernels on partitions: numpy arrays in and out, without checks (as `fsa2lrnn.graph_kernels`).
 
 A partition of n states is int64, shape (n,), its blocks numbered 0, 1, … by first appearance. `maps` is int64, shape
-(k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map sends into blocks.
+(k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map leads into blocks.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _find(parent: np.ndarray, q: Any) -> Any:
 
 @njit(cache=True)
 def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """The finest congruence coarser than the congruence `start` that merges the pairs, int64 (m, 2).
+    """Return the finest congruence coarser than the congruence `start` that merges the pairs, int64 (m, 2).
 
     Union-find: two blocks that are merged have their images merged, through one state of each.
     """
@@ -57,7 +57,7 @@ def close(maps: np.ndarray, start: np.ndarray, pairs: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def join(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """The finest partition coarser than both; of congruences, a congruence."""
+    """Return the finest partition coarser than both; of congruences, a congruence."""
     n = p.shape[0]
     parent, head = np.arange(n), np.full(n, -1)
     for s in range(n):
@@ -83,7 +83,7 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places by their groups: those of group g are `order[first[g] : first[g + 1]]`, ascending."""
+    """Return (first, order): the places of group g are `order[first[g] : first[g + 1]]`, ascending."""
     first = np.zeros(n_groups + 1, np.int64)
     for s in range(groups.shape[0]):
         first[groups[s] + 1] += 1
@@ -97,36 +97,36 @@ def _grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]
 
 @njit(cache=True)
 def meets(context: np.ndarray, partitions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """context ∧ p for every row p of (N, n): (rows (N, n), numbers of blocks, most blocks in one of the context)."""
+    """Return context ∧ p for each row p of (N, n), its number of blocks, and the most inside one of the context."""
     N, n = partitions.shape
     n_blocks = context.max() + 1
     first, order = _grouped(context, n_blocks)
     rows, blocks, index = np.empty((N, n), np.int64), np.zeros(N, np.int64), np.zeros(N, np.int64)
-    seen, number, raw = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
+    label_of, number, raw = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
     for i in range(N):
-        seen[:] = -1
+        label_of[:] = -1
         for b in range(n_blocks):
             before = blocks[i]
             for j in range(first[b], first[b + 1]):
                 c = partitions[i, order[j]]
-                if seen[c] != b:
-                    seen[c], number[c] = b, blocks[i]
+                if label_of[c] != b:
+                    label_of[c], number[c] = b, blocks[i]
                     blocks[i] += 1
                 raw[order[j]] = number[c]
             index[i] = max(index[i], blocks[i] - before)
-        seen[:] = -1
-        found = 0
+        label_of[:] = -1
+        count = 0
         for s in range(n):
-            if seen[raw[s]] < 0:
-                seen[raw[s]] = found
-                found += 1
-            rows[i, s] = seen[raw[s]]
+            if label_of[raw[s]] < 0:
+                label_of[raw[s]] = count
+                count += 1
+            rows[i, s] = label_of[raw[s]]
     return rows, blocks, index
 
 
 @njit(cache=True)
 def pair_graph(maps: np.ndarray) -> np.ndarray:
-    """Where the maps lead the pairs p < q, in the order of `triu_indices`: int32 (n(n−1)/2, k), −1 where they meet."""
+    """Return the images of the pairs p < q in the order of `triu_indices`: int32 (n(n−1)/2, k), −1 where they merge."""
     k, n = maps.shape
     graph = np.full((n * (n - 1) // 2, k), -1, np.int32)
     i = 0
@@ -143,7 +143,7 @@ def pair_graph(maps: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarray) -> tuple[Any, Any]:
-    """The hash of a row, and its slot in an open table of row numbers: an empty one (−1) if it isn't there yet."""
+    """Return the hash of a row and its slot in an open table of row numbers: an empty one (−1) for a new row."""
     code = np.uint64(14695981039346656037)
     for x in row:
         code = (code ^ np.uint64(x)) * np.uint64(1099511628211)
@@ -157,32 +157,32 @@ def _slot(row: np.ndarray, rows: np.ndarray, hashes: np.ndarray, table: np.ndarr
 
 
 @njit(cache=True)
-def _open_table(room: int) -> np.ndarray:
+def _open_table(capacity: int) -> np.ndarray:
     size = 2
-    while size < 2 * room:
+    while size < 2 * capacity:
         size *= 2
     return np.full(size, -1)
 
 
 @njit(cache=True)
 def principals(
-    maps: np.ndarray, pairs: np.ndarray, graph: np.ndarray, component: np.ndarray, room: int, budget: int
+    maps: np.ndarray, pairs: np.ndarray, graph: np.ndarray, component: np.ndarray, size: int, budget: int
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-    """The distinct congruences that single pairs generate: (rows (P, n), a pair for each (P, 2), whether that is all).
+    """Return the distinct congruences that single pairs generate: (rows (P, n), a pair for each (P, 2), whole).
 
-    `graph` says which pairs the maps lead a pair to, `component` numbers its strong components, sinks first. Pairs of
-    one component generate the same congruence, and one coarser than those that they lead to: the coarsest of these is
-    where the closure starts. It stops before more than `room` rows, or after `budget` steps.
+    `graph` has the images of each pair, `component` numbers its strong components, sinks first. Pairs of one component
+    generate the same congruence, which is coarser than those of their images: the closure starts from the coarsest of
+    these. It stops, with `whole` False, before more than `size` rows, or after `budget` steps.
     """
     k, n = maps.shape
     representative = np.full(component.max() + 1, -1)
     for i in range(pairs.shape[0]):
         if representative[component[i]] < 0:
             representative[component[i]] = i
-    room = min(room, representative.shape[0])
-    rows, source, hashes = np.empty((room, n), np.int64), np.empty((room, 2), np.int64), np.empty(room, np.uint64)
-    generated, table, identity = np.full(representative.shape[0], -1), _open_table(room), np.arange(n)
-    found, steps = 0, 0
+    size = min(size, representative.shape[0])
+    rows, source, hashes = np.empty((size, n), np.int64), np.empty((size, 2), np.int64), np.empty(size, np.uint64)
+    generated, table, identity = np.full(representative.shape[0], -1), _open_table(size), np.arange(n)
+    count, steps = 0, 0
     for c in range(representative.shape[0]):
         i, coarsest = representative[c], -1
         for j in graph[i]:
@@ -195,59 +195,59 @@ def principals(
             generated[c] = coarsest
             continue
         if steps > budget:
-            return rows[:found], source[:found], False
+            return rows[:count], source[:count], False
         row = close(maps, start, pairs[i : i + 1])
         steps += n + k * (start.max() - row.max())
         code, slot = _slot(row, rows, hashes, table)
         if table[slot] < 0:
-            if found == room:
-                return rows[:found], source[:found], False
-            rows[found], source[found], hashes[found], table[slot] = row, pairs[i], code, found
-            found += 1
+            if count == size:
+                return rows[:count], source[:count], False
+            rows[count], source[count], hashes[count], table[slot] = row, pairs[i], code, count
+            count += 1
         generated[c] = table[slot]
-    return rows[:found], source[:found], True
+    return rows[:count], source[:count], True
 
 
 @njit(cache=True)
-def joins(generators: np.ndarray, pairs: np.ndarray, room: int, budget: int) -> tuple[np.ndarray, bool]:
-    """All joins of one or more principal congruences (P, n), given with the pairs that generate them: (rows, whole).
+def joins(generators: np.ndarray, pairs: np.ndarray, size: int, budget: int) -> tuple[np.ndarray, bool]:
+    """Return all joins of one or more principal congruences (P, n) with generating pairs (P, 2): (rows, whole).
 
-    Of those found, always the one with the fewest blocks is joined with all generators next, so that where the search
-    stops, at more than `room` rows or `budget` steps, the coarse ones are there.
+    The row with the fewest blocks is joined with all generators next, so that a search that stops, at more than
+    `size` rows or `budget` steps, has returned the coarse ones.
     """
     P, n = generators.shape
-    rows, hashes, blocks = np.empty((room, n), np.int64), np.empty(room, np.uint64), np.empty(room, np.int64)
-    waiting, table = np.zeros(room, np.bool_), _open_table(room)
-    found, steps = 0, 0
+    rows, hashes, blocks = np.empty((size, n), np.int64), np.empty(size, np.uint64), np.empty(size, np.int64)
+    waiting, table = np.zeros(size, np.bool_), _open_table(size)
+    count, steps = 0, 0
     current = np.arange(n)
     while True:
         for j in range(P):
             if current[pairs[j, 0]] == current[pairs[j, 1]]:
                 continue
             if steps > budget:
-                return rows[:found], False
+                return rows[:count], False
             steps += n
             row = join(current, generators[j])
             code, slot = _slot(row, rows, hashes, table)
             if table[slot] < 0:
-                if found == room:
-                    return rows[:found], False
-                rows[found], hashes[found], blocks[found], table[slot] = row, code, row.max(), found
-                waiting[found] = True
-                found += 1
+                if count == size:
+                    return rows[:count], False
+                rows[count], hashes[count], blocks[count], table[slot] = row, code, row.max(), count
+                waiting[count] = True
+                count += 1
         coarsest = -1
-        for i in range(found):
+        for i in range(count):
             if waiting[i] and (coarsest < 0 or blocks[i] < blocks[coarsest]):
                 coarsest = i
         if coarsest < 0:
-            return rows[:found], True
+            return rows[:count], True
         waiting[coarsest] = False
         current = rows[coarsest]
 
 
 @njit(cache=True)
 def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, budget: int) -> np.ndarray:
-    """For every chosen pair, joins of generators that no further generator can join without merging the pair: (S, n).
+    """Return a maximal join of generators that separates each chosen pair: (S, n).
 
     S is the number of pairs that `budget` steps suffice for.
     """
@@ -274,10 +274,10 @@ def separators(generators: np.ndarray, pairs: np.ndarray, chosen: np.ndarray, bu
 def local_maps(
     maps: np.ndarray, context: np.ndarray, finer: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """How maps act inside the blocks of a context on those of a finer congruence: (block, first, images, kind).
+    """Return the action of maps on the blocks of a finer congruence inside a context: (block, first, images, kind).
 
-    Of the m blocks of `finer`, `images[a, c]` is the one that map a leads c to. `block[first[b] : first[b + 1]]` are
-    those inside block b of the context; `kind[a, b]` says what map a makes of them, `FREE` if b or its image has one.
+    `images[a, c]` is the image of block c of `finer` under map a. `block[first[b] : first[b + 1]]` are those inside
+    block b of the context; `kind[a, b]` is the kind of map a on them, `FREE` if b or its image contains only one.
     """
     k, m, n_blocks = maps.shape[0], finer.max() + 1, context.max() + 1
     state, outer = np.full(m, -1), np.empty(m, np.int64)
@@ -286,11 +286,11 @@ def local_maps(
             state[finer[s]], outer[finer[s]] = s, context[s]
     first, block = _grouped(outer, n_blocks)
     images, kind = np.empty((k, m), np.int64), np.zeros((k, n_blocks), np.int64)
-    seen = np.empty(m, np.int64)
+    marked = np.empty(m, np.int64)
     for a in range(k):
         for c in range(m):
             images[a, c] = finer[maps[a, state[c]]]
-        seen[:] = -1
+        marked[:] = -1
         for b in range(n_blocks):
             size = first[b + 1] - first[b]
             target = outer[images[a, block[first[b]]]]
@@ -298,8 +298,8 @@ def local_maps(
                 continue
             distinct = 0
             for i in range(first[b], first[b + 1]):
-                if seen[images[a, block[i]]] != b:
-                    seen[images[a, block[i]]] = b
+                if marked[images[a, block[i]]] != b:
+                    marked[images[a, block[i]]] = b
                     distinct += 1
             kind[a, b] = CONSTANT if distinct == 1 else INJECTIVE if distinct == size else OTHER
     return block, first, images, kind
@@ -309,10 +309,10 @@ def local_maps(
 def identified(
     classes: np.ndarray, block: np.ndarray, first: np.ndarray, images: np.ndarray, kind: np.ndarray
 ) -> tuple[np.ndarray, bool]:
-    """The classes of blocks, (m,), after merging every block with its images under injective local maps.
+    """Merge the classes (m,) of every block and its images under injective local maps; return the classes.
 
-    And whether this keeps the blocks inside each block of the context apart. The arguments are from `local_maps`, the
-    classes a partition of the m blocks; `images` and `kind` may have any number of rows.
+    Also returns whether the blocks inside each block of the context remain separate. The arguments are from
+    `local_maps`, the classes a partition of the m blocks; `images` and `kind` may have any number of rows.
     """
     m = classes.shape[0]
     parent = np.arange(m)
@@ -323,18 +323,18 @@ def identified(
                     x, y = _find(parent, classes[block[i]]), _find(parent, classes[images[a, block[i]]])
                     parent[max(x, y)] = min(x, y)
     merged = _by_first_appearance(parent, classes)
-    seen = np.full(m, -1)
+    last_block = np.full(m, -1)
     for b in range(kind.shape[1]):
         for i in range(first[b], first[b + 1]):
-            if seen[merged[block[i]]] == b:
+            if last_block[merged[block[i]]] == b:
                 return merged, False
-            seen[merged[block[i]]] = b
+            last_block[merged[block[i]]] = b
     return merged, True
 
 
 @njit(cache=True)
 def is_identity_reset(maps: np.ndarray, context: np.ndarray, finer: np.ndarray) -> bool:
-    """Whether labels of the blocks exist under which every local map is constant or the identity."""
+    """Return whether labels of the blocks exist under which every local map is constant or the identity."""
     block, first, images, kind = local_maps(maps, context, finer)
     for row in kind:
         for entry in row:

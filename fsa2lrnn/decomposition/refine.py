@@ -16,13 +16,13 @@ from fsa2lrnn.rows import distinct_rows
 
 
 def component_maps(cascade: Cascade, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct maps of component i, int (L, m), and which of them each row of its table is, int (R,)."""
+    """Return the distinct maps of component i, int (L, m), and the number of each row of its table, int (R,)."""
     maps, number = np.unique(cascade.components[i].maps, axis=0, return_inverse=True)
     return maps, number.reshape(-1)
 
 
 def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
-    """The cascade's coordinates with those of `cover` in the place of component i.
+    """Return the cascade's coordinates with those of `cover` in place of component i.
 
     Args:
         cascade: of components that read before the letter.
@@ -58,7 +58,7 @@ def refine(cascade: Cascade, i: int, cover: Cover) -> Cover:
 
 
 def fibre_code(cascade: Cascade) -> Cover:
-    """Coordinates that need no token shift: a component's state now tells what its readers need of the one before.
+    """Return coordinates without token shift: a component's state determines what its readers need of the one before.
 
     A reader at k wants s_j(k−1). Its map at k, f, takes s_j(k−1) to s_j(k), so only the states of the fibre
     f⁻¹(s_j(k)) are in question; of these, states are told apart only if some reader moves differently for them. Each
@@ -99,7 +99,7 @@ def fibre_code(cascade: Cascade) -> Cover:
 
 
 def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndarray:
-    """For each letter and joint state before it, the number of the class of s_j within its fibre: int (|Σ|, N).
+    """Return, for each letter and joint state before it, the class number of s_j in its fibre: int (|Σ|, N).
 
     Readers know the map by the classes of what component j reads, so maps that these do not tell apart share fibres.
     """
@@ -118,7 +118,7 @@ def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndar
 
 
 def _classes(cascade: Cascade) -> list[np.ndarray]:
-    """`_reader_classes` of every component, single states where those of several together would lose too much."""
+    """Return `_reader_classes` of every component, single states where joint classes would lose too much."""
     classes = [_reader_classes(cascade, j) for j in range(len(cascade.components))]
     for i, component in enumerate(cascade.components):
         keys = _class_keys(cascade, i, classes)
@@ -136,7 +136,7 @@ def _classes(cascade: Cascade) -> list[np.ndarray]:
 
 
 def _class_keys(cascade: Cascade, i: int, classes: list[np.ndarray]) -> np.ndarray:
-    """Component i's keys with the class of each state read in its place."""
+    """Return component i's keys with the class of each state read in its place."""
     component = cascade.components[i]
     keys = component.keys.copy()
     for column, j in enumerate(component.reads, start=1):
@@ -145,7 +145,7 @@ def _class_keys(cascade: Cascade, i: int, classes: list[np.ndarray]) -> np.ndarr
 
 
 def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
-    """For each letter, the class of each state of component j: alike if no reader needs to tell them apart."""
+    """Return, for each letter, the class of each state of component j: equal if no reader needs to separate them."""
     n_letters, m = len(cascade.delta), cascade.components[j].n_states
     differ = np.zeros((n_letters, m, m), bool)
     for i, component in enumerate(cascade.components):
@@ -166,7 +166,7 @@ def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
 
 
 def _mark_different(differ: np.ndarray, keys: np.ndarray, maps: np.ndarray, column: int) -> None:
-    """Marks pairs of values in a column of the keys under which, all else equal, maps contradict each other."""
+    """Mark pairs of values in a column of the keys under which, all else equal, maps contradict each other."""
     _, group = np.unique(np.delete(keys, column, axis=1), axis=0, return_inverse=True)
     group = group.reshape(-1)
     for g in range(int(group.max()) + 1):
@@ -180,17 +180,17 @@ def _mark_different(differ: np.ndarray, keys: np.ndarray, maps: np.ndarray, colu
 def _explore(
     start: tuple[int, ...], step: Callable[[tuple[int, ...]], Iterator[tuple[int, ...]]]
 ) -> tuple[list[tuple[int, ...]], np.ndarray]:
-    """States reached, breadth first, and the numbers of those that each letter leads to: (|Σ|, N)."""
+    """Return the reachable states, breadth first, and the numbers of their successors: (|Σ|, N)."""
     number: dict[Hashable, int] = {start: 0}
-    found, targets = [start], list[list[int]]()
-    for state in found:
+    states, targets = [start], list[list[int]]()
+    for state in states:
         row: list[int] = []
         for after in step(state):
-            j = number.setdefault(after, len(found))
-            if j == len(found):
-                found.append(after)
+            j = number.setdefault(after, len(states))
+            if j == len(states):
+                states.append(after)
             row.append(j)
         targets.append(row)
-        if len(found) > MAX_JOINT_STATES:
+        if len(states) > MAX_JOINT_STATES:
             raise BudgetExceeded(f"the cascade's cover has more than {MAX_JOINT_STATES:,} states")
-    return found, np.array(targets, np.int64).T.copy()
+    return states, np.array(targets, np.int64).T.copy()

@@ -1,4 +1,4 @@
-"""Which cascade? Several are built, by congruences and by holonomy, and the cheapest is taken (`decompose`)."""
+"""The search for a cheap cascade: build several, by congruences and holonomy, and take the cheapest (`decompose`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsa2lrnn.decomposition.refine import fibre_code
 from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, split_large
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 
-LARGEST_BLOCK = 8  # that of the paper's settings; components are split down to it where no other size is asked for
+LARGEST_BLOCK = 8  # that of the paper's settings; the default block size to which components are split
 LAYERINGS_BUILT = 6  # the cheapest by an estimate; the others are not built
 
 Layering = list[list[np.ndarray]]
@@ -33,7 +33,7 @@ Layering = list[list[np.ndarray]]
 
 @dataclass(frozen=True)
 class CascadeCandidate:
-    """A cascade that was considered.
+    """A cascade that the search considered.
 
     Args:
         how: how it is made.
@@ -46,12 +46,12 @@ class CascadeCandidate:
     why_not: str = ""
 
     def explain(self) -> str:
-        """One line."""
+        """Return the candidate in one line."""
         return f"{self.how}: {self.cost.explain() if self.cost else self.why_not}"
 
 
 class NoCascade(NotExpressible):
-    """No cascade was found within the limits. `candidates` are those that were considered."""
+    """Raised when no cascade within the limits was found. `candidates` are those that were considered."""
 
     def __init__(self, limits: str, remedy: str, candidates: tuple[CascadeCandidate, ...]) -> None:
         tried = "; ".join(candidate.explain() for candidate in candidates)
@@ -61,7 +61,7 @@ class NoCascade(NotExpressible):
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """A cascade for a machine, with the reasons for it.
+    """A cascade for a machine, with the reasons for its selection.
 
     Args:
         cascade: runs the minimal machine.
@@ -76,28 +76,28 @@ class Decomposition:
     candidates: tuple[CascadeCandidate, ...]
 
     def _repr_svg_(self) -> str:
-        """What a notebook shows."""
+        """Return the table for a notebook."""
         return drawing.to_svg(self.cascade)
 
     @property
     def largest_permuted(self) -> int:
-        """States of the largest component that does more than reset, which is what the bound speaks of; 1 if none."""
+        """The states of the largest component that does more than reset, to which the bound applies; 1 if none."""
         return max((c.n_states for c in self.cascade.components if c.kind not in ("reset", "trivial")), default=1)
 
     @property
     def meets_bound(self) -> bool:
-        """Whether the largest component that does more than reset could not be smaller in any cascade."""
+        """Whether no cascade has a smaller largest component that does more than reset."""
         return self.largest_permuted == self.bound.prime
 
 
 def one_a_key(cascade: Cascade) -> int:
-    """Hidden units as many as there are maps to select: a guess that needs no gate."""
+    """Return an estimate of the hidden units without building gates: the number of maps to select."""
     return sum(len(component.keys) for component in cascade.components)
 
 
 class CascadeSearch:
-    """The cascades of a machine within limits: each is built once, and its gates are counted once, however often the
-    cheapest is asked for.
+    """The cascades of a machine within limits. Each is built once, and its gates are counted once, for any number of
+    calls of `cheapest`.
 
     Args:
         machine, max_block, token_shift, units: as for `decompose`.
@@ -123,13 +123,13 @@ class CascadeSearch:
         self._units, self._counted, self._deadline = units, dict[int, int | NotExact](), deadline
 
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
-        """The cheapest cascade, of a total cost below `below` where that is given.
+        """Return the cheapest cascade, of a total cost below `below` if not None.
 
         Args:
             counted: whether hidden units are part of the cost; to count them may take seconds where keys are many.
 
         Raises:
-            NoCascade: if there is none, with what was tried.
+            NoCascade: if none exists among the candidates, which it lists.
         """
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None
@@ -181,7 +181,7 @@ class CascadeSearch:
 
     @cached_property
     def _built(self) -> list[tuple[str, Cascade | str]]:
-        """How each is made, and the cascade, or why there is none."""
+        """Yield the method of each candidate, and the cascade or the reason for its absence."""
         built: list[tuple[str, Cascade | str]] = []
         machine, _ = self._reduced
         for how, cover in _covers(machine, self._largest, self._token_shift):
@@ -200,7 +200,7 @@ def decompose(
     units: Callable[[Cascade], int] = one_a_key,
     below: int | None = None,
 ) -> Decomposition:
-    """The cheapest cascade found for a machine.
+    """Return the cheapest of several cascades for a machine.
 
     Layerings by congruences have the fewest layers for the block size allowed; components that no congruence splits
     go through their holonomy decomposition, permutation groups through the congruences of their regular representation.
@@ -212,14 +212,14 @@ def decompose(
         token_shift: whether components may read others as they were before the letter; if not, blocks hold the fibre
             code in place of it (`refine.fibre_code`).
         units: the number of hidden units that a cascade's gates take; by default one for each of their keys.
-        below: look for cascades with a smaller total cost than this only.
+        below: consider only cascades with a smaller total cost than this.
 
     Raises:
         NoCascade: a `NotExpressible`, if none was found with blocks that small, or so cheap, with what was tried.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> found = decompose(zoo.group("Z60"))
-    >>> found.cascade.block_sizes, found.bound.prime, found.meets_bound
+    >>> result = decompose(zoo.group("Z60"))
+    >>> result.cascade.block_sizes, result.bound.prime, result.meets_bound
     (((5, 4, 3),), 5, True)
     """
     return CascadeSearch(machine, max_block, token_shift, units).cheapest(below)
@@ -228,7 +228,7 @@ def decompose(
 def _finish(
     machine: MooreMachine, cover: Callable[[], Cover], largest: int, limit: int | None, token_shift: bool
 ) -> Cascade:
-    """A cascade within the block size, without token shift where that is refused."""
+    """Return a cascade within the block size, without token shift where that is not allowed."""
     cascade = split_large(assemble(machine, cover()), largest)
     if not token_shift and cascade.has_reads:
         cascade = assemble(machine, fibre_code(cascade), reads_now=True)
@@ -238,7 +238,7 @@ def _finish(
 
 
 def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[tuple[str, Callable[[], Cover]]]:
-    """The coordinates to be tried, each with a name and made on demand."""
+    """Yield the coordinates to try, each with a name and a function that builds it."""
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
         names = field_names(machine, layers)
@@ -254,8 +254,8 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
-    """By the labels' fields, if these allow, and different layerings by congruences, the cheapest by an estimate."""
-    maps, found = machine.delta, dict[bytes, tuple[str, Layering]]()
+    """Return layerings by the labels' fields, if possible, and by congruences: the cheapest by an estimate."""
+    maps, plans = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
     congruences, nothing = lattice(maps), np.zeros(machine.n_states, np.int64)
@@ -266,14 +266,14 @@ def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]
             key = b"|".join(b"".join(congruence.tobytes() for congruence in layer) for layer in layers)
             # A machine without a useful congruence is left to holonomy.
             if len(layers) > 1 or all(block_size(maps, nothing, tau) <= largest for tau in layers[0]):
-                found.setdefault(key, (title, layers))
-    cheapest = sorted(found.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
+                plans.setdefault(key, (title, layers))
+    cheapest = sorted(plans.values(), key=lambda plan: _estimate(maps, plan[1]))[:LAYERINGS_BUILT]
     named = field_layers(machine)
     return [*([("fields of the labels", named)] if named else []), *cheapest]
 
 
 def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Bounds on the block sizes of the first layers, and what they are called."""
+    """Return bounds on the block sizes of the first layers, with their names."""
     yield f"congruences, blocks of {largest}", ()
     for small in range(1, largest):
         for layers in range(1, 6):
@@ -282,7 +282,7 @@ def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _estimate(maps: np.ndarray, layers: Layering) -> int:
-    """Σ b³ and the layers' price of a layering, before it is built."""
+    """Return Σ b³ and the layers' price of a layering, before it is built."""
     context, sizes = np.zeros(maps.shape[1], np.int64), list[tuple[int, ...]]()
     for layer in layers:
         sizes.append(tuple(block_size(maps, context, congruence) for congruence in layer))
@@ -292,7 +292,7 @@ def _estimate(maps: np.ndarray, layers: Layering) -> int:
 
 
 def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
-    """The machine over one letter of each kind that acts alike, and the kind of every letter."""
+    """Return the machine over one letter of each kind that acts alike, and the kind of every letter."""
     first: dict[bytes, int] = {}
     kind = np.array([first.setdefault(row.tobytes(), len(first)) for row in machine.delta])
     _, kept = np.unique(kind, return_index=True)
@@ -301,7 +301,7 @@ def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
 
 
 def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
-    """The cascade with the maps of each kind of letter given to all letters of the kind."""
+    """Return the cascade with the maps of each kind of letter for all letters of the kind."""
     if len(kind) == len(cascade.delta):
         return cascade
     return Cascade(machine, tuple(_spread(c, kind) for c in cascade.components), cascade.reads_now)

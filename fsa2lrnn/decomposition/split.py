@@ -1,4 +1,4 @@
-"""Splitting the components of a cascade that are too large: by congruences, by a group's subgroups, by holonomy."""
+"""Splits of components of a cascade that are too large: by congruences, by a group's subgroups, by holonomy."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fsa2lrnn.decomposition.layering import layering
 from fsa2lrnn.decomposition.refine import component_maps, refine
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 
-MAX_CHAINS = 20_000  # of a holonomy decomposition; a cascade with more joint states is no bargain
-GROUP_ORDER = 200  # of the largest group whose subgroups are looked for
+MAX_CHAINS = 20_000  # of a holonomy decomposition; a cascade with more joint states is too expensive
+GROUP_ORDER = 200  # of the largest group whose subgroups are enumerated
 
 
 def split_large(cascade: Cascade, largest: int) -> Cascade:
-    """The cascade with every component split until no block is larger than `largest`.
+    """Return the cascade with every component split until no block is larger than `largest`.
 
     Raises:
         NotExpressible: if a component is left that neither way splits.
@@ -34,7 +34,7 @@ def split_large(cascade: Cascade, largest: int) -> Cascade:
 def congruence_coordinates(
     maps: np.ndarray, layers: list[list[np.ndarray]], order: int = 0
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
+    """Return layers of congruences as coordinates of the states: values (n, C), −1 where free, and levels (C,).
 
     Args:
         maps: what the letters do, int (k, n).
@@ -55,7 +55,7 @@ def congruence_coordinates(
 
 
 def _forgetful(maps: np.ndarray, context: np.ndarray) -> tuple[int, ...]:
-    """Letters under which the context's blocks merge, those that merge most first."""
+    """Return the letters under which the context's blocks merge, those that merge most first."""
     n_blocks = int(context.max()) + 1
     lost = [n_blocks - len(np.unique(context[row])) for row in maps]
     return tuple(a for a in sorted(range(len(maps)), key=lambda a: (-lost[a], a)) if lost[a])
@@ -103,7 +103,7 @@ def _fits(maps: np.ndarray, layers: list[list[np.ndarray]], largest: int) -> boo
 
 
 def _from_start(maps: np.ndarray, start: int, values: np.ndarray, levels: tuple[int, ...]) -> Cover:
-    """The states of a machine that the start reaches, as a cover of it with these coordinates."""
+    """Return the states of a machine reachable from the start, as a cover of it with these coordinates."""
     order, seen = [start], {start}
     for q in order:
         for r in maps[:, q].tolist():

@@ -1,4 +1,4 @@
-"""What a notebook shows of an object: a headline and a table of facts, in the notebook's own colours."""
+"""The HTML cards that notebooks show for objects: a headline and a table of facts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GOOD, BAD, OPEN, PLAIN = "#2f8f62", "#c2413f", "#b8860b", "#7a808a"  # proved, r
 
 
 def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more: Markup) -> str:
-    """HTML that stands in any page: styles are on the elements, text is escaped.
+    """Return HTML for any page: styles are on the elements, text is escaped.
 
     >>> "1 &lt; 2" in card("claim", [("said", "1 < 2")])
     True
@@ -30,7 +30,7 @@ def card(title: str, rows: Iterable[tuple[str, str]], colour: str = PLAIN, *more
 
 
 def failing(failure: CounterexampleTrace) -> Markup:
-    """A failing word letter by letter, its first wrong output marked by its style."""
+    """Return a counterexample letter by letter, its first wrong output marked by its style."""
     marked = trace(failure, "the model").replace(
         'class="wrong"', f'style="background:{BAD};color:#fff;font-weight:700"'
     )
@@ -38,7 +38,7 @@ def failing(failure: CounterexampleTrace) -> Markup:
 
 
 def blocks_text(sizes: Iterable[int]) -> str:
-    """Blocks by size, those of size 1 as lanes.
+    """Return the block sizes as text, those of size 1 as lanes.
 
     >>> blocks_text([5, 1, 4, 1]), blocks_text([1, 1])
     ('2 blocks of 5, 4 and 2 lanes', '2 lanes')

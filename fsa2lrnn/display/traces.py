@@ -1,4 +1,4 @@
-"""A failing word with what the machine and the model put out along it."""
+"""A table of a counterexample with the outputs of the machine and the model along it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _AFTER = 3  # letters shown behind it
 
 
 class CounterexampleTrace(Protocol):
-    """A word that a model gets wrong (`fsa2lrnn.verdicts.Counterexample`)."""
+    """The protocol of a word with a wrong output of a model (`fsa2lrnn.verdicts.Counterexample`)."""
 
     @property
     def word(self) -> Sequence[Hashable]: ...
@@ -27,14 +27,14 @@ class CounterexampleTrace(Protocol):
 
 
 def trace(failure: CounterexampleTrace, name: str) -> Markup:
-    """A table: positions, letters, the machine's outputs and the model's; the first wrong one is marked."""
+    """Return a table of positions, letters, the machine's and the model's outputs; the first wrong one is marked."""
     wrong = failure.position - 1
-    shown = _shown(len(failure.word), wrong)
+    positions = _positions(len(failure.word), wrong)
     counts = failure.counts or [True] * len(failure.word)
 
     def row(title: str, values: Sequence[Hashable], marks: bool = False, class_: str | None = None) -> Markup:
         cells: list[Markup] = []
-        for k in shown:
+        for k in positions:
             if k is None:
                 cells.append(tag("td", "⋯", class_="gap"))
             elif marks and k == wrong:
@@ -51,12 +51,12 @@ def trace(failure: CounterexampleTrace, name: str) -> Markup:
         row("model", failure.given, marks=True),
     )
     table = tag("table", body, class_="word")
-    said = f"The word that {name} gets wrong, letter by letter"
-    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=said)
+    caption = f"The word that {name} gets wrong, letter by letter"
+    return tag("div", table, class_="scroll", tabindex=0, role="region", aria_label=caption)
 
 
-def _shown(length: int, wrong: int) -> list[int | None]:
-    """Positions from 0, None for a gap."""
+def _positions(length: int, wrong: int) -> list[int | None]:
+    """Return the displayed positions, from 0, with None for a gap."""
     end = min(length, wrong + 1 + _AFTER)
     if end <= _FIRST + _LAST + _AFTER + 2:
         return list(range(end))

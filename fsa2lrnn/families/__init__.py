@@ -35,7 +35,7 @@ from fsa2lrnn.families.recheck import RejectedCertificate, recheck
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Impossibility, Term, Unknown, Witness
 
 Verdict = CertifiedAnswer | BlockWitness | Unknown
-"""What `represent` answers: weights, a certificate that there are none, or neither."""
+"""The result of `represent`: a witness (weights), a certificate of impossibility, or `Unknown`."""
 
 FAMILIES: dict[str, str] = {
     "lti": "input-independent, dense A: S4 and any linear time-invariant layer",
@@ -45,10 +45,10 @@ FAMILIES: dict[str, str] = {
     "diagonal-complex": "input-dependent diagonal A with complex entries",
     "liquid-s4-diagonal": "A + diag(Bu) with diagonal A and Bu added: Liquid-S4",
     "liquid-s4": "A + diag(Bu) with dense A and Bu added: Liquid-S4",
-    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2) for at most 2 a letter",
+    "householder": "products of factors I - beta k k^T: DeltaNet, DeltaProduct; householder(2): at most 2 per letter",
     "block(8)": "input-dependent blocks of size 8 with real entries, any size in brackets",
 }
-"""The families that `represent` knows, with the form of A in each; sizes in brackets may be others."""
+"""The families that `represent` accepts, with the form of A in each; the sizes in brackets are examples."""
 _BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 _FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
 
@@ -59,11 +59,11 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
     """Decide whether a layer of the family can represent the machine, exactly.
 
     Args:
-        machine: any machine; its minimal machine is what gets represented, one vector a state.
-        family: a name in `FAMILIES`, or a family of your own. T3 decides the input-independent and diagonal families.
+        machine: any machine; its minimal machine is what is represented, with one vector per state.
+        family: a name in `FAMILIES`, or a user-defined family. T3 decides the input-independent and diagonal families.
             For Liquid-S4 and Householder products there are sufficient conditions, and `Unknown` where these do not
             hold. Blocks of bounded size are decided as far as the bounds of `minimal_block` meet.
-        short_words: whether to look for a four-word certificate beside an impossibility.
+        short_words: whether to search for a four-word certificate in addition to an impossibility.
 
     Raises:
         UnsupportedFormat: for an unknown family.
@@ -95,15 +95,15 @@ def represent(machine: MooreMachine, family: str | Family | HouseholderProducts,
 
 
 def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
-    """T3: a combination that merges two states, or coordinates that tell all apart."""
-    found = _refute(minimal, form, short_words)
-    if isinstance(found, Impossibility):
-        return found
-    sizes = (len(found.basis), minimal.n_states - 1)
+    """Return an impossibility if W merges two states (T3), else a witness whose coordinates separate all states."""
+    space = _refute(minimal, form, short_words)
+    if isinstance(space, Impossibility):
+        return space
+    sizes = (len(space.basis), minimal.n_states - 1)
     if form.name == "lti":
-        return Witness(minimal, form.name, integer_affine(found.functions, minimal.delta, minimal.start), sizes)
+        return Witness(minimal, form.name, integer_affine(space.functions, minimal.delta, minimal.start), sizes)
     if form.letters in ("input-independent", "commuting") and form.eigenvalues:
-        return Witness(minimal, form.name, separating_lanes(found.functions, minimal.delta, minimal.start, form), sizes)
+        return Witness(minimal, form.name, separating_lanes(space.functions, minimal.delta, minimal.start, form), sizes)
     if form.letters == "paracontracting":
         return replace(_products(minimal, HouseholderProducts(beta=(0, 1)), short_words), family=form.name)
     diagonal = _decide(minimal, Family("commuting", form.eigenvalues or "complex"), short_words=False)
@@ -113,14 +113,14 @@ def _decide(minimal: MooreMachine, form: Family, short_words: bool) -> Verdict:
 
 
 def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: bool) -> Verdict:
-    """Heads of one dimension, equations between words, factors with β ≤ 1, and T36."""
+    """Try in turn: one-dimensional heads, equations between words, factors with β ≤ 1, and the bounds of T36."""
     diagonal = _decide(minimal, FORCED["diagonal[-1,1]" if family.has_reflections else "diagonal[0,1]"], short_words)
     if isinstance(diagonal, Witness):
         return replace(diagonal, family=family.name)
-    found = _refute(minimal, family.form or Family("paracontracting"), short_words)
-    if isinstance(found, Impossibility) and family.form:
-        return replace(found, family=family.name)
-    keys = projections(minimal, found.functions, family.name) if isinstance(found, Obstruction) else None
+    outcome = _refute(minimal, family.form or Family("paracontracting"), short_words)
+    if isinstance(outcome, Impossibility) and family.form:
+        return replace(outcome, family=family.name)
+    keys = projections(minimal, outcome.functions, family.name) if isinstance(outcome, Obstruction) else None
     is_enough = keys is not None and keys.n_factors <= (family.factors or keys.n_factors)
     if family.has_reflections or not is_enough:
         bounds = householder(minimal, family.factors)
@@ -133,19 +133,19 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
 
 
 def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:
-    """The certificate, if the family's W holds a difference of two states; else W."""
-    found = obstruction(form, minimal.delta)
-    numbers, n_classes = found.merged()
+    """Return an impossibility if the family's W contains a difference of two states, else W."""
+    space = obstruction(form, minimal.delta)
+    numbers, n_classes = space.merged()
     if n_classes == minimal.n_states:
-        return found
-    states, terms = _combination(found, numbers)
+        return space
+    states, terms = _combination(space, numbers)
     words = shortest_four_words(form, minimal.delta, minimal.start) if short_words else None
-    sizes = (len(found.basis), minimal.n_states - 1)
+    sizes = (len(space.basis), minimal.n_states - 1)
     return Impossibility(minimal, form.name, states, distinguish(minimal, *states) or (), terms, words, sizes)
 
 
 def description_of(family: str) -> str:
-    """What a family is. Raises `UnsupportedFormat` for an unknown name."""
+    """Return the one-line description of a family; raise `UnsupportedFormat` for an unknown name."""
     if family in FAMILIES:
         return FAMILIES[family]
     if _BLOCK.fullmatch(family):
@@ -155,18 +155,18 @@ def description_of(family: str) -> str:
     raise UnsupportedFormat(f"family {family!r} is not known: choose one of {', '.join(FAMILIES)}")
 
 
-def _combination(found: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
-    """Two merged states and the combination of W's basis that equals e_p − e_q, the shortest among some pairs."""
+def _combination(space: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
+    """Return two merged states p, q and the terms of e_p − e_q in W's basis: the fewest among the pairs tried."""
     pairs = [(p, q) for p in range(len(numbers)) for q in range(p + 1, len(numbers)) if numbers[p] == numbers[q]]
     pairs = pairs[:_PAIRS_TRIED]  # states are numbered breadth first, so these are near the start
-    pivots = pivot_columns(found.basis)
-    square = fmpq_mat(fmpz_mat(found.basis[:, pivots].T.tolist()))
-    wanted = [[int(column == p) - int(column == q) for p, q in pairs] for column in pivots]
-    columns = fractions_of(square.solve(fmpq_mat(fmpz_mat(wanted)))).T
+    pivots = pivot_columns(space.basis)
+    square = fmpq_mat(fmpz_mat(space.basis[:, pivots].T.tolist()))
+    differences = [[int(column == p) - int(column == q) for p, q in pairs] for column in pivots]
+    columns = fractions_of(square.solve(fmpq_mat(fmpz_mat(differences)))).T
     best = min(range(len(pairs)), key=lambda j: np.count_nonzero(columns[j]))
     terms = tuple(
         Term(value, origin.source, origin.target, origin.words, origin.then)
-        for value, origin in zip(columns[best], found.origins, strict=True)
+        for value, origin in zip(columns[best], space.origins, strict=True)
         if value
     )
     return pairs[best], terms

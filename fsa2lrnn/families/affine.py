@@ -1,4 +1,4 @@
-"""What a witness says of itself where it is a switched affine layer, so that nobody has to know its kind to run it."""
+"""Interfaces of witnesses that are switched affine layers: their numeric tables, independent of the kind of witness."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 
 @dataclass(frozen=True)
 class AffineTables:
-    """A layer by letter, and the vector of each state, in float64.
+    """The matrices and shifts of a layer per letter, and the vector of each state, in float64.
 
     Args:
         A: shape (|Σ|, H, b, b), blocks padded with zeros to the largest.
@@ -27,7 +27,7 @@ class AffineTables:
 
 
 class AffineWitness:
-    """A witness whose layer is x ↦ A_a x + v_a: `lower.witness` makes a network of any.
+    """A witness whose layer is x ↦ A_a x + v_a: `lower.witness` builds a network from it.
 
     Args:
         machine: the minimal machine.
@@ -36,7 +36,7 @@ class AffineWitness:
     machine: MooreMachine
 
     def tables(self) -> AffineTables:
-        """The layer's numbers, as near as float64 comes to them."""
+        """Return the layer's tables, rounded to float64."""
         raise NotImplementedError
 
     @property
@@ -48,12 +48,12 @@ class AffineWitness:
 
 @dataclass(frozen=True)
 class HeadTables:
-    """Keys by letter and head, heads padded with zeros to the largest.
+    """The keys per letter and head, with heads padded with zeros to the largest.
 
     Args:
         keys: of the factors I − k kᵀ, the first applied first, zero for none: (|Σ|, H, m, b).
         shifts: what is added after them: (|Σ|, H, b).
-        vectors: one a state: (n, H, b).
+        vectors: one per state: (n, H, b).
     """
 
     keys: np.ndarray
@@ -62,7 +62,7 @@ class HeadTables:
 
 
 class HeadsWitness:
-    """A witness whose layer has heads of Householder factors, which `lower.witness` makes a network of.
+    """A witness whose layer has heads of Householder factors, from which `lower.witness` builds a network.
 
     Args:
         machine: the minimal machine.
@@ -71,5 +71,5 @@ class HeadsWitness:
     machine: MooreMachine
 
     def tables(self) -> HeadTables:
-        """The keys, shifts and vectors, as near as float64 comes to them."""
+        """Return the keys, shifts and vectors, rounded to float64."""
         raise NotImplementedError

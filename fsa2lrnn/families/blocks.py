@@ -27,7 +27,7 @@ class BlockWitness(FamilyAnswer):
         return sum(self.recurrence.tables.block_sizes)
 
     def check(self) -> str:
-        """Replay δ on the tables, which checked that they are one-hot. Raises `Rejected` if they do something else."""
+        """Replay δ on the tables (one-hot by construction); raise `RejectedCertificate` if they disagree."""
         layer, machine = self.recurrence.tables, self.machine
         vectors = {machine.start: layer.initial()}
         pending = [machine.start]
@@ -46,12 +46,12 @@ class BlockWitness(FamilyAnswer):
         return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
 
     def explain(self) -> str:
-        """The sizes, in a sentence."""
+        """Return a sentence on the block sizes."""
         return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.tables.block_sizes))}."
 
 
 def blocks_of_size(machine: MooreMachine, size: int) -> BlockWitness | CertifiedAnswer | Unknown:
-    """Whether one layer of real blocks of at most `size` represents a minimal machine, one vector a state.
+    """Decide whether a layer of real blocks of at most `size` represents a minimal machine, one vector per state.
 
     One-hot blocks are preferred, then integers, then real numbers.
     """

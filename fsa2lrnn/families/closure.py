@@ -22,7 +22,7 @@ _PRIMES = (67_108_859, 67_108_837, 67_108_819)  # below 2²⁶: sums of 200 prod
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a vector of W comes from: (M_u − M_u')(e_s − e_t), or a commutator's, then the letters of `then`."""
+    """The origin of a vector of W: (M_u − M_u')(e_s − e_t), or a commutator's, then the letters of `then`."""
 
     source: int
     target: int
@@ -32,7 +32,7 @@ class Origin:
 
 @dataclass(frozen=True)
 class Obstruction:
-    """W by a basis, with its annihilator.
+    """The obstruction space W by a basis, with its annihilator.
 
     Args:
         basis: integers, shape (r, n), independent vectors that span W.
@@ -46,14 +46,14 @@ class Obstruction:
     functions: np.ndarray
 
     def merged(self) -> tuple[np.ndarray, int]:
-        """States that no function tells apart share a number: (number of each state, how many numbers)."""
+        """Return a class number for each state (equal if no function separates them) and the number of classes."""
         number: dict[tuple[int, ...], int] = {}
         columns = [tuple(column) for column in self.functions.T.tolist()]
         return np.array([number.setdefault(column, len(number)) for column in columns]), len(number)
 
 
 def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
-    """W for a table `delta` (|Σ|, n) whose states are all reachable and pairwise inequivalent."""
+    """Return W for a table `delta` (|Σ|, n) whose states are all reachable and pairwise inequivalent."""
     forced = list(identities(family, delta))
     for prime in _PRIMES:
         basis, origins = _spin(forced, delta, prime)
@@ -64,7 +64,7 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
 
 
 def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
-    """Generators, then images under letters, of which the independent ones modulo `prime` are kept."""
+    """Return a basis modulo `prime` of the span of the generators and their images under letters."""
     n = delta.shape[1]
     echelon = Echelon(n, prime)
     basis: list[np.ndarray] = []
@@ -88,7 +88,7 @@ def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.nda
 
 
 def _forced_zero(identity: Identity, n: int) -> np.ndarray:
-    """(M_u − M_u')(e_s − e_0) for s = 1 … n−1: int64, shape (n−1, n)."""
+    """Return (M_u − M_u')(e_s − e_0) for s = 1 … n−1: int64, shape (n−1, n)."""
     vectors, rows = np.zeros((n - 1, n), np.int64), np.arange(n - 1)
     for image, sign in zip(identity.maps, identity.signs, strict=True):
         np.add.at(vectors, (rows, image[1:]), sign)
@@ -97,7 +97,7 @@ def _forced_zero(identity: Identity, n: int) -> np.ndarray:
 
 
 class Echelon:
-    """Row-reduced vectors modulo a prime: which of new ones are independent of all before."""
+    """Row-reduced vectors modulo a prime, extended by vectors that are independent of all before."""
 
     def __init__(self, n: int, prime: int) -> None:
         self._prime, self._rows = prime, np.zeros((0, n), np.int64)
@@ -105,17 +105,17 @@ class Echelon:
 
     @property
     def rank(self) -> int:
-        """How many vectors are kept."""
+        """The number of stored vectors."""
         return len(self._rows)
 
     def is_new(self, vectors: np.ndarray) -> bool:
-        """Whether some vector is independent of those kept."""
+        """Return whether some vector is independent of the stored ones."""
         rest = vectors % self._prime
         return bool(((rest - rest[:, self._pivots] @ self._rows) % self._prime).any())
 
     def independent(self, vectors: np.ndarray) -> list[int]:
-        """Indices of the vectors that are independent of those kept and of each other; they are kept."""
-        prime, found = self._prime, list[int]()
+        """Store the vectors that are independent of the stored ones and of each other; return their indices."""
+        prime, indices = self._prime, list[int]()
         rest = vectors % prime
         if len(self._rows):
             rest = (rest - rest[:, self._pivots] @ self._rows) % prime
@@ -130,12 +130,12 @@ class Echelon:
             rest = (rest - np.outer(rest[:, pivot], row)) % prime
             self._rows = np.vstack([self._rows, row])
             self._pivots = np.append(self._pivots, pivot)
-            found.append(i)
-        return found
+            indices.append(i)
+        return indices
 
 
 def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
-    """Whether W is all there: every function is constant on what is forced to be zero, and f ∘ δ_a is one of them."""
+    """Return whether W is complete: functions vanish on every forced zero and are closed under f ↦ f ∘ δ_a."""
     for identity in forced:
         difference = np.zeros_like(functions)
         for image, sign in zip(identity.maps, identity.signs, strict=True):
@@ -147,13 +147,13 @@ def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity],
 
 
 def primitive(rows: np.ndarray) -> np.ndarray:
-    """Integer rows, each divided by the greatest common divisor of its entries."""
+    """Return integer rows, each divided by the greatest common divisor of its entries."""
     divisors = np.gcd.reduce(rows, axis=1, keepdims=True) if rows.size else rows
     return rows // np.where(divisors == 0, 1, divisors) if rows.size else rows
 
 
 def left_kernel(matrix: np.ndarray) -> np.ndarray:
-    """Integer rows c with c · matrix = 0."""
+    """Return a basis of the integer rows c with c · matrix = 0."""
     k = len(matrix)
     kernel, nullity = fmpz_mat(matrix.T.tolist()).nullspace()
     rows = [[int(kernel[i, j]) for i in range(k)] for j in range(nullity)]
@@ -161,12 +161,12 @@ def left_kernel(matrix: np.ndarray) -> np.ndarray:
 
 
 def pivot_columns(rows: np.ndarray) -> list[int]:
-    """The first column that is not zero, of each row of the reduced integer matrix."""
+    """Return the pivot column of each row of the reduced integer matrix."""
     reduced, _, rank = fmpz_mat(rows.tolist()).rref()
     return [next(j for j in range(rows.shape[1]) if reduced[i, j] != 0) for i in range(rank)]
 
 
 def fractions_of(matrix: fmpq_mat) -> np.ndarray:
-    """The entries as fractions of Python."""
+    """Return the entries as an object array of `Fraction`."""
     rows = [[Fraction(int(x.p), int(x.q)) for x in row] for row in matrix.tolist()]
     return np.array(rows, dtype=object).reshape(matrix.nrows(), matrix.ncols())

@@ -2,7 +2,7 @@
 
 If A_u = A_u' then x_{pu} − x_{pu'} = x_u − x_u' for every prefix p. So no layer of the family represents a machine in
 which u and u' lead to one state from the start and to two after p, or the reverse. Such words need not exist where T3
-refutes; where they do, people can read them.
+refutes; where they do, they are a readable proof.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_ENTRIES = 400_000  # words × states of the search over rearrangements, and 
 
 @dataclass(frozen=True)
 class FourWords:
-    """Letter numbers of p, u and u'; `differ_at_start` says which of the two pairs must differ."""
+    """The words p, u, u' as letter numbers; `differ_at_start`: whether (u, u') must differ, rather than (pu, pu')."""
 
     prefix: tuple[int, ...]
     u: tuple[int, ...]
@@ -29,9 +29,9 @@ class FourWords:
 
 
 def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWords | None:
-    """The shortest such words by |u|, then |p|; None if there are none within the budgets above."""
-    _, kept = np.unique(delta, axis=0, return_index=True)
-    letters = sorted(int(a) for a in kept)
+    """Return the shortest such words by |u|, then |p|, or None if none exist within the budgets above."""
+    _, first_of_kind = np.unique(delta, axis=0, return_index=True)
+    letters = sorted(int(a) for a in first_of_kind)
     reached = _shortest_words(delta, start)
     if family.letters == "input-independent":
         return _of_equal_length(delta, start, letters, reached)
@@ -41,7 +41,7 @@ def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWo
 def _of_equal_length(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
-    """Breadth first over (q₀u, q₀u', su, su') for all states s = q₀p at once."""
+    """Search breadth first over (q₀u, q₀u', su, su') for all states s = q₀p at once."""
     table = delta.tolist()
     origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]] = {}
     queue: deque[tuple[int, int, int, int]] = deque()
@@ -81,7 +81,7 @@ def _traced(
 def _rearranged(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
-    """All words of each length, those with the same letters compared with one another."""
+    """Search all words of each length for two with the same letters that refute the family."""
     n = delta.shape[1]
     words, images = np.zeros((1, 0), np.int64), np.arange(n)[None]  # (words, length), (words, n)
     while len(letters) > 1 and len(words) * len(letters) * max(n, 20) <= MAX_ENTRIES:
@@ -91,24 +91,24 @@ def _rearranged(
         order = np.argsort(group_of.reshape(-1), kind="stable")
         best: FourWords | None = None
         for group in np.split(order, np.flatnonzero(np.diff(group_of.reshape(-1)[order])) + 1):
-            found = _disagreement(images[group], start, reached)
-            if found is not None and (best is None or len(reached[found[2]]) < len(best.prefix)):
-                u, other = (tuple(words[group[i]].tolist()) for i in found[:2])
-                differ_at_start = images[group[found[0]], start] != images[group[found[1]], start]
-                best = FourWords(reached[found[2]], u, other, bool(differ_at_start))
+            pair = _disagreement(images[group], start, reached)
+            if pair is not None and (best is None or len(reached[pair[2]]) < len(best.prefix)):
+                u, other = (tuple(words[group[i]].tolist()) for i in pair[:2])
+                differ_at_start = images[group[pair[0]], start] != images[group[pair[1]], start]
+                best = FourWords(reached[pair[2]], u, other, bool(differ_at_start))
         if best is not None:
             return best
     return None
 
 
 def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, ...]]) -> tuple[int, int, int] | None:
-    """Two rows of `images` (words, n) and a state s: equal at the start and unlike at s, or the reverse."""
+    """Return two rows of `images` (words, n) and a state s: equal at the start and different at s, or the reverse."""
     first = images[:, start]
     for s in sorted(reached, key=lambda s: len(reached[s])):
         here = images[:, s]
-        for given, asked in ((first, here), (here, first)):
-            order = np.lexsort((asked, given))
-            split = (np.diff(given[order]) == 0) & (np.diff(asked[order]) != 0)
+        for equal, different in ((first, here), (here, first)):
+            order = np.lexsort((different, equal))
+            split = (np.diff(equal[order]) == 0) & (np.diff(different[order]) != 0)
             if split.any():
                 i = int(np.flatnonzero(split)[0])
                 return int(order[i]), int(order[i + 1]), s
@@ -116,7 +116,7 @@ def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, 
 
 
 def _shortest_words(delta: np.ndarray, start: int) -> dict[int, tuple[int, ...]]:
-    """A shortest word to each reachable state."""
+    """Return a shortest word to each reachable state."""
     words: dict[int, tuple[int, ...]] = {start: ()}
     queue = deque([start])
     while queue:

@@ -27,16 +27,16 @@ class PermutationGroup:
 
     @property
     def order(self) -> int:
-        """N."""
+        """The number of elements, N."""
         return len(self.table)
 
     @cached_property
     def inverse(self) -> np.ndarray:
-        """The number of each inverse."""
+        """The inverse of each element, shape (N,)."""
         return np.argmax(self.table == 0, axis=1)
 
     def closure(self, members: np.ndarray) -> np.ndarray:
-        """The subgroup that elements generate, as a mask (N,)."""
+        """Return the subgroup that the masked elements generate, as a mask (N,)."""
         inside = np.zeros(self.order, bool)
         inside[0] = True
         generators: list[int] = []
@@ -52,34 +52,34 @@ class PermutationGroup:
         return inside
 
     def conjugates(self, g: int) -> np.ndarray:
-        """The conjugates of an element, as a mask."""
-        found = np.zeros(self.order, bool)
-        found[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
-        return found
+        """Return the conjugates of an element, as a mask (N,)."""
+        mask = np.zeros(self.order, bool)
+        mask[self.table[self.table[self.inverse, g], np.arange(self.order)]] = True
+        return mask
 
     @cached_property
     def representatives(self) -> list[int]:
-        """An element of each class of conjugates."""
-        seen, found = np.zeros(self.order, bool), list[int]()
+        """One element of each conjugacy class."""
+        covered, chosen = np.zeros(self.order, bool), list[int]()
         for g in range(self.order):
-            if not seen[g]:
-                found.append(g)
-                seen |= self.conjugates(g)
-        return found
+            if not covered[g]:
+                chosen.append(g)
+                covered |= self.conjugates(g)
+        return chosen
 
     def normal_closure(self, g: int) -> np.ndarray:
-        """The least normal subgroup that holds an element, as a mask."""
+        """Return the normal closure of an element, as a mask (N,)."""
         return self.closure(self.conjugates(g))
 
     def restricted(self, mask: np.ndarray) -> PermutationGroup:
-        """A subgroup as a group."""
+        """Return a subgroup, given as a mask, as a group."""
         members = np.flatnonzero(mask)
         number = np.full(self.order, -1)
         number[members] = np.arange(len(members))
         return PermutationGroup(number[self.table[np.ix_(members, members)]])
 
     def quotient(self, mask: np.ndarray) -> PermutationGroup:
-        """The group by a normal subgroup."""
+        """Return the quotient by a normal subgroup, given as a mask."""
         members = np.flatnonzero(mask)
         first = self.table[:, members].min(axis=1)  # the least element of each coset names it
         representatives = np.unique(first)
@@ -89,16 +89,16 @@ class PermutationGroup:
 
     @cached_property
     def normal_subgroups(self) -> list[np.ndarray]:
-        """All of them as masks, small ones first: the joins of the normal closures of single elements."""
-        found = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in self.representatives)}
-        queue = list(found.values())
+        """All normal subgroups as masks, by increasing order: the joins of the normal closures of single elements."""
+        masks = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in self.representatives)}
+        queue = list(masks.values())
         for mask in queue:
-            for other in list(found.values()):
+            for other in list(masks.values()):
                 joined = self.closure(mask | other)
-                if joined.tobytes() not in found:
-                    found[joined.tobytes()] = joined
+                if joined.tobytes() not in masks:
+                    masks[joined.tobytes()] = joined
                     queue.append(joined)
-        return sorted(found.values(), key=lambda mask: int(mask.sum()))
+        return sorted(masks.values(), key=lambda mask: int(mask.sum()))
 
     @property
     def is_abelian(self) -> bool:
@@ -112,7 +112,7 @@ class PermutationGroup:
 
 
 def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[PermutationGroup, np.ndarray] | None:
-    """The group that permutations (m, n) generate, and its elements as permutations (N, n); None beyond the limit.
+    """Return the group that permutations (m, n) generate and its elements (N, n), or None beyond the limit.
 
     >>> group_of(np.array([[1, 2, 0], [1, 0, 2]]))[0].order
     6
@@ -128,12 +128,11 @@ def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[Permutat
 
 
 def _codes(rows: np.ndarray) -> np.ndarray:
-    """Each row as one value that compares by its bytes."""
     return np.ascontiguousarray(rows).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()
 
 
 def composition_factors(group: PermutationGroup) -> Counter[str]:
-    """How often each simple group occurs, as "Z7", a name in `SIMPLE`, or "simple of order N".
+    """Return the composition factors with multiplicity, as "Z7", a name in `SIMPLE`, or "simple of order N".
 
     >>> group, _ = group_of(np.array([[1, 2, 3, 0], [1, 0, 2, 3]]))
     >>> sorted(composition_factors(group).items())
@@ -154,19 +153,19 @@ def _name(order: int) -> str:
 
 
 def subgroups(group: PermutationGroup, limit: int) -> list[np.ndarray] | None:
-    """All subgroups as masks; None if there are more than `limit`."""
+    """Return all subgroups as masks, or None if there are more than `limit`."""
     trivial = np.zeros(group.order, bool)
     trivial[0] = True
     cyclic = {mask.tobytes(): mask for mask in (group.closure(np.arange(group.order) == g) for g in range(group.order))}
-    found = {trivial.tobytes(): trivial}
+    masks = {trivial.tobytes(): trivial}
     queue = [trivial]
     for mask in queue:
         for other in cyclic.values():
             if (other & ~mask).any():
                 joined = group.closure(mask | other)
-                if joined.tobytes() not in found:
-                    found[joined.tobytes()] = joined
+                if joined.tobytes() not in masks:
+                    masks[joined.tobytes()] = joined
                     queue.append(joined)
-                    if len(found) > limit:
+                    if len(masks) > limit:
                         return None
-    return list(found.values())
+    return list(masks.values())

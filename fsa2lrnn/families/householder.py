@@ -1,4 +1,4 @@
-"""Products of Householder-like factors I − β k kᵀ, as in DeltaNet (one a letter) and DeltaProduct (n_h) (T7).
+"""Products of Householder-like factors I − β k kᵀ, as in DeltaNet (one per letter) and DeltaProduct (n_h) (T7).
 
 A transposition of x and y is I − k kᵀ with k = e_x − e_y: a reflection, β‖k‖² = 2. A permutation needs rank(P − I) =
 n − #cycles of them and no fewer. A reset erases every direction, ∏ (I − e_i e_iᵀ) = 0, and writes v = e_q: n factors.
@@ -26,7 +26,7 @@ BUDGET = 20.0  # seconds
 
 @dataclass(frozen=True)
 class HouseholderWitness(CertifiedAnswer):
-    """The keys of each letter's factors I − β k kᵀ, first applied first, and what is written after them.
+    """The keys of each letter's factors I − β k kᵀ, in order of application, and the vector added after them.
 
     Args:
         keys: for each letter a list of integer vectors of length d.
@@ -45,23 +45,23 @@ class HouseholderWitness(CertifiedAnswer):
 
     @property
     def dimension(self) -> int:
-        """d, one dimension a state or fewer."""
+        """The dimension d, at most one per state."""
         return len(self.vectors[0])
 
     @property
     def vectors(self) -> tuple[tuple[int, ...], ...]:
-        """x_q for each state."""
+        """The vector x_q of each state."""
         n = self.machine.n_states
         return self.at or tuple((0,) * n if q == self.sink else _unit(n, q) for q in range(n))
 
     @property
     def n_factors(self) -> int:
-        """n_h, the most factors that a letter needs."""
+        """The largest number of factors of a letter, n_h."""
         return max(len(keys) for keys in self.keys)
 
     def explain(self) -> str:
-        """The cost, in a sentence."""
-        return f"{self.n_factors} Householder factors a letter at most, in {self.dimension} dimensions."
+        """Return a sentence on the number of factors and dimensions."""
+        return f"{self.n_factors} Householder factors per letter at most, in {self.dimension} dimensions."
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -77,11 +77,11 @@ class HouseholderWitness(CertifiedAnswer):
 def householder(
     machine: MooreMachine, most: int | None = None, budget: float | Deadline = BUDGET
 ) -> CertifiedAnswer | Unknown:
-    """Factors for a minimal machine: any number, or at most so many a letter.
+    """Return factors for a minimal machine: any number, or at most `most` per letter.
 
     One-hot coordinates do for letters that are permutations and resets, and, with a sink at zero, for letters that are
-    one to one but for it; for many groups fewer points do. All that is integer. Other coordinates may take yet fewer
-    factors, or do where these don't (T36): decided for permutations and resets, else as far as the bounds go.
+    one to one except there; for many groups fewer points suffice. All are integer. Other coordinates may need fewer
+    factors, or exist where these do not (T36): decided for permutations and resets, else as far as the bounds go.
     """
     family = "householder" if most is None else f"householder({most})"
     simplest = _one_hot(machine)
@@ -99,11 +99,11 @@ def householder(
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
-    """States at unit vectors, or one of them, a sink, at zero."""
+    """Return a witness with states at unit vectors, a sink at zero."""
     n = machine.n_states
     if n > 1 and (sink := sink_of(machine.delta)) is not None:
-        found = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
-        return HouseholderWitness(machine, "householder", found, ((0,) * n,) * len(machine.delta), sink)
+        keys = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
+        return HouseholderWitness(machine, "householder", keys, ((0,) * n,) * len(machine.delta), sink)
     for letter, row in zip(machine.alphabet, machine.delta, strict=True):
         if len(np.unique(row)) not in (1, n):
             return Unknown(machine, "householder", f"letter {letter!r} is neither a permutation nor a reset")
@@ -112,14 +112,14 @@ def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
 
 
 def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
-    """States at vectors on the points of `cosets`, for letters that are permutations and resets."""
+    """Return a witness on the points of `cosets`, for letters that are permutations and resets."""
     permuting = [row for row in machine.delta if not _is_reset(row)]
     points = fewest_points(np.array(permuting).reshape(-1, machine.n_states), len(permuting) < len(machine.delta))
     return points and _exchanges(machine, points.moves, tuple(map(tuple, points.vectors.tolist())))
 
 
 def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ...], ...]) -> HouseholderWitness:
-    """The exchanges of points that each permuting letter makes; resets erase all points and write a vector of `at`."""
+    """Return the transpositions of each permuting letter; resets erase all points and write a vector of `at`."""
     d, rest = len(at[0]), iter(moves)
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []

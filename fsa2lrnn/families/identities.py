@@ -1,7 +1,7 @@
-"""What each family forces: pairs of words whose linear parts agree in every layer of it (docs/theory.md §4).
+"""The identities that a family forces: pairs of words whose linear parts agree in all its layers (docs/theory.md §4).
 
-A layer x ↦ A_a x + v_a represents a machine by one vector x_q a state. The linear parts act on differences x_p − x_q
-only, and there they satisfy the identities below, whatever the layer. T3: these identities are all that matters.
+A layer x ↦ A_a x + v_a represents a machine by one vector x_q per state. On the differences x_p − x_q the linear parts
+satisfy the identities below, in every layer. T3: these identities decide representability.
 """
 
 from __future__ import annotations
@@ -59,9 +59,9 @@ class Family:
 
     @property
     def name(self) -> str:
-        """The name in verdicts and certificates: a key of `FORCED`, or the properties."""
-        known = (name for name, form in FORCED.items() if form == self)
-        return next(known, f"matrices({self.letters}, {self.eigenvalues or 'any'})")
+        """The name in verdicts and certificates: a key of `FORCED`, or the two properties."""
+        names = (name for name, form in FORCED.items() if form == self)
+        return next(names, f"matrices({self.letters}, {self.eigenvalues or 'any'})")
 
 
 FORCED: dict[str, Family] = {
@@ -89,12 +89,12 @@ class Identity:
 
 
 def identities(family: Family, delta: np.ndarray) -> Iterator[Identity]:
-    """Identities that generate all that the family forces on a machine with the table `delta` (|Σ|, n).
+    """Yield identities that generate all that the family forces on a machine with the table `delta` (|Σ|, n).
 
-    Letters that act alike give the same maps; one of each kind is taken.
+    Letters that act alike give the same maps; one of each kind is used.
     """
-    _, kept = np.unique(delta, axis=0, return_index=True)
-    letters = sorted(int(a) for a in kept)
+    _, first_of_kind = np.unique(delta, axis=0, return_index=True)
+    letters = sorted(int(a) for a in first_of_kind)
     if family.letters == "commuting-differences":
         yield from (commutator(a, b, letters[0], delta) for i, a in enumerate(letters[1:]) for b in letters[1:][:i])
     if family.letters == "paracontracting":
@@ -118,29 +118,29 @@ def _identity(u: RunLengthWord, other: RunLengthWord, delta: np.ndarray) -> Iden
 
 
 def _of_projections(letters: list[int], delta: np.ndarray) -> Iterator[Identity]:
-    """T54: with N = n − 1, w^N and w^{N+1} are the product of all a^N with a in w, in any order.
+    """Yield the identities of T54: with N = n − 1, w^N and w^{N+1} equal the product of all a^N, a in w, in any order.
 
     The words w are one for each map and set of letters, shortest first, up to `MAX_WORDS`.
     """
     N, queue = delta.shape[1] - 1, deque[RunLengthWord]([()])
     for a, b in itertools.combinations(letters, 2):
         yield _identity(((a, N), (b, N)), ((b, N), (a, N)), delta)
-    seen: set[tuple[bytes, frozenset[int]]] = set()
+    visited: set[tuple[bytes, frozenset[int]]] = set()
     while queue:
         word = queue.popleft()
         for a in letters:
             longer = (*word, (a, 1))
             content = frozenset(b for b, _ in longer)
             key = _identity(longer, (), delta).maps[0].tobytes(), content
-            if key not in seen and len(seen) < MAX_WORDS:
-                seen.add(key)
+            if key not in visited and len(visited) < MAX_WORDS:
+                visited.add(key)
                 queue.append(longer)
                 for k in (N, N + 1):
                     yield _identity(longer * k, tuple((b, N) for b in sorted(content)), delta)
 
 
 def commutator(a: int, b: int, c: int, delta: np.ndarray) -> Identity:
-    """(A_a − A_c)(A_b − A_c) − (A_b − A_c)(A_a − A_c) = 0, multiplied out; words are read from the left."""
+    """Return (A_a − A_c)(A_b − A_c) − (A_b − A_c)(A_a − A_c) = 0, multiplied out; words are read from the left."""
     pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
     words = tuple(((first, 1), (second, 1)) for first, second in pairs)
     return Identity(words, tuple(delta[second][delta[first]] for first, second in pairs), (1, -1, -1, -1, 1, 1))
@@ -152,21 +152,21 @@ def exponent(eigenvalues: str, step: np.ndarray) -> int:
 
 
 def cycle_lengths(step: np.ndarray) -> list[int]:
-    """The distinct lengths of the cycles of a map on 0 … n−1, in increasing order."""
-    seen, lengths = np.zeros(len(step), np.int64), set[int]()
+    """Return the distinct lengths of the cycles of a map on 0 … n−1, in increasing order."""
+    visited, lengths = np.zeros(len(step), np.int64), set[int]()
     for q in range(len(step)):
         path, p = [], q
-        while not seen[p]:
-            seen[p] = q + 1
+        while not visited[p]:
+            visited[p] = q + 1
             path.append(p)
             p = int(step[p])
-        if seen[p] == q + 1 and p in path:
+        if visited[p] == q + 1 and p in path:
             lengths.add(len(path) - path.index(p))
     return sorted(lengths)
 
 
 def power_of(step: np.ndarray, k: int) -> np.ndarray:
-    """The k-th iterate of a map, by squaring."""
+    """Return the k-th iterate of a map, by repeated squaring."""
     image = np.arange(len(step))
     while k:
         if k & 1:

@@ -1,7 +1,7 @@
-"""Coordinates for a representation: functions of the state that each letter moves affinely (T3 of docs/theory.md).
+"""Coordinates for a representation: functions of the state on which each letter acts affinely (T3 of docs/theory.md).
 
-The functions that vanish on W move under f ↦ f ∘ δ_a by commuting, diagonalisable maps. Their common eigenvectors are
-*lanes*, f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity: one coordinate of a diagonal layer each.
+On the functions that vanish on W, f ↦ f ∘ δ_a are commuting, diagonalisable maps. A common eigenvector,
+f(δ(q,a)) = χ(a) f(q) + v(a) with χ(a) zero or a root of unity, is one diagonal entry of a layer (class `Lane`).
 Everything is exact: integers, or integer polynomials in ζ = exp(2πi/m) modulo the m-th cyclotomic polynomial.
 """
 
@@ -26,7 +26,7 @@ class Lane:
     """One complex coordinate of a diagonal layer; a rational one where `order` is 1 or 2.
 
     Args:
-        order: m, the order of the root of unity ζ that the numbers are written in.
+        order: m, the order of the root of unity ζ in which the numbers are expressed.
         exponents: for each letter the k with χ(a) = ζ^k, None for χ(a) = 0.
         values: f(q) for each state, as φ(m) integer coefficients of 1, ζ, ζ² …; f(start) = 0.
         shifts: v(a) for each letter, likewise.
@@ -39,7 +39,7 @@ class Lane:
 
     @property
     def dimension(self) -> int:
-        """Real dimensions: 1, or 2 for a rotation."""
+        """The number of real dimensions: 1, or 2 for a rotation."""
         return 1 if self.order <= 2 else 2
 
     @property
@@ -48,7 +48,7 @@ class Lane:
         return self.order in (1, 2, 4)
 
     def multiplier(self, a: int) -> complex:
-        """χ(a) as a floating-point number; exact for 0, 1 and −1."""
+        """Return χ(a) in floating point; exact for 0, ±1 and ±i."""
         k = self.exponents[a]
         if k is None:
             return 0
@@ -59,7 +59,7 @@ class Lane:
         return complex(math.cos(angle), math.sin(angle))
 
     def number(self, coefficients: tuple[int, ...]) -> complex:
-        """A number of this lane in floating point; exact where `is_integer`."""
+        """Return the number with these coefficients of 1, ζ, ζ² … in floating point; exact where `is_integer`."""
         if self.order <= 2:
             return coefficients[0]
         if self.order == 4:
@@ -70,37 +70,37 @@ class Lane:
 
 
 def separating_lanes(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> tuple[Lane, ...]:
-    """Lanes that tell all states apart, simple ones first and none superfluous in that order.
+    """Return diagonal entries that together separate all states, in increasing order and without redundant ones.
 
-    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and do tell all states apart.
+    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and separate all states.
 
-    Raises `BudgetExceeded` for roots of unity beyond `MAX_ORDER`.
+    Raises:
+        BudgetExceeded: for roots of unity of an order beyond `MAX_ORDER`.
     """
-    kept: list[Lane] = []
+    chosen: list[Lane] = []
     pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
     n = delta.shape[1]
     for lane in (lane for piece in pieces for lane in _lanes_of(piece, delta, start)):  # low orders first
-        if _classes([*kept, lane], n) > _classes(kept, n):
-            kept.append(lane)
-        if _classes(kept, n) == n:
+        if _classes([*chosen, lane], n) > _classes(chosen, n):
+            chosen.append(lane)
+        if _classes(chosen, n) == n:
             break
-    if _classes(kept, n) != n:
+    if _classes(chosen, n) != n:
         raise NotExact("the lanes do not tell all states apart, though the functions do: please report this machine")
-    for lane in list(kept):  # a later lane may tell all that an earlier one does
-        rest = [other for other in kept if other is not lane]
+    for lane in list(chosen):  # later entries may separate all that an earlier one does
+        rest = [other for other in chosen if other is not lane]
         if _classes(rest, n) == n:
-            kept = rest
-    return tuple(kept)
+            chosen = rest
+    return tuple(chosen)
 
 
 def _classes(lanes: list[Lane], n: int) -> int:
-    """How many of the n states the lanes tell apart."""
     return len(set(zip(*(lane.values for lane in lanes), strict=True))) if lanes else min(n, 1)
 
 
 @dataclass(frozen=True)
 class _EigenPiece:
-    """Functions on which every letter has eigenvalues of one order: orders[a], None where it acts as zero."""
+    """Functions on which each letter a has eigenvalues of one order: orders[a], None where it acts as zero."""
 
     functions: np.ndarray
     orders: tuple[int | None, ...]
@@ -111,7 +111,7 @@ class _EigenPiece:
 
 
 def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_EigenPiece]:
-    """Split by the factors x and Φ_m(x) of each letter's minimal polynomial."""
+    """Split the functions by the factors x and Φ_m(x) of each letter's minimal polynomial."""
     pieces = [_EigenPiece(functions, ())]
     for step in delta:
         orders = EIGENVALUES[family.eigenvalues][1] or _possible_orders(step)
@@ -142,7 +142,7 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
 
 
 def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lane]:
-    """The lanes of a piece: each function itself, or its projections to the characters of the letters."""
+    """Yield the eigenvectors in a piece: each function itself, or its projections to the characters of the letters."""
     m = piece.order
     if m > MAX_ORDER:
         raise BudgetExceeded(
@@ -167,8 +167,8 @@ def _characters(
     order, step = orders[0], delta[len(delta) - len(orders)]
     if order is None or order <= 2:
         exponent = None if order is None else (0 if order == 1 else m // 2)
-        for rest, found in _characters(values, orders[1:], delta, start, m):
-            yield (exponent, *rest), found
+        for rest, vectors in _characters(values, orders[1:], delta, start, m):
+            yield (exponent, *rest), vectors
         return
     for j in range(1, order):
         if math.gcd(j, order) > 1:
@@ -180,12 +180,12 @@ def _characters(
             power = power[step] - power[step[start]]
         if _reduced(projected, m).any():
             shrunk = projected // max(1, int(np.gcd.reduce(projected, axis=None)))
-            for rest, found in _characters(shrunk, orders[1:], delta, start, m):
-                yield (exponent, *rest), found
+            for rest, vectors in _characters(shrunk, orders[1:], delta, start, m):
+                yield (exponent, *rest), vectors
 
 
 def _reduced(values: np.ndarray, m: int) -> np.ndarray:
-    """Polynomials in ζ modulo the m-th cyclotomic polynomial: (n, m) -> (n, φ(m))."""
+    """Return polynomials in ζ modulo the m-th cyclotomic polynomial: (n, m) -> (n, φ(m))."""
     monic = [int(c) for c in fmpz_poly.cyclotomic(m)]
     degree, rest = len(monic) - 1, values.copy()
     for i in range(m - 1, degree - 1, -1):
@@ -197,12 +197,12 @@ def _reduced(values: np.ndarray, m: int) -> np.ndarray:
 
 
 def _moved(functions: np.ndarray, step: np.ndarray, start: int) -> np.ndarray:
-    """f ∘ δ_a up to a constant: zero at the start."""
+    """Return f ∘ δ_a minus a constant, so that it is zero at the start."""
     return functions[:, step] - functions[:, [step[start]]]
 
 
 def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
-    """A basis of the functions that are zero at the start."""
+    """Return a basis of the functions that are zero at the start, integer rows (d, n)."""
     shifted = functions - functions[:, [start]]
     reduced, _, rank = fmpz_mat(shifted.tolist()).rref() if shifted.size else (None, 1, 0)
     rows = [[int(reduced[i, q]) for q in range(shifted.shape[1])] for i in range(rank)] if reduced is not None else []

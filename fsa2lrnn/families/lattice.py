@@ -25,12 +25,12 @@ class Affine:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """The dimension d."""
         return len(self.A)
 
 
 def integer_affine(functions: np.ndarray, delta: np.ndarray, start: int) -> Affine:
-    """The coordinates of an input-independent layer from the functions (k, n) that its W leaves."""
+    """Return integer coordinates of an input-independent layer from the functions (k, n) that vanish on its W."""
     coordinates = basis_zero_at(functions, start)  # (d, n)
     d, n = coordinates.shape
     if d == 0:

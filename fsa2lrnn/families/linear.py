@@ -1,4 +1,4 @@
-"""Exact rational matrices: the few functions that python-flint leaves to be written."""
+"""Exact rational matrices: functions that python-flint does not provide."""
 
 from __future__ import annotations
 
@@ -15,49 +15,49 @@ PRIME = 67_108_859  # below 2²⁶: sums of 2,000 products of residues stay insi
 
 
 def matrix(rows: Sequence[Sequence[object]], columns: int) -> fmpq_mat:
-    """A rational matrix of the given rows, which may be none."""
+    """Return a rational matrix of the rows, possibly none."""
     entries: list[Any] = [entry for row in rows for entry in row]
     return fmpq_mat(len(rows), columns, entries)
 
 
 def identity(d: int) -> fmpq_mat:
-    """The identity of d dimensions."""
+    """Return the identity of d dimensions."""
     return fmpq_mat(d, d, [int(i == j) for i in range(d) for j in range(d)])
 
 
 def zero(d: int) -> nmod_mat:
-    """The zero matrix modulo `PRIME`."""
+    """Return the zero matrix modulo `PRIME`."""
     return nmod_mat(d, d, PRIME)
 
 
 @lru_cache(maxsize=64)
 def one(d: int) -> nmod_mat:
-    """The identity modulo `PRIME`."""
+    """Return the identity modulo `PRIME`."""
     return nmod_mat(d, d, [int(i == j) for i in range(d) for j in range(d)], PRIME)
 
 
 def stack(parts: Iterable[fmpq_mat], columns: int) -> fmpq_mat:
-    """Matrices of `columns` columns, one under the other."""
+    """Return matrices of `columns` columns stacked vertically."""
     parts = [part for part in parts if part.nrows()]
     entries = [entry for part in parts for entry in part.entries()]
     return fmpq_mat(sum(part.nrows() for part in parts), columns, entries)
 
 
 def rows_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
-    """The chosen rows."""
+    """Return the chosen rows."""
     columns = matrix.ncols()
     chosen = list(chosen)
     return fmpq_mat(len(chosen), columns, [matrix[i, j] for i in chosen for j in range(columns)])
 
 
 def columns_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
-    """The chosen columns."""
+    """Return the chosen columns."""
     chosen = list(chosen)
     return fmpq_mat(matrix.nrows(), len(chosen), [matrix[i, j] for i in range(matrix.nrows()) for j in chosen])
 
 
 def row_space(matrix: fmpq_mat) -> fmpq_mat:
-    """The reduced rows of a matrix, without those that are zero.
+    """Return the nonzero rows of the reduced row echelon form.
 
     >>> row_space(fmpq_mat(2, 2, [2, 4, 1, 2])).tolist()
     [[1, 2]]
@@ -69,12 +69,12 @@ def row_space(matrix: fmpq_mat) -> fmpq_mat:
 
 
 def pivots(reduced: fmpq_mat) -> list[int]:
-    """The first column that is not zero, of each of reduced rows."""
+    """Return the pivot column of each row of a reduced matrix."""
     return [next(j for j in range(reduced.ncols()) if reduced[i, j] != 0) for i in range(reduced.nrows())]
 
 
 def left_kernel(matrix: fmpq_mat) -> fmpq_mat:
-    """Integer rows x, a basis of those with x · matrix = 0.
+    """Return a basis of the integer rows x with x · matrix = 0.
 
     >>> left_kernel(fmpq_mat(2, 1, [1, fmpq(1, 2)])).tolist()
     [[1, -2]]
@@ -88,14 +88,14 @@ def left_kernel(matrix: fmpq_mat) -> fmpq_mat:
 
 
 def primitive(matrix: fmpq_mat) -> fmpq_mat:
-    """Each row times the positive number that makes its entries integers without a common divisor."""
+    """Return each row times the positive number that makes its entries integers without a common divisor."""
     columns = matrix.ncols()
     rows = [_lowest(fmpq_mat(1, columns, row)) for row in matrix.tolist()]
     return fmpq_mat(matrix.nrows(), columns, [entry for row in rows for entry in row])
 
 
 def together_primitive(matrix: fmpq_mat) -> fmpq_mat:
-    """The matrix times the positive number that makes its entries integers without a common divisor."""
+    """Return the matrix times the positive number that makes its entries integers without a common divisor."""
     return fmpq_mat(matrix.nrows(), matrix.ncols(), _lowest(matrix))
 
 
@@ -109,7 +109,7 @@ def _lowest(matrix: fmpq_mat) -> list[fmpz]:
 
 
 def modular(matrix: fmpq_mat) -> nmod_mat:
-    """The entries modulo `PRIME`. Raises `NotExact` where it divides a denominator."""
+    """Return the entries modulo `PRIME`; raise `NotExact` if it divides a denominator."""
     numerators, denominator = matrix.numer_denom()
     if int(denominator) % PRIME == 0:
         raise NotExact(f"the prime {PRIME:,} divides a denominator: please report this machine")
@@ -117,25 +117,25 @@ def modular(matrix: fmpq_mat) -> nmod_mat:
 
 
 def residues(matrix: fmpq_mat) -> np.ndarray:
-    """`modular` as an array: int64, of the same shape."""
+    """Return the entries modulo `PRIME` as int64 of the same shape."""
     entries = np.array([int(entry) for entry in modular(matrix).entries()], np.int64)
     return entries.reshape(matrix.nrows(), matrix.ncols())
 
 
 def rank(matrix: fmpq_mat) -> int:
-    """The rank."""
+    """Return the rank."""
     return matrix.rank() if matrix.nrows() and matrix.ncols() else 0
 
 
 def coordinates(row: fmpq_mat, basis: fmpq_mat) -> fmpq_mat:
-    """The coefficients of a row in a basis, whose rows are reduced and span a space that holds it."""
+    """Return the coefficients of a row in a basis of reduced rows; raise `NotExact` if it lies outside their span."""
     chosen = pivots(basis)
-    found = columns_of(row, chosen)
-    if found * basis != row:
+    coefficients = columns_of(row, chosen)
+    if coefficients * basis != row:
         raise NotExact("a row lies outside of the space that must hold it: please report this machine")
-    return found
+    return coefficients
 
 
 def dot(row: fmpq_mat, other: fmpq_mat) -> fmpq:
-    """The product of two rows."""
+    """Return the scalar product of two rows."""
     return (row * other.transpose())[0, 0]

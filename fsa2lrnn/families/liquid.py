@@ -1,8 +1,8 @@
 """Liquid-S4: x_k = (A + diag(Bu)) x_{k−1} + Bu, the additive term tied to the multiplicative one (the paper's Eq. 4).
 
-With A diagonal this is a diagonal input-dependent layer, so what such a layer can't represent, it can't either
-(Proposition 2). With A dense, T6 of docs/theory.md gives a sufficient condition and the weights; where neither settles
-the matter the answer is *unknown*, and says so.
+With A diagonal this is a diagonal input-dependent layer and cannot represent what such a layer cannot (Proposition 2).
+With A dense, T6 of docs/theory.md gives a sufficient condition and the weights. Where neither decides, the answer is
+*unknown*.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """The dimension d."""
         return len(self.A)
 
     @property
     def is_exact(self) -> bool:
-        """Whether all weights are dyadic fractions, which floats hold."""
+        """Whether all weights are dyadic fractions, which floating point represents exactly."""
         numbers = [x for rows in (self.A, self.B, self.vectors) for row in rows for x in row]
         return all(x.denominator & (x.denominator - 1) == 0 for x in numbers)
 
     def tables(self) -> AffineTables:
-        """One block with A(a) = A + diag(B_a), v(a) = B_a."""
+        """Return one block with A(a) = A + diag(B_a), v(a) = B_a."""
         parts = (self.A, self.B, self.vectors)
         A, B, x = (np.array([[float(c) for c in row] for row in rows]) for rows in parts)
         d, n_letters = self.dimension, len(self.machine.alphabet)
@@ -60,7 +60,7 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(transitions, B[:, None], x[:, None], (d,))
 
     def explain(self) -> str:
-        """The weights in a sentence."""
+        """Return a sentence on the weights."""
         kind = "diagonal" if self.family == "liquid-s4-diagonal" else "dense"
         return f"A {kind} A of {self.dimension} dimensions with rational weights, Bu tied."
 
@@ -71,9 +71,9 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
 
 def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness | Unknown:
-    """A diagonal Liquid-S4 layer from the lanes of a diagonal one, if each lane can be tied.
+    """Return a diagonal Liquid-S4 layer from the entries of a diagonal layer, if each entry can be tied.
 
-    A lane f with multiplier χ and shift v, moved to f + t, has shift v(a) + t (1 − χ(a)); it is tied when that equals
+    An entry f with multiplier χ and shift v, moved to f + t, has shift v(a) + t (1 − χ(a)). It is tied when that equals
     χ(a) − α for some α, so v must be a combination c₁ χ + c₀ over the letters; then t = c₁ − 1 and α = 1 − c₁ − c₀.
     """
     family = "liquid-s4-diagonal"
@@ -93,7 +93,7 @@ def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness |
         c1, c0 = line
         alpha = 1 - c1 - c0
         tied.append((alpha, [x - alpha for x in chi], [value[0] + c1 - 1 for value in lane.values]))
-    if not tied:  # a single state needs no lane, and a layer needs one
+    if not tied:  # a single state needs no entry, and a layer needs one
         zeros = [Fraction(0)] * len(machine.alphabet)
         tied.append((Fraction(0), zeros, [Fraction(0)]))
     d = len(tied)
@@ -107,7 +107,7 @@ def tie_lanes(lanes: tuple[Lane, ...], machine: MooreMachine) -> LiquidWitness |
 
 
 def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
-    """T6: if the differences M_a − M_b commute and are diagonalisable, in their eigenbasis P the layer is
+    """Return the layer of T6: if the M_a − M_b commute and are diagonalisable, then in their eigenbasis P
 
     N_a = P⁻¹ M_a P,  Bu = N_a 1 − 1,  A = N_{a₀} − diag(N_{a₀} 1 − 1),  x_q = P⁻¹ e_q − 1.
     """
@@ -131,14 +131,14 @@ def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
 
 
 def _matrix(row: np.ndarray) -> np.ndarray:
-    """M_a with the 1 of column q in row δ(q, a)."""
+    """Return M_a: 1 in row δ(q, a) of column q."""
     matrix = np.zeros((len(row), len(row)), np.int64)
     matrix[row, np.arange(len(row))] = 1
     return matrix
 
 
 def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
-    """Rows that are common eigenvectors of all differences, with integer eigenvalues; None if they don't span."""
+    """Return rows of common eigenvectors with integer eigenvalues, or None if these do not span."""
     spaces = [np.eye(n, dtype=int).astype(object)]
     for matrix in differences:
         parts: list[np.ndarray] = []
@@ -155,7 +155,7 @@ def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
 
 
 def _line_through(chi: list[Fraction], v: list[Fraction]) -> tuple[Fraction, Fraction] | None:
-    """c₁, c₀ with v = c₁ χ + c₀, if there are such."""
+    """Return c₁, c₀ with v = c₁ χ + c₀, or None."""
     other = next((i for i, x in enumerate(chi) if x != chi[0]), None)
     c1 = Fraction(0) if other is None else (v[other] - v[0]) / (chi[other] - chi[0])
     c0 = v[0] - c1 * chi[0]

@@ -1,10 +1,10 @@
-"""What theory says of the layers that have names: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, and the paper's.
+"""Representability verdicts for named layers: S4, S4D, S5, LRU, Liquid-S4, RWKV-4, vanilla, and the paper's layer.
 
-Each is a special case of a family, so that what the family can't represent, the layer can't. The reverse does not hold
+Each layer is a special case of a family: it cannot represent what the family cannot. The reverse does not hold
 where the layer is narrower: S4's eigenvalues lie within the unit circle, and a cycle of states needs some on it. So
-"yes" is said of a layer only where it is the whole family.
+a layer gets the answer "yes" only where it is the whole family.
 
-One layer over letters is meant, and representation as in docs/theory.md §4: one vector a state.
+The verdicts concern one layer over letters; representation is defined in docs/theory.md §4: one vector per state.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _LETTERS_TRIED = 8
 
 @dataclass(frozen=True)
 class NamedLayer:
-    """A layer by name.
+    """A named layer and the family that contains it.
 
     Attributes:
-        family: what it is a special case of (`FAMILIES`); None for what is no recurrence.
+        family: the family of which it is a special case (`FAMILIES`); None if it is not a recurrence.
         is_all: whether it is the whole family, so that the family's "yes" is the layer's.
         is_shifted: whether it reads each letter together with the one before it.
-        what: in words.
+        what: a one-line description.
     """
 
     family: str | None
@@ -61,13 +61,13 @@ NAMED: dict[str, NamedLayer] = {
 
 @dataclass(frozen=True, eq=False)
 class LayerVerdict:
-    """What theory says of a layer and a machine.
+    """The verdict of theory on whether a named layer represents a machine.
 
     Attributes:
         name: of the layer (`NAMED`).
         answer: `NO`, `YES`, `NOT_EXCLUDED` or `NO_RECURRENCE`.
-        why: in a line.
-        verdict: that of the family, certificate and all; None where there is none.
+        why: the reason, in one line.
+        verdict: the verdict of the family with its certificate; None for a layer without a family.
     """
 
     name: str
@@ -82,7 +82,7 @@ class LayerVerdict:
 
 
 def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> LayerVerdict:
-    """What theory says of the layer of that name; `verdict` is that of its family, where it is known already.
+    """Return the verdict of theory on a named layer; `verdict` is that of its family, where already computed.
 
     Raises:
         UnsupportedFormat: for a name that is not known.
@@ -106,15 +106,15 @@ def say(machine: MooreMachine, name: str, verdict: Verdict | None = None) -> Lay
         return LayerVerdict(name, NO, f"no layer of the family {named.family} can", verdict)
     if named.is_all and verdict.answer == "yes":
         return LayerVerdict(name, YES, f"it is all of the family {named.family}, which can", verdict)
-    known = "its family is not decided" if verdict.answer == "unknown" else f"the family {named.family} can"
-    return LayerVerdict(name, NOT_EXCLUDED, f"{known}; the layer is narrower" if not named.is_all else known, verdict)
+    reason = "its family is not decided" if verdict.answer == "unknown" else f"the family {named.family} can"
+    return LayerVerdict(name, NOT_EXCLUDED, f"{reason}; the layer is narrower" if not named.is_all else reason, verdict)
 
 
 def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
-    """Of a layer whose input is a letter with the one before it, so that its vectors are of a state and a last letter.
+    """Return the verdict on a layer that reads each letter together with the one before it.
 
-    Where every other letter is c, what two steps add depends on the letter between alone, and the linear part is the
-    square of one step's: the family would give a vector to each state that is reached by c (T3 asks for no start).
+    Where every other letter is c, two steps add a vector that depends only on the letter between, and their linear part
+    is the square of one step's: the family would represent the states reached by c (T3 requires no start state).
     """
     minimal = minimise(machine)
     for c in range(min(len(minimal.alphabet), _LETTERS_TRIED)):
@@ -128,7 +128,7 @@ def _shifted(machine: MooreMachine, name: str, family: str) -> LayerVerdict:
 
 
 def every_other(delta: np.ndarray, c: int) -> np.ndarray:
-    """A letter and then the letter number c, on the states that c leads to, numbered in order: (|Σ|, n) -> (|Σ|, m).
+    """Return the table of "a letter, then c" on the states that c leads to, renumbered: (|Σ|, n) -> (|Σ|, m).
 
     >>> every_other(np.array([[0, 0, 0], [1, 2, 2]]), 1).tolist()
     [[0, 0], [1, 1]]

@@ -71,34 +71,35 @@ class HouseholderProducts:
 
     @property
     def form(self) -> Family | None:
-        """What holds of the matrices on differences of states; None where no equations between words follow."""
+        """The family of the matrices on differences of states; None where no equations between words follow."""
         if self.factors == 1:  # symmetric
             return Family("any", "[-1,1]") if self.has_reflections else Family("commuting", "[0,1]")
         return None if self.has_reflections else Family("paracontracting")
 
 
 def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> HouseholderWitness | None:
-    """Factors with β ≤ 1, from the functions (k, n) that vanish on W for "paracontracting"; None if W is too small."""
+    """Return factors with β ≤ 1 from the functions (k, n) that vanish on the W of "paracontracting", or None."""
     adapted = _adapted(machine.delta, functions)
     if adapted is None:
         return None
     values, levels, letters = adapted
-    kept = list(range(len(levels)))
-    for i in reversed(kept):  # without functions that neither another function nor a pair of states needs
-        rest = [j for j in kept if j != i]
+    needed = list(range(len(levels)))
+    for i in reversed(needed):  # drop functions that neither another function nor a pair of states needs
+        rest = [j for j in needed if j != i]
         if not any(A[rest, i].any() for A in letters) and len({*map(tuple, values[rest].T)}) == machine.n_states:
-            kept = rest
-    letters = [A[np.ix_(kept, kept)] for A in letters]
-    scale = np.ones(len(kept), object)
-    while None in (found := [_factors(A * scale[:, None] / scale) for A in letters]):
-        scale = scale * np.array([2 ** levels[i] for i in kept], object)
-    width = 1 + max([len(kept) - 1, *(i for factors in found for key, _ in factors or () for i in key)])
-    spare = np.zeros((machine.n_states, width - len(kept)), object)
-    at = tuple(map(tuple, np.hstack([values[kept].T * scale, spare]).tolist()))
+            needed = rest
+    letters = [A[np.ix_(needed, needed)] for A in letters]
+    scale = np.ones(len(needed), object)
+    # T54: scale coordinates of higher levels up until every nilpotent part is small enough to factor.
+    while None in (factored := [_factors(A * scale[:, None] / scale) for A in letters]):
+        scale = scale * np.array([2 ** levels[i] for i in needed], object)
+    width = 1 + max([len(needed) - 1, *(i for factors in factored for key, _ in factors or () for i in key)])
+    spare = np.zeros((machine.n_states, width - len(needed)), object)
+    at = tuple(map(tuple, np.hstack([values[needed].T * scale, spare]).tolist()))
     keys, rates = list[tuple[tuple[int, ...], ...]](), list[tuple[Fraction, ...]]()
-    for factors in found:
-        whole = [lcm(*(x.denominator for x in key.values())) for key, _ in factors or ()]
-        pairs = list(zip(factors or (), whole, strict=True))
+    for factors in factored:
+        denominators = [lcm(*(x.denominator for x in key.values())) for key, _ in factors or ()]
+        pairs = list(zip(factors or (), denominators, strict=True))
         keys.append(tuple(tuple(int(key.get(i, 0) * m) for i in range(width)) for (key, _), m in pairs))
         rates.append(tuple(rate / m**2 for (_, rate), m in pairs))
     shifts = tuple(at[q] for q in machine.delta[:, 0])
@@ -106,9 +107,9 @@ def projections(machine: MooreMachine, functions: np.ndarray, family: str) -> Ho
 
 
 def _adapted(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, list[int], list[np.ndarray]] | None:
-    """Functions (d, n), zero at state 0, each either fixed by a letter or moved to functions of higher levels.
+    """Return functions (d, n), zero at state 0, each either fixed by a letter or mapped to functions of higher levels.
 
-    Returns them with their levels and one matrix (d, d) per letter. Level i + 1 is what the nilpotent parts of letters
+    Also returns their levels and one matrix (d, d) per letter. Level i + 1 is what the nilpotent parts of letters
     make of level i. None if the projections do not commute or the levels do not end.
     """
     module = functions_module(delta)
@@ -130,28 +131,28 @@ def _adapted(delta: np.ndarray, functions: np.ndarray) -> tuple[np.ndarray, list
         for power in powers:  # what each letter fixes, and what it does not
             parts = [linear.row_space(part * p) for part in parts for p in (power, one - power)]
         for part in parts:
-            kept = echelon.independent(linear.residues(part))
-            chosen.append(linear.rows_of(part, kept))
-            levels += [level] * len(kept)
+            independent = echelon.independent(linear.residues(part))
+            chosen.append(linear.rows_of(part, independent))
+            levels += [level] * len(independent)
     adapted = linear.primitive(linear.stack(chosen, d) * rows)
     values = np.array([[0, *map(int, row)] for row in adapted.tolist()], dtype=object)
     return values, levels, [fractions_of(letter) for letter in restricted(module, adapted) or ()]
 
 
 def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] | None:
-    """Keys, by coordinate, and rates whose product is A; None if its nilpotent part is not small enough.
+    """Return sparse keys and rates of factors whose product is A; None if its nilpotent part is not small enough.
 
-    With k = e − 2h, h ⊥ e, and x zero at e, I − ½ k kᵀ writes h·x there and takes 2 (h·x) h from the rest. So each row
+    With k = e − 2h, h ⊥ e, and x zero at e, I − ½ k kᵀ writes h·x there and takes 2 (h·x) h from the rest. Each row
     is written to its coordinate, which is erased before, or if rows are still to read that, to a spare one and moved.
     """
     one, half, d = Fraction(1), Fraction(1, 2), len(A)
     erased = [i for i in range(d) if A[i, i] != 1]
     rows = {i: A[i] for i in erased if A[i].any()}
-    found, copies = list[tuple[dict[int, Fraction | int], Fraction]](), list[tuple[int, int]]()
+    factors, copies = list[tuple[dict[int, Fraction | int], Fraction]](), list[tuple[int, int]]()
     while rows:
         i = next((i for i in rows if not any(row[i] for row in rows.values())), None)
         if i is not None:
-            found.append(({i: 1}, one))
+            factors.append(({i: 1}, one))
             erased.remove(i)
             target, h = i, rows.pop(i)
         else:
@@ -161,9 +162,9 @@ def _factors(A: np.ndarray) -> list[tuple[dict[int, Fraction | int], Fraction]] 
         if (size := h @ h) > Fraction(1, 4):  # β |k|² would be above 1
             return None
         key: dict[int, Fraction | int] = {target: 1}
-        found.append((key | {j: -2 * x for j, x in enumerate(h) if x}, half))
+        factors.append((key | {j: -2 * x for j, x in enumerate(h) if x}, half))
         rows = {j: row + h * (2 * (h @ row) / (1 - 2 * size)) for j, row in rows.items()}  # as read from what is left
-    found.extend(({i: 1}, one) for i in erased)
+    factors.extend(({i: 1}, one) for i in erased)
     for i, spare in copies:
-        found.extend([({i: 1, spare: -1}, half), ({spare: 1}, one)])
-    return found
+        factors.extend([({i: 1, spare: -1}, half), ({spare: 1}, one)])
+    return factors

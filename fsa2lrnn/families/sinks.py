@@ -8,7 +8,7 @@ import numpy as np
 
 
 def sink_of(delta: np.ndarray) -> int | None:
-    """A state s that no letter leaves, with every letter one to one on the states that it does not send to s."""
+    """Return a state s that no letter leaves, with every letter one to one on the states that it does not map to s."""
     for s in range(delta.shape[1]):
         if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
             return s
@@ -16,38 +16,38 @@ def sink_of(delta: np.ndarray) -> int | None:
 
 
 def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
-    """The chains of states that a letter leads to a sink, and its cycles of two or more states.
+    """Return the chains of states that a letter leads to a sink, and its cycles of two or more states.
 
     >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
     ([[0, 1]], [[4, 5]])
     """
     sources = set(row.tolist())
-    chains, seen = list[list[int]](), {sink}
+    chains, visited = list[list[int]](), {sink}
     for q in range(len(row)):
         if q not in sources and q != sink:
             chain = [q]
             while row[chain[-1]] != sink:
                 chain.append(int(row[chain[-1]]))
             chains.append(chain)
-            seen.update(chain)
+            visited.update(chain)
     cycles: list[list[int]] = []
     for q in range(len(row)):
-        if q not in seen:
+        if q not in visited:
             cycle = [q]
             while row[cycle[-1]] != q:
                 cycle.append(int(row[cycle[-1]]))
-            seen.update(cycle)
+            visited.update(cycle)
             if len(cycle) > 1:
                 cycles.append(cycle)
     return chains, cycles
 
 
 def keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
-    """The keys of a letter's I − k kᵀ, the first applied first, with a sink at 0 and other states at unit vectors."""
-    n, found = len(row), list[tuple[int, ...]]()
+    """Return the keys of a letter's factors I − k kᵀ, in order, with the sink at 0 and other states at unit vectors."""
+    n, factors = len(row), list[tuple[int, ...]]()
     chains, cycles = paths(row, sink)
     for chain in chains:
-        found.append(tuple(int(q == chain[-1]) for q in range(n)))
+        factors.append(tuple(int(q == chain[-1]) for q in range(n)))
     for cycle in (*chains, *cycles):
-        found += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
-    return found
+        factors += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
+    return factors

@@ -1,7 +1,7 @@
 """The answers to "can this family represent this machine?": each carries its evidence and checks it.
 
-All are about *representation*: one vector a state of the minimal machine, exact arithmetic, any read-out (T5 of
-docs/theory.md says what other notions there are).
+All are about *representation*: one vector per state of the minimal machine, exact arithmetic, any read-out (T5 of
+docs/theory.md names other notions).
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
 
 @dataclass(frozen=True)
 class FamilyAnswer:
-    """What is known of a machine and a family; a notebook shows it as a card.
+    """The base class of answers on a machine and a family; a notebook shows them as cards.
 
     Args:
         machine: the minimal machine.
-        family: its name in `families.FAMILIES`, or that of a family of your own.
+        family: its name in `families.FAMILIES`, or that of a user-defined family.
     """
 
     answer: ClassVar[str]
@@ -38,7 +38,7 @@ class FamilyAnswer:
     family: str
 
     def explain(self) -> str:
-        """In words."""
+        """Return the evidence as a sentence."""
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
@@ -55,7 +55,7 @@ class CertifiedAnswer(FamilyAnswer):
         raise NotImplementedError
 
     def check(self) -> str:
-        """Return what the certificate proves, by `recheck`, which shares no code with what found it.
+        """Return what the certificate proves, by `recheck`, which shares no code with the search.
 
         Raises:
             recheck.RejectedCertificate: if the certificate is wrong.
@@ -79,13 +79,13 @@ class Term:
 
 @dataclass(frozen=True)
 class Impossibility(CertifiedAnswer):
-    """No layer of the family represents the machine, with the reason.
+    """A certificate that no layer of the family represents the machine.
 
     Args:
         states: two states that would have to share one vector.
-        separator: a word that tells them apart, as letter numbers.
+        separator: a word that separates them, as letter numbers.
         terms: equations forced by the family that add up to x_p − x_q = 0.
-        words: the shortest four-word certificate, where one was found; None says nothing.
+        words: the shortest four-word certificate, if one was found; None proves nothing.
         obstruction: dimension of W, and of the space of all differences.
     """
 
@@ -98,7 +98,7 @@ class Impossibility(CertifiedAnswer):
 
     @property
     def four_words(self) -> tuple[tuple[Hashable, ...], tuple[Hashable, ...], tuple[Hashable, ...]] | None:
-        """(p, u, u') in letters: u and u' force x_{pu} − x_{pu'} = x_u − x_u', and the machine has it otherwise."""
+        """The words p, u, u' in letters: u and u' force x_{pu} − x_{pu'} = x_u − x_u', and the machine violates it."""
         if self.words is None:
             return None
         prefix, u, other = (
@@ -114,10 +114,10 @@ class Impossibility(CertifiedAnswer):
         return super().check()
 
     def explain(self) -> str:
-        """The contradiction in words that name real strings."""
+        """Return the contradiction in sentences with concrete words of the machine."""
         p, q = self.states
-        told = f'"{self._text(self.separator)}" tells them apart' if self.separator else "their outputs differ"
-        lines = [f"States {self._name(p)} and {self._name(q)} would have to share one vector, though {told}."]
+        difference = f'"{self._text(self.separator)}" tells them apart' if self.separator else "their outputs differ"
+        lines = [f"States {self._name(p)} and {self._name(q)} would have to share one vector, though {difference}."]
         if self.words is not None:
             prefix, u, other = self.words.prefix, self.words.u, self.words.other
             must, may_not = ((u, other), ((*prefix, *u), (*prefix, *other)))
@@ -159,7 +159,7 @@ class Impossibility(CertifiedAnswer):
         }
 
     def _four_word_json(self, words: FourWords) -> dict[str, Any]:
-        """The four words as a certificate of one term: two of its four vectors are one state's and cancel."""
+        """Return the four words as a certificate of one term: two of its vectors belong to one state and cancel."""
         start = self.machine.start
         after = _run(self.machine, start, words.prefix)
         (a, b), (c, d) = ([_run(self.machine, s, word) for word in (words.u, words.other)] for s in (after, start))
@@ -186,8 +186,8 @@ class Witness(CertifiedAnswer):
     """Weights of a layer of the family that represents the machine, exact.
 
     Args:
-        form: lanes of a diagonal layer (a complex lane is a rotation in two real dimensions), or the integer matrix and
-            vectors of an input-independent one.
+        form: diagonal entries (a complex one is a rotation in two real dimensions), or the integer matrix and vectors
+            of an input-independent layer.
         obstruction: dimension of W, and of the space of all differences.
     """
 
@@ -202,11 +202,11 @@ class Witness(CertifiedAnswer):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the weights are integers, so that the running module never rounds; else it has rotations."""
+        """Whether the weights are integers, so all operations are exact in floating point; else there are rotations."""
         return isinstance(self.form, Affine) or all(lane.is_integer for lane in self.form)
 
     def explain(self) -> str:
-        """What the layer looks like, in a sentence."""
+        """Return a sentence on the layer's dimension and entries."""
         if isinstance(self.form, Affine):
             return f"An integer matrix of {self.form.dimension} dimensions, the same for every letter."
         orders = sorted(lane.order for lane in self.form)
@@ -241,12 +241,12 @@ class Unknown(FamilyAnswer):
     reason: str
 
     def explain(self) -> str:
-        """The reason, in a sentence."""
+        """Return the reason as a sentence."""
         return self.reason
 
 
 def certificate_header(machine: MooreMachine, family: str, verdict: str) -> dict[str, Any]:
-    """What every certificate begins with: the claim, and the machine it is about."""
+    """Return the fields common to all certificates: the claim and the machine."""
     return {
         "format": FORMAT,
         "version": VERSION,

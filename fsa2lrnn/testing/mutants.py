@@ -1,4 +1,4 @@
-"""Broken models, tables, scans and rules: what a judge must be able to reject (every check has a mutant).
+"""Mutants: broken models, tables, scans and rules that a verifier must reject (every check has a mutant).
 
 A function that takes a model returns a copy of it with one fault. Letters that act alike share their weights, so a
 fault in a letter's weights is a fault for all letters of its cell. A function that takes a scan, a schedule or a rule
@@ -25,7 +25,7 @@ from fsa2lrnn.verification.modules import admit
 
 
 def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head: int = 0) -> LRNN:
-    """Column `state` of the letter's block has its 1 in row `target`."""
+    """Return the model with the 1 of column `state` of the letter's block in row `target`."""
     broken, cell = _open(model, letter)
     rows = broken.recurrences[0].get_map(cell, head)
     rows[state] = target
@@ -34,14 +34,14 @@ def flip_transition(model: LRNN, letter: Hashable, state: int, target: int, head
 
 
 def transpose_block(model: LRNN, letter: Hashable, head: int = 0) -> LRNN:
-    """The letter's block is its transpose: rows and columns confused. Dense models only."""
+    """Return the model with the letter's block transposed. Dense models only."""
     broken, cell = _open(model, letter)
     broken.recurrences[0].transpose_map(cell, head)
     return broken
 
 
 def drop_letter(model: LRNN, letter: Hashable) -> LRNN:
-    """The letter is read and ignored: its transition is the identity."""
+    """Return the model with the identity as the letter's transition."""
     broken, cell = _open(model, letter)
     layer = broken.recurrences[0]
     for head, size in enumerate(layer.block_sizes):
@@ -50,7 +50,7 @@ def drop_letter(model: LRNN, letter: Hashable) -> LRNN:
 
 
 def swap_outputs(model: LRNN, first: int, second: int) -> LRNN:
-    """Output numbers `first` and `second` change places in the read-out."""
+    """Return the model with output numbers `first` and `second` swapped in the read-out."""
     broken = deepcopy(model)
     if isinstance(broken.readout, Gate):
         for part in (broken.readout.weights.W2.detach(), broken.readout.weights.b2.detach()):
@@ -63,7 +63,7 @@ def swap_outputs(model: LRNN, first: int, second: int) -> LRNN:
 
 
 def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str = "transition") -> LRNN:
-    """One weight of a gate of a layer, by its name, is off by one: that of input `column` in hidden unit `unit`."""
+    """Return the model with one weight of a layer's gate off by one: input `column` of hidden unit `unit`."""
     broken = deepcopy(model)
     gates = dict(broken.recurrences[layer].gates)
     if gate not in gates:
@@ -77,7 +77,7 @@ def wrong_gate_weight(model: LRNN, layer: int, unit: int, column: int, gate: str
 
 
 def shift_by_zeros(model: LRNN) -> LRNN:
-    """The token shift shows zeros at k = 1, in place of what x₀ gives."""
+    """Return the model with zeros as the token shift at k = 1, in place of the value from x₀."""
     if not model.config.token_shift:
         raise UnsupportedFormat("this model has no token shift, so there is nothing to be shown at k = 1")
     broken = _ShiftsInZeros(model.config).to(model.device, model.dtype)
@@ -95,14 +95,14 @@ admit(_ShiftsInZeros)
 
 
 def swap_heads(model: LRNN, layer: int, first: int, second: int) -> LRNN:
-    """Two blocks of a layer change places, and what reads them does not know it."""
+    """Return the model with two blocks of a layer swapped, but not their readers."""
     broken = deepcopy(model)
     broken.recurrences[layer].swap_heads(first, second)
     return broken
 
 
 def reset_for_map(recurrence: Recurrence) -> Recurrence:
-    """The first cell of the first head forgets: A = 0 and v one-hot in place of a map. Dense tables only."""
+    """Return the recurrence with a reset (A = 0, v one-hot) as the first cell of the first head. Dense tables only."""
     tables = recurrence.tables
     if not isinstance(tables, DenseTables):
         raise UnsupportedFormat("an index table holds maps only, no place for a reset: use a dense layout")
@@ -115,17 +115,17 @@ Scan = Callable[[Any, Any, Any], Any]
 
 
 def early_transitions(scan: Scan) -> Scan:
-    """A_{k+1} takes the place of A_k, and A_1 that of A_T."""
+    """Return the scan with A_{k+1} in place of A_k, and A_1 in place of A_T."""
     return lambda A, v, x0: scan(torch.cat([A[:, 1:], A[:, :1]], dim=1), v, x0)
 
 
 def forgetful(scan: Scan) -> Scan:
-    """The first input takes the place of the initial state."""
+    """Return the scan with the first input in place of the initial state."""
     return lambda A, v, x0: scan(A, v, v[:, 0] if v.shape[1] else x0)
 
 
 def wrong_at(scan: Scan, length: int) -> Scan:
-    """Right at every length but one, where the last state is the one before it."""
+    """Return a scan that is correct at every length but one, where it repeats the state before the last."""
 
     def broken(A: Any, v: Any, x0: Any) -> Any:
         x = scan(A, v, x0)
@@ -135,7 +135,7 @@ def wrong_at(scan: Scan, length: int) -> Scan:
 
 
 def twice(scan: Scan) -> Scan:
-    """Right, at double the work."""
+    """Return a correct scan with double the work."""
 
     def wasteful(A: Any, v: Any, x0: Any) -> Any:
         scan(A, v, x0)
@@ -145,18 +145,18 @@ def twice(scan: Scan) -> Scan:
 
 
 def idle(scan: Scan) -> Scan:  # noqa: ARG001 - broken so far that nothing of it is left
-    """No work at all: the inputs come back as states."""
+    """Return a scan that returns the inputs as states."""
     return lambda A, v, x0: v  # noqa: ARG005 - the signature of a scan
 
 
 def swapped_products(products: Any) -> tuple[Any, Any]:
-    """`spt` with the factors of each product in the wrong order."""
-    used, kept = products[:, ::2], products[:, 1::2]
-    return used, torch.cat([kept, kept[:, :, -1:] @ used[:, 1:]], dim=2)
+    """Return the result of `spt` with the factors of each product in the wrong order."""
+    used, remaining = products[:, ::2], products[:, 1::2]
+    return used, torch.cat([remaining, remaining[:, :, -1:] @ used[:, 1:]], dim=2)
 
 
 def swapped_names(schedule: Callable[[int], list[list[list[str]]]]) -> Callable[[int], list[list[list[str]]]]:
-    """A schedule that names each product's factors from the earliest to the latest."""
+    """Return a schedule that names each product's factors from the earliest to the latest."""
 
     def turned(name: str) -> str:
         return "".join(f"A{k}" for k in reversed(name.split("A")[1:]))
@@ -165,22 +165,22 @@ def swapped_names(schedule: Callable[[int], list[list[list[str]]]]) -> Callable[
 
 
 def shrinking_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """`normalise`, and a little more: every column ends 1 % too short."""
+    """Return `normalise` with every column 1 % too short."""
     return 0.99 * normalise(A, rule, p)
 
 
 def unclipped_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """`normalise` without the clip: long columns stay long."""
+    """Return `normalise` without the clip: long columns stay long."""
     return A if rule == "clip" else normalise(A, rule, p)
 
 
 def uncentred_rule(A: Tensor, rule: str, p: float) -> Tensor:
-    """`normalise` with a released rule that forgets to centre."""
+    """Return `normalise` with the clip in place of the centred rule of the paper's code."""
     return normalise(A, "clip" if rule == "released" else rule, p)
 
 
 def _open(model: LRNN, letter: Hashable) -> tuple[LRNN, int]:
-    """A copy, and the number of the letter's cell."""
+    """Return a copy, and the number of the letter's cell."""
     token = int(encode([letter], model.alphabet)[0])
     broken = deepcopy(model)
     if broken.config.reads_letters:

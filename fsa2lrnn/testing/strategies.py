@@ -1,8 +1,8 @@
-"""Hypothesis strategies for machines, words, transitions and recurrences: for our tests and for the users' own.
+"""Hypothesis strategies for machines, words, transitions and recurrences, for the tests of this library and of users.
 
 Every strategy builds valid values directly and filters nothing, so that it stays fast, and shrinks towards one state,
-one letter, the first output, the shortest word, one head and zeros. What hypothesis ends with is small, and of
-`machines` mostly the least, if not always.
+one letter, the first output, the shortest word, one head and zeros. The shrunk example is small, and for
+`machines` usually the smallest.
 
 >>> from hypothesis import find
 >>> find(machines(), lambda m: m.run("a") != m.run("aa")).delta.tolist()
@@ -31,7 +31,7 @@ else:
     st = require("hypothesis.strategies", "test", "fsa2lrnn.testing.strategies")
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_ROOM = 1 + 2.0**-48  # what a column is divided by beyond its norm, so that rounding can't lift it above 1
+_MARGIN = 1 + 2.0**-48  # factor on the norm by which a column is divided, so that rounding cannot lift it above 1
 
 
 @st.composite
@@ -42,22 +42,22 @@ def machines(
     outputs: Sequence[Hashable] = (0, 1, 2),
     alphabet: Sequence[Hashable] | None = None,
 ) -> MooreMachine:
-    """Moore machines with 1 … `max_states` states, any of which may be the start, unreachable or equivalent to another.
+    """Draw a Moore machine with 1 … `max_states` states, any of which may be the start, unreachable or redundant.
 
     The letters are "a", "b", … (at most `max_letters`), or exactly those of `alphabet`. Every complete table over them
-    can come up. Shrinks towards one state, one letter, the start 0, transitions to state 0 and the first of `outputs`.
+    is possible. Shrinks towards one state, one letter, the start 0, transitions to state 0 and the first of `outputs`.
 
-    States are numbered as letters lead to them, and how many there may be is drawn first: with one less, the last one
-    falls away and the others stay what they are. With a letter less, the one that does least falls away. So a large
-    counterexample shrinks a state and a letter at a time.
+    States are numbered in the order of discovery, and their largest number is drawn first: with one state less, the
+    last one disappears and the others are unchanged. With one letter less, the one with the least effect disappears.
+    Hence a large counterexample shrinks one state and one letter at a time.
     """
-    beside = draw(st.integers(0, max_states - 1)) if draw(st.booleans()) else 0  # states
-    most = draw(st.integers(1, max_states - beside))
+    unreachable = draw(st.integers(0, max_states - 1)) if draw(st.booleans()) else 0  # states
+    most = draw(st.integers(1, max_states - unreachable))
     width = min(max_letters, len(_LETTERS)) if alphabet is None else len(alphabet)
     if alphabet is None:
         alphabet = _LETTERS[: draw(st.integers(1, width))]
     state = st.integers(0, max_states - 1)
-    columns = np.array([[draw(state) for _ in range(width)] for _ in range(most + beside)]).T.tolist()
+    columns = np.array([[draw(state) for _ in range(width)] for _ in range(most + unreachable)]).T.tolist()
     columns = [columns[a] for a in sorted(sorted(range(width), key=columns.__getitem__)[width - len(alphabet) :])]
     rows, reached = list[list[int]](), 1
     while len(rows) < reached:
@@ -66,8 +66,8 @@ def machines(
             row[a] = to if to < reached else reached if reached < most else to % reached
             reached = max(reached, row[a] + 1)
         rows.append(row)
-    n = reached + beside
-    rows += [[column[most + q] % n for column in columns] for q in range(beside)]
+    n = reached + unreachable
+    rows += [[column[most + q] % n for column in columns] for q in range(unreachable)]
     omega = [draw(st.sampled_from(outputs)) for _ in range(n)][::-1]  # the last state's first: it is kept the longest
     name = np.array(draw(st.permutations(range(n))))
     of = np.argsort(name)
@@ -77,7 +77,7 @@ def machines(
 def dfas(
     max_states: int = 8, max_letters: int = 3, alphabet: Sequence[Hashable] | None = None
 ) -> SearchStrategy[MooreMachine]:
-    """Acceptors: `machines` with the outputs False and True. Shrinks towards the one-state machine that rejects all."""
+    """Return a strategy of acceptors: `machines` with Boolean outputs. Shrinks towards one state that rejects all."""
     return machines(max_states, max_letters, (False, True), alphabet)
 
 
@@ -85,7 +85,7 @@ def dfas(
 def permutation_machines(
     draw: DrawFn, max_states: int = 8, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
 ) -> MooreMachine:
-    """Machines whose every letter permutes the states. Shrinks towards one state and identities."""
+    """Draw a machine whose letters permute the states. Shrinks towards one state and identities."""
     n = draw(st.integers(1, max_states))
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
     delta = [draw(st.permutations(range(n))) for _ in alphabet]
@@ -97,11 +97,11 @@ def permutation_machines(
 def aperiodic_machines(
     draw: DrawFn, max_states: int = 8, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
 ) -> MooreMachine:
-    """Machines on which no word moves states round a cycle (their transition monoid has only trivial groups).
+    """Draw an aperiodic machine: no word permutes states in a cycle (the transition monoid has only trivial groups).
 
-    Of two kinds. *Monotone*: the states stand in a row and every letter keeps their order (q ≤ r gives q·a ≤ r·a), as
+    There are two kinds. *Monotone*: every letter preserves a linear order of states (q ≤ r gives q·a ≤ r·a), as
     in a counter that saturates. *Cascades of resets*: the state is a tuple; each letter leaves each coordinate as it is
-    or sets it, and which of the two depends on the coordinates before it. Every aperiodic machine is the minimal
+    or sets it, depending on the coordinates before it. Every aperiodic machine is the minimal
     machine of some cascade of two-valued resets (Krohn & Rhodes 1965), of a small one if not of one drawn here.
     Shrinks towards one state, then towards the monotone kind and maps to state 0.
     """
@@ -119,10 +119,10 @@ def aperiodic_machines(
 
 def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[list[int]]:
     sizes: list[int] = []
-    room = max_states
-    while room > 1 and draw(st.booleans()):
-        sizes.append(draw(st.integers(2, room)))
-        room //= sizes[-1]
+    states_left = max_states
+    while states_left > 1 and draw(st.booleans()):
+        sizes.append(draw(st.integers(2, states_left)))
+        states_left //= sizes[-1]
     delta: list[list[int]] = []
     for _ in range(n_letters):
         targets: dict[tuple[int, ...], tuple[int, ...]] = {(): ()}
@@ -141,18 +141,18 @@ def _cascade_of_resets(draw: DrawFn, max_states: int, n_letters: int) -> list[li
 def wreath_products(
     draw: DrawFn, max_states: int = 12, max_letters: int = 3, outputs: Sequence[Hashable] = (0, 1, 2)
 ) -> MooreMachine:
-    """Machines with congruences: the state is a tuple, and each coordinate moves by a map that depends on the letter
-    and on the coordinates before it, a permutation or any map at all.
+    """Draw a machine with congruences: the state is a tuple, and each coordinate moves by a map (a permutation or any
+    other) that depends on the letter and on the coordinates before it.
 
-    These are the machines that a cascade of small ones runs without more ado (Krohn & Rhodes 1965). The start is any
+    A cascade of small machines runs these directly (Krohn & Rhodes 1965). The start is any
     state, and states may be unreachable or equivalent. Shrinks towards one state and maps to state 0.
     """
     alphabet = _LETTERS[: draw(st.integers(1, min(max_letters, len(_LETTERS))))]
     delta = np.zeros((len(alphabet), 1), np.int64)
-    room = max_states
-    while room > 1 and draw(st.booleans()):
-        size = draw(st.integers(2, min(room, 5)))
-        room //= size
+    states_left = max_states
+    while states_left > 1 and draw(st.booleans()):
+        size = draw(st.integers(2, min(states_left, 5)))
+        states_left //= size
         state = st.integers(0, size - 1)
         one_map = st.lists(state, min_size=size, max_size=size) | st.permutations(range(size))
         maps = [[draw(one_map) for _ in row] for row in delta]
@@ -163,7 +163,7 @@ def wreath_products(
 
 
 def words(machine: MooreMachine, max_size: int = 20) -> SearchStrategy[list[Hashable]]:
-    """Words over the machine's alphabet, as lists of letters. Shrinks towards the empty word and the first letters."""
+    """Return a strategy of words over the machine's alphabet. Shrinks towards the empty word and the first letters."""
     return st.lists(st.sampled_from(machine.alphabet), max_size=max_size)
 
 
@@ -171,10 +171,10 @@ def words(machine: MooreMachine, max_size: int = 20) -> SearchStrategy[list[Hash
 def block_transitions(
     draw: DrawFn, p: float = 1.2, b: int | None = None, heads: int | None = None, length: int | None = None
 ) -> Tensor:
-    """Blocks whose columns have p-norm at most 1, in float64 too (the paper's Eq. 6): shape (T, H, b, b), float64.
+    """Draw blocks whose columns have p-norm at most 1 in float64 (the paper's Eq. 6): float64, shape (T, H, b, b).
 
-    Sizes that are not given are drawn: b and H from 1 … 4, T from 0 … 8. Entries start as multiples of ¼ in [−2, 2];
-    a column that is too long is divided by its norm, so norms of exactly 1, between 0 and 1, and 0 all come up.
+    Missing sizes are drawn: b and H from 1 … 4, T from 0 … 8. Entries start as multiples of ¼ in [−2, 2]; a column
+    that is too long is divided by its norm, so that norms of exactly 1, between 0 and 1, and 0 all occur.
     Shrinks towards T = 0, one head, b = 1 and zeros.
     """
     length = draw(st.integers(0, 8)) if length is None else length
@@ -184,17 +184,17 @@ def block_transitions(
     quarters = draw(st.lists(st.integers(-8, 8), min_size=count, max_size=count))
     A = torch.tensor(quarters, dtype=torch.float64).reshape(length, heads, b, b) / 4
     clipped = normalise(A, "clip", p)
-    return torch.where(clipped == A, A, clipped / _ROOM)
+    return torch.where(clipped == A, A, clipped / _MARGIN)
 
 
 @st.composite
 def recurrences(
     draw: DrawFn, max_heads: int = 3, max_block: int = 4, max_letters: int = 3, n_outputs: int = 3
 ) -> Recurrence:
-    """Exact tables of one layer: blocks of unlike sizes, each letter a map or a reset in each of them, any read-out.
+    """Draw exact tables of one layer: blocks of different sizes, in each a map or a reset per letter, any read-out.
 
-    Every `DenseTables` within the bounds can come up, letters that share a cell among them; the read-out takes the
-    state as it is to `n_outputs` sums with weights −1, 0 or 1. Shrinks towards one head of size 1, one letter and
+    Every `DenseTables` within the bounds is possible, also letters that share a cell; the read-out computes
+    `n_outputs` sums of the state with weights −1, 0 or 1. Shrinks towards one head of size 1, one letter and
     constant maps.
     """
     sizes = tuple(draw(st.lists(st.integers(1, max_block), min_size=1, max_size=max_heads)))
@@ -224,7 +224,7 @@ def recurrences(
 
 
 def _cells(draw: DrawFn, n_letters: int) -> np.ndarray:
-    """The cell of each letter, cells numbered as they first occur."""
+    """Return the cell of each letter, cells numbered by first occurrence."""
     cell = [0]
     while len(cell) < n_letters:
         cell.append(draw(st.integers(0, max(cell) + 1)))
@@ -232,7 +232,7 @@ def _cells(draw: DrawFn, n_letters: int) -> np.ndarray:
 
 
 def every_machine(n_states: int, n_letters: int, outputs: Sequence[Hashable] = (False, True)) -> Iterator[MooreMachine]:
-    """Not drawn but listed: all n^(n·|Σ|)·|Γ|^n machines with start 0, reachable or not, for proofs by exhaustion.
+    """Yield all n^(n·|Σ|)·|Γ|^n machines with start 0, reachable or not, for proofs by exhaustion.
 
     >>> sum(1 for _ in every_machine(2, 2))
     64

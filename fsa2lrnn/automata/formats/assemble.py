@@ -1,4 +1,4 @@
-"""From a labelled graph to a Moore machine: completing, determinising, and Mealy to Moore."""
+"""Construction of a Moore machine from a labelled graph: completion, determinisation, Mealy to Moore."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ _EPSILON = -1  # as the number of a letter
 
 Moves = Callable[
     [S], Iterable[tuple[int, S]]
-]  # the numbers of the letters that are read in a state, each with what next
+]  # from a state: the numbers of the letters that it reads, each with the next state
 
 
 def to_machine(graph: LabelledGraph, completion: Completion | None = None) -> MooreMachine:
-    """The Moore machine of a graph; the names of the states become its labels.
+    """Return the Moore machine of a graph; the names of the states become its labels.
 
-    Deterministic acceptors and Moore machines keep their states and the order of these. A nondeterministic acceptor
+    Deterministic acceptors and Moore machines keep their states in order. A nondeterministic acceptor
     (epsilon edges, several edges or several starts) is determinised: its states are the reachable sets, labelled
     "{p, q}". A Mealy machine becomes the Moore machine on the reachable pairs (state, last output), labelled so, with
     None for the output at the start, before any letter.
 
     Args:
-        completion: what a missing transition means: "error", "sink" (a new absorbing state, rejecting in an acceptor
+        completion: the meaning of a missing transition: "error", "sink" (a new absorbing state, rejecting for acceptors
             and with output None elsewhere) or "ignore" (the state stays). By default a sink for acceptors, which is how
             these formats are read everywhere, and an error for Moore and Mealy machines.
 
     Raises:
-        InvalidMachine: with every fault of the graph, one a line.
+        InvalidMachine: with every fault of the graph, one per line.
         BudgetExceeded: if the table or the determinised machine is beyond the limits of this module.
 
     >>> from fsa2lrnn.automata.formats.graph import Edge, State
@@ -115,10 +115,10 @@ def _from_mealy(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion
 
 
 def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completion: Completion) -> MooreMachine:
-    """Sets of states, each closed under epsilon edges when it is met: their numbers in order, four bytes each.
+    """Return the subset construction, each subset closed under epsilon edges when it is first reached.
 
-    Here and not by automata-lib, against which the tests compare it: that has no limit on the sets, and it closes every
-    state beforehand, quadratic on a chain of epsilons (`(a?){1000}`: 10 s, here a tenth of one).
+    automata-lib, with which the tests compare it, has no limit on the subsets and closes every state beforehand, which
+    is quadratic on a chain of epsilons (`(a?){1000}`: 10 s, here 0.1 s). A subset is stored as four bytes per state.
     """
     number = {state.key: q for q, state in enumerate(graph.states)}
     position = {letter: a for a, letter in enumerate(alphabet)}
@@ -131,15 +131,15 @@ def _determinised(graph: LabelledGraph, alphabet: tuple[Hashable, ...], completi
 
     def closed(subset: set[int]) -> bytes:
         nonlocal members
-        found, stack = set(subset), list(subset)
+        closure, stack = set(subset), list(subset)
         while stack:
-            new = leaving[stack.pop()].get(_EPSILON, nothing) - found
-            found |= new
+            new = leaving[stack.pop()].get(_EPSILON, nothing) - closure
+            closure |= new
             stack += new
-        members += len(found)
+        members += len(closure)
         if members > MAX_SUBSET_MEMBERS:
             raise BudgetExceeded
-        return array("I", sorted(found)).tobytes()
+        return array("I", sorted(closure)).tobytes()
 
     def moves(subset: bytes) -> Iterable[tuple[int, bytes]]:
         images: dict[int, set[int]] = {}
@@ -176,7 +176,7 @@ def _explored(
     completion: Completion,
     sink_output: Hashable,
 ) -> MooreMachine:
-    """The states reachable from `start`, breadth first with the letters in order; `completion` says what is missing."""
+    """Return the machine of the states reachable from `start`, breadth first with the letters in order."""
     max_states = min(MAX_SUBSETS, _most_entries(graph) // len(alphabet))
     states, numbers, table = [start], {start: 0}, array("i")
     try:

@@ -1,4 +1,4 @@
-"""Automata of automata-lib, the automata package that users most likely have already."""
+"""Conversion from and to the automata of the package automata-lib."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 def from_automata(
     automaton: DFA | NFA | GNFA, alphabet: Iterable[Hashable] | None = None, completion: Completion | None = None
 ) -> MooreMachine:
-    """A machine from an automata-lib DFA (partial ones too), NFA or GNFA.
+    """Return a machine from an automata-lib DFA (complete or partial), NFA or GNFA.
 
     Args:
         alphabet: the order of the letters, a permutation of `automaton.input_symbols`; natural order by default.
@@ -44,12 +44,12 @@ def from_automata(
         )
     letters = in_natural_order(automaton.input_symbols)
     if alphabet is not None:
-        given = tuple(alphabet)
-        if len(given) != len(letters) or set(given) != set(letters):
+        chosen = tuple(alphabet)
+        if len(chosen) != len(letters) or set(chosen) != set(letters):
             raise InvalidMachine(
-                f"alphabet {given} is not a permutation of the input symbols {letters}: list each of them once"
+                f"alphabet {chosen} is not a permutation of the input symbols {letters}: list each of them once"
             )
-        letters = given
+        letters = chosen
     if isinstance(automaton, GNFA):
         return from_regex(automaton.to_regex(), alphabet=letters)
     states = in_natural_order(automaton.states)
@@ -72,12 +72,12 @@ def from_automata(
 
 
 def to_automata(machine: MooreMachine) -> DFA:
-    """The automata-lib DFA of an acceptor, its states numbered as in the machine.
+    """Return the automata-lib DFA of an acceptor, its states numbered as in the machine.
 
     Letters are kept as they are where all of them are strings; automata-lib reads words as text, so other letters are
     turned into their text.
 
-    Raises `UnsupportedFormat` if the machine is not an acceptor, or letters can't be told apart as text.
+    Raises `UnsupportedFormat` if the machine is not an acceptor, or two letters have the same text.
 
     >>> sorted(to_automata(MooreMachine([[1, 0]], [True, False], alphabet="a")).final_states)
     [0]
@@ -101,7 +101,7 @@ def to_automata(machine: MooreMachine) -> DFA:
 
 
 def text_letters(machine: MooreMachine, target: str) -> list[str]:
-    """The letters as texts, for a format that knows no other; `target` is its name.
+    """Return the letters as texts, for a format (named by `target`) that has no others.
 
     Raises `UnsupportedFormat` if two letters are written alike or one is empty, which means "no letter" there.
     """

@@ -1,8 +1,8 @@
-"""Graphviz DOT: automata as people draw them and as learning tools write them, and our own drawings.
+"""Graphviz DOT: automata drawn by hand, by learning tools, and by this library.
 
-Read as
+The elements of a graph are read as follows:
 
-start      the target of an arrow from a node that is no state: one named "" or `__start…` (AALpy, LearnLib), drawn as
+start      the target of an arrow from a node that isn't a state: one named "" or `__start…` (AALpy, LearnLib), drawn as
            nothing (`shape=point`, `style=invis`, `shape=none` without label), or named "start" or the like with
            unlabelled edges only; no edge enters it. Or a state with the attribute `start=true` or `initial=true`.
 accepting  `shape=doublecircle` (or another double shape), `peripheries=2`, `accepting=true`, `final=true`.
@@ -12,7 +12,7 @@ letters    of the edge label, several being separated by commas or line breaks, 
 outputs    Mealy: each edge label is `letter / output`. Moore: each state label is `name / output` or, as in records,
            `name|output`. Doubly drawn states make it an acceptor, whatever slashes its state names have.
 
-`to_dot` writes the same picture with the exact symbols beside each label, so that its files come back equal.
+`to_dot` writes the same picture with the exact symbols next to each label, so that `from_dot` restores the machine.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.reading import parse_json, read
 
-MAX_TRANSITIONS = 50_000  # beyond one a character
+MAX_TRANSITIONS = 50_000  # beyond one per character
 
 _START_REMEDY = 'add an arrow from an invisible node, as in  __start0 [shape=none label=""]; __start0 -> q0'
 _START_WORDS = frozenset({"", "start", "begin", "init", "initial", "entry"})
 _EPSILONS = frozenset({"ε", "ϵ", "λ"})
 _TRUE = frozenset({"true", "1", "yes"})
 _PLAIN_SHAPES = frozenset({"none", "plain", "plaintext", "point"})
-_OURS = "fsa2lrnn"  # the graph attribute that says: exact symbols stand beside the labels
+_OURS = "fsa2lrnn"  # the graph attribute that marks exact symbols next to the labels
 
 
 def from_dot(
@@ -63,12 +63,12 @@ def from_dot(
     separator: str | None = ",",
     origin: str = "the DOT text",
 ) -> MooreMachine:
-    """A machine from DOT text, read as this module says.
+    """Return the machine of a DOT text, read as this module documents.
 
     Args:
-        completion: what a missing transition means (`assemble.to_machine`).
-        kind: "acceptor", "moore" or "mealy", where the text leaves it open or a slash is part of a letter or a name.
-        separator: what stands between the letters of one label; None if a comma can be part of a letter.
+        completion: the meaning of a missing transition (`assemble.to_machine`).
+        kind: "acceptor", "moore" or "mealy", if the text is ambiguous or a slash is part of a letter or a name.
+        separator: the separator of the letters of one label; None if a comma can be part of a letter.
         origin: the name of the file, for messages.
 
     Raises:
@@ -125,9 +125,10 @@ def from_dot(
 
 
 def to_dot(machine: MooreMachine) -> str:
-    r"""DOT text that draws the machine, parallel edges as one, and that `from_dot` reads back equal, labels included.
+    r"""Return DOT text that draws the machine, parallel edges as one, and that `from_dot` reads back equal.
 
-    Raises `UnsupportedFormat` for symbols that JSON can't hold (`symbols.to_json`).
+    Raises:
+        UnsupportedFormat: for symbols that JSON cannot represent (`symbols.to_json`).
 
     >>> m = MooreMachine([[1, 0]], [True, False], alphabet="a")
     >>> from_dot(to_dot(m)) == m
@@ -142,12 +143,12 @@ def to_dot(machine: MooreMachine) -> str:
         '  __start0 [shape=none label=""]',
     ]
     for q, output in enumerate(machine.outputs):
-        shown = symbols.show_label(q if machine.labels is None else machine.labels[q])
+        caption = symbols.show_label(q if machine.labels is None else machine.labels[q])
         shape = "doublecircle" if machine.is_acceptor and output else "circle"
         if not machine.is_acceptor:
-            shown += f" / {symbols.show(output)}"
+            caption += f" / {symbols.show(output)}"
         name = "" if machine.labels is None else f" state={_json(label_to_json(machine.labels[q]))}"
-        lines.append(f"  s{q} [shape={shape} label={_quoted(shown)} output={_json(symbols.to_json(output))}{name}]")
+        lines.append(f"  s{q} [shape={shape} label={_quoted(caption)} output={_json(symbols.to_json(output))}{name}]")
     lines.append(f"  __start0 -> s{machine.start}")
     for q in range(machine.n_states):
         by_target: dict[int, list[Hashable]] = {}
@@ -161,7 +162,7 @@ def to_dot(machine: MooreMachine) -> str:
 
 
 def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
-    """What `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
+    """Return the graph that `to_dot` wrote. States that an editor added lack the exact attributes and are reported."""
     problems: list[Problem] = []
 
     def exact(attributes: dict[str, str], name: str, line: int | None) -> Any:
@@ -173,9 +174,9 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
                 return [symbols.from_json(item) for item in read(list[Any], value, name)]
             return symbols.from_json(value)
         except UnsupportedFormat:
-            found = f"{name}= is missing" if text is None else f"{name}={text[:80]} is not JSON as to_dot writes it"
-            remedy = f"mend it, or remove {_OURS}=1 from the graph to have the labels read"
-            problems.append(Problem(f"{found}: {remedy}", line))
+            fault = f"{name}= is missing" if text is None else f"{name}={text[:80]} is not JSON as to_dot writes it"
+            remedy = f"correct it, or remove {_OURS}=1 from the graph to have the labels read"
+            problems.append(Problem(f"{fault}: {remedy}", line))
             return [] if name in ("letters", "alphabet") else None
 
     states: list[State] = []
@@ -186,7 +187,7 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
             states.append(State(node.name, name, False, output, node.line))
     starts = [(arc.head, arc.line) for arc in drawn.edges if arc.tail == "__start0"]
     arcs = [arc for arc in drawn.edges if arc.tail != "__start0"]
-    letters = {id(arc.attributes): exact(arc.attributes, "letters", arc.line) for arc in _one_a_statement(arcs)}
+    letters = {id(arc.attributes): exact(arc.attributes, "letters", arc.line) for arc in _one_per_statement(arcs)}
     _check_transitions(sum(len(letters[id(arc.attributes)]) for arc in arcs), text, origin)
     edges = [Edge(arc.tail, letter, arc.head, line=arc.line) for arc in arcs for letter in letters[id(arc.attributes)]]
     alphabet = exact(drawn.attributes, "alphabet", None)
@@ -194,19 +195,18 @@ def _exact_graph(drawn: DotGraph, text: str, origin: str) -> LabelledGraph:
     return LabelledGraph("moore", tuple(states), tuple(starts), tuple(edges), tuple(alphabet), origin, _START_REMEDY)
 
 
-def _one_a_statement(arcs: list[Arc]) -> list[Arc]:
-    """Of the arcs that share their attributes, as those of one statement do, the first."""
+def _one_per_statement(arcs: list[Arc]) -> list[Arc]:
+    """Return the first of the arcs that share their attributes (those of one statement)."""
     return list({id(arc.attributes): arc for arc in reversed(arcs)}.values())
 
 
 def _labels(arcs: list[Arc]) -> list[str]:
-    """The label of each arc."""
-    labels = {id(arc.attributes): _label(arc) for arc in _one_a_statement(arcs)}
+    labels = {id(arc.attributes): _label(arc) for arc in _one_per_statement(arcs)}
     return [labels[id(arc.attributes)] for arc in arcs]
 
 
 def _check_transitions(n: int, text: str, origin: str) -> None:
-    """Raises `BudgetExceeded` where a few labels stand at many edges: all pairs of two sets with many letters each."""
+    """Raise `BudgetExceeded` where a few labels stand at many edges: all pairs of two sets with many letters each."""
     if n > (most := MAX_TRANSITIONS + len(text)):
         raise BudgetExceeded(
             f"{origin}: the labels of its edges stand for {n:,} transitions, more than {most:,}: minimise the "
@@ -215,12 +215,12 @@ def _check_transitions(n: int, text: str, origin: str) -> None:
 
 
 def _start_arrows(drawn: DotGraph) -> set[str]:
-    """Names of the nodes that are only there for the arrow to the start."""
+    """Return the names of the nodes that serve only as tails of the arrow to the start."""
     entered = {edge.head for edge in drawn.edges}
     leaving: dict[str, list[str]] = {}
     for edge, label in zip(drawn.edges, _labels(drawn.edges), strict=True):
         leaving.setdefault(edge.tail, []).append(label.strip().lower())
-    found = {name for name, node in drawn.nodes.items() if "invis" in node.attributes.get("style", "")}
+    tails = {name for name, node in drawn.nodes.items() if "invis" in node.attributes.get("style", "")}
     for name, labels in leaving.items():
         attributes = drawn.nodes[name].attributes
         shape = attributes.get("shape", "").lower()
@@ -230,12 +230,12 @@ def _start_arrows(drawn: DotGraph) -> set[str]:
             or name.startswith("__start")
             or shape == "point"
             or (is_plain and attributes.get("label") == "")
-            or name in found
+            or name in tails
         )
         is_word = (is_plain or name.lower() in _START_WORDS) and all(label in _START_WORDS for label in labels)
         if name not in entered and (is_hidden or is_word):
-            found.add(name)
-    return {name for name in found if name not in entered}
+            tails.add(name)
+    return {name for name in tails if name not in entered}
 
 
 def _kind(nodes: list[Node], labels: list[list[str]]) -> Kind:
@@ -261,7 +261,7 @@ def _edge(edge: Arc, text: str, kind: Kind) -> Edge:
 
 
 def _label(item: Arc | Node) -> str:
-    r"""The label as Graphviz draws it: escapes such as `\n` and HTML entities resolved."""
+    r"""Return the label as Graphviz draws it: escapes such as `\n` and HTML entities resolved."""
     name = item.name if isinstance(item, Node) else ""
     escapes = {"n": "\n", "l": "\n", "r": "\n", "N": name}
     text = item.attributes.get("label", r"\N" if isinstance(item, Node) else "")
@@ -282,13 +282,13 @@ def _name_and_output(node: Node) -> tuple[str, str] | None:
 
 
 def _with_output(label: str) -> tuple[str, str] | None:
-    """`letter / output` in its two parts; None for text that is not of this form, such as a mere slash."""
+    """Return the two parts of `letter / output`, or None for text of another form, such as a single slash."""
     left, _, right = label.partition(" / ") if " / " in label else label.partition("/")
     return (left.strip(), right.strip()) if left.strip() and right.strip() else None
 
 
 def _letters(label: str, separator: str | None) -> Iterator[str]:
-    """The letters of an edge label; an empty string where there is none."""
+    """Yield the letters of an edge label, with an empty string for an empty piece."""
     if label and not label.strip():
         yield label
         return
@@ -305,7 +305,7 @@ def _letters(label: str, separator: str | None) -> Iterator[str]:
 
 
 def _split(line: str, separator: str) -> list[str]:
-    """The pieces between separators; one that opens a bracket after other text goes on to where that is closed."""
+    """Return the pieces between separators; a bracket that opens after other text extends its piece to its end."""
     groups: list[list[str]] = []
     unclosed = 0
     for piece in line.split(separator):
@@ -337,6 +337,6 @@ def _quoted(text: str) -> str:
 
 
 def _json(value: object) -> str:
-    r"""JSON within a DOT string, where a backslash before a quotation mark or another backslash would be lost."""
+    r"""Return JSON in a DOT string, which drops a backslash before a quotation mark or another backslash."""
     text = re.sub(r'\\(["\\])', lambda m: f"\\u{ord(m[1]):04x}", json.dumps(value))
     return '"' + text.replace('"', '\\"') + '"'

@@ -1,7 +1,7 @@
-"""What a file says, before it is a machine: states, edges and marks as they stand there, and what is wrong with them.
+"""The states, edges and marks of a file before it is a machine, and the checks for faults in them.
 
-Every reader fills a `LabelledGraph` and hands it to `assemble.to_machine`, so that all formats mean the same by a
-missing transition, refuse the same faults and say so in the same words, with the line of the file.
+Every reader passes a `LabelledGraph` to `assemble.to_machine`, so that all formats treat missing transitions alike and
+report the same faults in the same words, with the line of the file.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from fsa2lrnn.errors import InvalidMachine
 
 Kind = Literal["acceptor", "moore", "mealy"]
 
-PROBLEMS_SHOWN = 50  # a file of the wrong kind has one at every line; nobody reads more than this
-MAX_PROBLEMS = 1_000  # after which a file is not read on
+PROBLEMS_SHOWN = 50  # a file of the wrong kind has one on every line
+MAX_PROBLEMS = 1_000  # after which reading stops
 
 
 class Mark(Enum):
-    """Values that no file can hold, so that every letter and output remains possible, None among them."""
+    """Values that no file can contain, so that every letter and output remains possible, None among them."""
 
     EPSILON = "ε"
     ABSENT = "absent"
@@ -45,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state: `key` is what edges refer to, `name` what people read; `output` is for Moore machines alone."""
+    """A state: edges refer to `key`, `name` is displayed; `output` is for Moore machines alone."""
 
     key: Hashable
     name: Hashable
@@ -67,18 +67,18 @@ class Edge:
 
 @dataclass(frozen=True)
 class LabelledGraph:
-    """What a source says.
+    """The content of a source as a graph with labels.
 
     Args:
-        kind: what the states and edges carry.
+        kind: whether states accept, states have outputs, or edges have outputs.
         states: in the order of the file.
         starts: keys of the start states, each with its line.
         edges: in any order.
         alphabet: where the format declares one; else the letters of the edges, in natural order (`in_natural_order`).
         origin: the file or source, for messages.
         start_remedy: how this format marks a start state.
-        may_be_empty: whether accepting states out of reach are meant, as they can be in what a program made.
-        problems: what the reader found already; `graph_problems` adds its own.
+        may_be_empty: whether unreachable accepting states are allowed, as in graphs made by programs.
+        problems: the problems that the reader detected; `graph_problems` adds to them.
     """
 
     kind: Kind
@@ -93,29 +93,29 @@ class LabelledGraph:
 
 
 def raise_problems(origin: str, problems: Sequence[Problem]) -> None:
-    """Raises `InvalidMachine` with all problems, if there are any."""
+    """Raise `InvalidMachine` with all problems, if there are any."""
     if problems:
         raise InvalidMachine(problem_report(origin, problems))
 
 
 def stop_at_many(origin: str, problems: Sequence[Problem]) -> None:
-    """Raises `InvalidMachine` with the problems found so far, if they are so many that there is no use in more."""
+    """Raise `InvalidMachine` with the problems so far if they are more than `MAX_PROBLEMS`."""
     if len(problems) > MAX_PROBLEMS:
         raise_problems(origin, problems)
 
 
 def problem_report(origin: str, problems: Sequence[Problem]) -> str:
-    """All problems in the order of their lines, one a line where there are several; past fifty they are counted."""
+    """Return all problems in the order of their lines, one per line if several; those past fifty are counted."""
     ordered = sorted(problems, key=lambda problem: (problem.line is None, problem.line or 0))
     if len(ordered) == 1:
         return f"{origin}: {ordered[0]}"
-    shown = "".join(f"\n  {problem}" for problem in ordered[:PROBLEMS_SHOWN])
+    listed = "".join(f"\n  {problem}" for problem in ordered[:PROBLEMS_SHOWN])
     more = f"\n  and {len(ordered) - PROBLEMS_SHOWN} more" if len(ordered) > PROBLEMS_SHOWN else ""
-    return f"{origin}: {len(ordered)} problems{shown}{more}"
+    return f"{origin}: {len(ordered)} problems{listed}{more}"
 
 
 def in_natural_order(letters: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """Distinct letters sorted by their text, runs of digits by their value; letters written alike by their type.
+    """Return distinct letters sorted by their text, runs of digits by value, letters with equal text by type.
 
     >>> in_natural_order(["b", "a10", "a9", 3, 20])
     (3, 20, 'a9', 'a10', 'b')
@@ -124,7 +124,7 @@ def in_natural_order(letters: Iterable[Hashable]) -> tuple[Hashable, ...]:
 
 
 def natural_key(letter: Hashable) -> tuple[list[tuple[int, int, str]], str]:
-    """The sorting key of `in_natural_order`."""
+    """Return the sorting key of `in_natural_order`."""
     parts = re.split(r"([0-9]+)", str(letter))
     return (
         [(0, len(p.lstrip("0")), p.lstrip("0")) if p.isdecimal() else (1, 0, p) for p in parts if p],
@@ -133,14 +133,14 @@ def natural_key(letter: Hashable) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def alphabet_of(graph: LabelledGraph) -> tuple[Hashable, ...]:
-    """The declared alphabet, or the letters of the edges in natural order."""
+    """Return the declared alphabet, or the letters of the edges in natural order."""
     if graph.alphabet is not None:
         return graph.alphabet
     return in_natural_order(edge.letter for edge in graph.edges if edge.letter is not EPSILON)
 
 
 def graph_problems(graph: LabelledGraph) -> list[Problem]:
-    """Everything that keeps a graph from being a machine, what its reader found included."""
+    """Return all faults that keep a graph from being a machine, including those that its reader detected."""
     alphabet, faults = alphabet_of(graph), list(graph.problems)
     first_line: dict[Hashable, int | None] = {}
     for state in graph.states:
@@ -158,7 +158,7 @@ def graph_problems(graph: LabelledGraph) -> list[Problem]:
         faults.append(Problem(f"{len(graph.starts)} start states ({names}): keep one", graph.starts[1][1]))
     for key, line in graph.starts:
         if key not in first_line:
-            faults.append(Problem(f"the start {key!r} is not a state of the file: define it or mend the name", line))
+            faults.append(Problem(f"the start {key!r} is not a state of the file: define it or correct the name", line))
     if not alphabet and graph.states:
         faults.append(Problem("the alphabet is empty: a machine needs at least one transition or declared letter"))
     if len(set(alphabet)) != len(alphabet):
@@ -181,13 +181,13 @@ def graph_problems(graph: LabelledGraph) -> list[Problem]:
 
 def _edge_faults(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashable]) -> list[Problem]:
     faults: list[Problem] = []
-    seen: dict[tuple[Hashable, Hashable], Edge] = {}
+    first_edge: dict[tuple[Hashable, Hashable], Edge] = {}
     for edge in graph.edges:
         stop_at_many(graph.origin, faults)
         for role, key in (("from", edge.source), ("to", edge.target)):
             if key not in keys:
                 faults.append(
-                    Problem(f"an edge goes {role} {key!r}, which is not a state: define it or mend the name", edge.line)
+                    Problem(f"an edge goes {role} {key!r}, which is not a state: define it or fix the name", edge.line)
                 )
         if edge.letter is not EPSILON and edge.letter not in letters:
             faults.append(Problem(f"letter {edge.letter!r} is not in the declared alphabet: add it there", edge.line))
@@ -211,7 +211,7 @@ def _edge_faults(graph: LabelledGraph, keys: set[Hashable], letters: set[Hashabl
                     edge.line,
                 )
             )
-        other = seen.setdefault((edge.source, edge.letter), edge)
+        other = first_edge.setdefault((edge.source, edge.letter), edge)
         if (other.target, other.output) != (edge.target, edge.output):
             where = "" if other.line is None else f" (the other stands in line {other.line})"
             faults.append(
@@ -238,12 +238,12 @@ def _unreachable_accepting(graph: LabelledGraph) -> list[Problem]:
                 queue.append(target)
     if not accepting or any(state.key in reached for state in accepting):
         return []
-    shown = ", ".join(str(s.name) for s in accepting[:8]) + (", …" if len(accepting) > 8 else "")
+    listed = ", ".join(str(s.name) for s in accepting[:8]) + (", …" if len(accepting) > 8 else "")
     starts = ", ".join(str(key) for key, _ in graph.starts)
     return [
         Problem(
-            f"accepting states {{{shown}}} cannot be reached from start {starts}: the language would be empty; "
-            "mend the start or the edges, or unmark them if that is meant",
+            f"accepting states {{{listed}}} cannot be reached from start {starts}: the language would be empty; "
+            "correct the start or the edges, or unmark them if that is meant",
             accepting[0].line,
         )
     ]

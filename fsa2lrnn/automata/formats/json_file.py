@@ -1,9 +1,9 @@
-"""Our own JSON: the format that keeps symbols of every kind, labels included, and whose version is written in it.
+"""This library's JSON: the format that preserves symbols of every kind and labels, with a version number.
 
     {"format": "fsa2lrnn-machine", "version": 1, "alphabet": ["a", "b"], "outputs": [true, false], "start": 0,
      "delta": [[1, 0], [0, 1]], "labels": ["even", "odd"]}
 
-`delta` has a row a letter and in it the number of the next state for each state; `labels` may be absent or null.
+`delta` has one row per letter with the number of the next state for each state; `labels` may be absent or null.
 Symbols are written as `symbols.to_json` does: a tuple as `{"tuple": […]}`.
 """
 
@@ -28,9 +28,9 @@ _REQUIRED = ("alphabet", "outputs", "start", "delta")
 
 
 def to_json(machine: MooreMachine) -> str:
-    """The machine as JSON text, one row of the table a line.
+    """Return the machine as JSON text, one row of the table per line.
 
-    Labels that JSON can't hold are written as their text. Raises `UnsupportedFormat` for such letters and outputs.
+    Labels that JSON cannot represent are written as text. Such letters and outputs raise `UnsupportedFormat`.
 
     >>> m = MooreMachine([[1, 0]], [None, ("acc", 3)])
     >>> from_json(to_json(m)) == m
@@ -43,7 +43,7 @@ def to_json(machine: MooreMachine) -> str:
 
 
 def to_value(machine: MooreMachine) -> dict[str, Any]:
-    """The JSON object of `to_json`."""
+    """Return the JSON object of `to_json`."""
     labels = {} if machine.labels is None else {"labels": [label_to_json(label) for label in machine.labels]}
     return {
         "format": FORMAT,
@@ -57,7 +57,7 @@ def to_value(machine: MooreMachine) -> dict[str, Any]:
 
 
 def label_to_json(label: Hashable) -> Any:
-    """A label as `symbols.to_json` writes it, or as text if that can't; labels are for people to read."""
+    """Return a label as `symbols.to_json` writes it, or as text if that raises."""
     try:
         return symbols.to_json(label)
     except UnsupportedFormat:
@@ -65,11 +65,11 @@ def label_to_json(label: Hashable) -> Any:
 
 
 def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
-    """Inverse of `to_json`.
+    """Return the machine of a JSON text, the inverse of `to_json`.
 
     Raises:
-        UnsupportedFormat: if the text is JSON of something else, or of a newer version.
-        InvalidMachine: if it is not JSON (with the line), or with everything wrong with the machine.
+        UnsupportedFormat: if the text is other JSON, or of a newer version.
+        InvalidMachine: if it is not JSON (with the line), or with all faults of the machine.
         BudgetExceeded: if the table has more than ten million entries.
     """
     try:
@@ -80,7 +80,7 @@ def from_json(text: str, origin: str = "the JSON text") -> MooreMachine:
 
 
 def from_value(value: Any, origin: str = "the JSON value") -> MooreMachine:
-    """A machine from the object of `to_value`; raises as `from_json` does."""
+    """Return a machine from the object of `to_value`; raise as `from_json` does."""
     if not isinstance(value, dict) or cast("dict[str, Any]", value).get("format") != FORMAT:
         raise UnsupportedFormat(
             f'{origin} is JSON, but not a machine of ours: expected an object with "format": "{FORMAT}", as to_json '

@@ -4,7 +4,7 @@
     state [weight]                              a final state
 
 Acceptors have one label an arc; files in which each arc has two equal ones are acceptors too. Transducers are read as
-Mealy machines: one output a letter, and all states final or none. Label 0, or the symbol of number 0 in the table, is
+Mealy machines: one output per letter, and all states final or none. Label 0, or the symbol of number 0 in the table, is
 epsilon, as is `<eps>` without a table. Weights other than zero (tropical one) are refused. Symbols are strings; their
 order is that of the table, else natural. States stand in the order of their numbers.
 """
@@ -53,16 +53,17 @@ def from_openfst(
     acceptor: bool | None = None,
     origin: str = "the OpenFst text",
 ) -> MooreMachine:
-    """A machine from OpenFst text.
+    """Return the machine of an OpenFst text.
 
     Args:
-        completion: what a missing transition means (`assemble.to_machine`).
-        isymbols: the text of the table of letters, a symbol and its number a line.
+        completion: the meaning of a missing transition (`assemble.to_machine`).
+        isymbols: the text of the table of letters, one symbol with its number per line.
         osymbols: the same for outputs.
         acceptor: whether the fourth field of an arc is a weight (True) or an output (False); by default an output,
             unless some arc has three fields.
 
-    Raises `InvalidMachine` with every problem of the text and its line.
+    Raises:
+        InvalidMachine: with every problem of the text and its line.
 
     >>> from_openfst("0 1 a\\n1 0 b\\n0\\n").transduce("abab")
     [False, True, False, True]
@@ -70,11 +71,11 @@ def from_openfst(
     problems: list[Problem] = []
     arcs: list[_Arc] = []
     finals: dict[str, int] = {}
-    seen: dict[str, int] = {}
-    kept: dict[str, str] = {}
+    seen: dict[str, int] = {}  # the first line of each state
+    interned: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         stop_at_many(origin, problems)
-        fields = [kept.setdefault(field, field) for field in line.split()]  # each text once in memory
+        fields = [interned.setdefault(field, field) for field in line.split()]  # each text once in memory
         if not fields:
             continue
         seen.setdefault(fields[0], number)
@@ -134,7 +135,7 @@ def from_openfst(
 
 
 def to_openfst(machine: MooreMachine) -> tuple[str, str]:
-    """An acceptor as OpenFst text and the text of its symbol table, for `fstcompile --acceptor --isymbols=…`.
+    """Return an acceptor as OpenFst text and the text of its symbol table, for `fstcompile --acceptor --isymbols=…`.
 
     Raises `UnsupportedFormat` for other machines, whose start has an output that a transducer can't write, and for
     letters that hold white space.
@@ -161,7 +162,7 @@ def to_openfst(machine: MooreMachine) -> tuple[str, str]:
 
 
 class _Labels:
-    """How the labels of one side are read: by a table of symbols, or as they stand. Maps a label to its symbol."""
+    """The mapping from the labels of one side to symbols, by a table of symbols or by identity."""
 
     def __init__(
         self, role: str, labels: Sequence[tuple[str, int]], table: str | None, problems: list[Problem]
@@ -180,7 +181,7 @@ class _Labels:
             self._symbol = {str(number): EPSILON if number == 0 else symbol for symbol, number in ordered}
         unknown = ((label, line) for label, line in labels if label not in self._symbol)
         problems += [
-            Problem(f"{role} {label!r} is not in the symbol table: add it there, or mend the arc", line)
+            Problem(f"{role} {label!r} is not in the symbol table: add it there, or correct the arc", line)
             for label, line in islice(unknown, MAX_PROBLEMS)
         ]
 

@@ -1,4 +1,4 @@
-r"""Regular expressions, parsed by automata-lib; what is added here is the alphabet, positions in messages and limits.
+r"""Regular expressions, parsed by automata-lib, with an alphabet, positions in messages and limits.
 
 Syntax, words being matched whole (no anchors):
 
@@ -55,7 +55,7 @@ _NOT_LETTERS = {
 
 @dataclass(frozen=True)
 class _RegexPiece:
-    """A token of automata-lib and where it stands."""
+    """A token of automata-lib and its position."""
 
     text: str
     position: int
@@ -79,7 +79,7 @@ class _RegexPiece:
 
     @property
     def letters(self) -> frozenset[str]:
-        """The letters that it names; `.` and the shorthands for other letters name those they were made with."""
+        """The letters that it names; `.` and the shorthands name those passed to the lexer."""
         if isinstance(self.token, parser.StringToken):
             return frozenset(self.token.text)
         if isinstance(self.token, parser.CharacterClassToken):
@@ -91,14 +91,14 @@ class _RegexPiece:
 
 
 def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreMachine:
-    """The minimal acceptor of a regular expression in the syntax of this module.
+    """Return the minimal acceptor of a regular expression in the syntax of this module.
 
     Args:
-        alphabet: letters written as one character each, in the order wanted. By default the letters of the expression,
-            in natural order; `.` and `[^a]` then speak of these alone.
+        alphabet: letters of one character each, in order. By default the letters of the expression, in natural order;
+            `.` and `[^a]` then refer to these alone.
 
     Raises:
-        InvalidMachine: if the expression can't be parsed, with the position of each fault, or the alphabet is empty or
+        InvalidMachine: if the expression cannot be parsed, with the position of each fault, or the alphabet is empty or
             lacks a letter.
         BudgetExceeded: if the expression or its automaton is beyond the limits of this module.
 
@@ -113,13 +113,13 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
             f"{origin} has {len(regex):,} characters, the limit is {MAX_LENGTH:,}: write the automaton to a file"
         )
     if alphabet is None:
-        found = frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin)))
-        letters = sorted(found, key=natural_key)
-        wanted: tuple[Hashable, ...] = tuple(letters)
+        occurring = frozenset[str]().union(*(piece.letters for piece in _pieces(regex, (), origin)))
+        letters = sorted(occurring, key=natural_key)
+        symbols: tuple[Hashable, ...] = tuple(letters)
     else:
-        wanted = tuple(alphabet)
-        letters = [str(letter) for letter in wanted]
-        if bad := [letter for letter in wanted if len(str(letter)) != 1]:
+        symbols = tuple(alphabet)
+        letters = [str(letter) for letter in symbols]
+        if bad := [letter for letter in symbols if len(str(letter)) != 1]:
             raise InvalidMachine(
                 f"{origin}: letter {bad[0]!r} of the alphabet is not one character, and a regular expression has no "
                 "other letters: rename it, or write the automaton to a file"
@@ -130,21 +130,21 @@ def from_regex(regex: str, alphabet: Iterable[Hashable] | None = None) -> MooreM
     try:
         nfa = NFA.from_regex(regex, input_symbols=frozenset(letters))
     except (AutomatonException, RegexException) as fault:
-        raise InvalidMachine(f"{origin}: {fault}; mend the expression") from None
+        raise InvalidMachine(f"{origin}: {fault}; correct the expression") from None
     # automata-lib adds the letters of every class to the alphabet given; transitions on those lead nowhere here.
-    kept = {"": EPSILON, **dict(zip(letters, wanted, strict=True))}
+    symbol_of = {"": EPSILON, **dict(zip(letters, symbols, strict=True))}
     graph = LabelledGraph(
         "acceptor",
         tuple(State(q, q, q in nfa.final_states) for q in sorted(nfa.states)),
         ((nfa.initial_state, None),),
         tuple(
-            Edge(source, kept[letter], target)
+            Edge(source, symbol_of[letter], target)
             for source, paths in nfa.transitions.items()
             for letter, targets in paths.items()
-            if letter in kept
+            if letter in symbol_of
             for target in targets
         ),
-        wanted,
+        symbols,
         origin,
         may_be_empty=True,
     )
@@ -157,13 +157,13 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_RegexPiece
     pieces: list[_RegexPiece] = []
     position, named = 0, 0
     while position < len(regex):
-        found = lexer.tokens.get_token(regex, position)
-        if found is None:
+        token = lexer.tokens.get_token(regex, position)
+        if token is None:
             raise InvalidMachine(
                 f"{origin}: {regex[position]!r} at position {position + 1} is not a letter: write white space other "
                 "than a blank as \\n or \\t"
             )
-        make, match = found
+        make, match = token
         _check_letters(named + _span(match.group()) - len(regex), f"{match.group()[:40]!r}", origin)
         try:
             token = make(match)
@@ -179,7 +179,7 @@ def _pieces(regex: str, letters: Iterable[str], origin: str) -> list[_RegexPiece
 
 
 def _span(text: str) -> int:
-    """How many letters the ranges of a class stand for, at least: one range can span all of Unicode."""
+    """Return a lower bound on the letters of a class's ranges: one range can span all of Unicode."""
     if not text.startswith("["):
         return 0
     ends = re.findall(r"(?=(.)-\\?(.))", text, re.DOTALL)
@@ -235,7 +235,7 @@ def _piece_faults(piece: _RegexPiece, letters: frozenset[str], declared: bool) -
 
 
 def _check_size(pieces: list[_RegexPiece], origin: str) -> None:
-    """Raises `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes it is known to make."""
+    """Raise `BudgetExceeded` before automata-lib builds an automaton too large, from the sizes of its constructions."""
     tokens: list[Any] = _untyped.add_concat_and_empty_string_tokens([piece.token for piece in pieces], count())
     sizes: list[int] = []
     copies = 0

@@ -1,6 +1,6 @@
-"""What kind of machine this is: the algebra of its transition monoid, each fact with its guarantee.
+"""Classification of a machine by the algebra of its transition monoid, each fact with its guarantee.
 
-The facts are those of the minimal machine, so they belong to the transduction and not to how it was written down; for
+The facts are those of the minimal machine, so they depend on the transduction alone; for
 an acceptor the monoid is the syntactic monoid of its language.
 """
 
@@ -21,7 +21,7 @@ from fsa2lrnn.automata.monoid.order import is_definite, is_j_trivial, is_r_trivi
 from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
 
 MAX_MONOID = 100_000
-"""Elements of a transition monoid that are listed at most, unless one asks for more."""
+"""The default bound on the enumerated elements of a transition monoid."""
 
 _TITLES = {
     "monoid_size": "elements of the monoid",
@@ -40,11 +40,11 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Classification:
-    """What is known of a machine; a `Fact` that is undecided has the value None and names the limit.
+    """The facts on a machine; an undecided `Fact` has the value None and names the limit.
 
     Args:
         machine: the minimal machine, to whose states witnesses refer.
-        monoid_size: maps of states that words make, the identity among them.
+        monoid_size: the number of maps of states by words, identity included.
         group: every word permutes the states.
         commutative: the order of letters does not matter.
         aperiodic: no word moves states round a cycle; for an acceptor, the language is star-free.
@@ -83,7 +83,7 @@ class Classification:
         return {name: getattr(self, name) for name in _TITLES}
 
     def explain(self) -> list[tuple[str, str]]:
-        """Rows of a table for people: what, and the answer with its reason and method."""
+        """Return rows of a table: the property, and the answer with its reason and method."""
         orders = {"definite": self.definite_order, "reverse_definite": self.reverse_definite_order}
         rows = [("states", f"{self.machine.n_states:,} of the minimal machine")]
         for name, fact in self.facts.items():
@@ -101,12 +101,12 @@ class Classification:
 
 
 def classify(machine: MooreMachine, max_monoid: int = MAX_MONOID) -> Classification:
-    """What kind of machine this is, each fact with the method that guarantees it, and with a witness where it is false.
+    """Return the classification of a machine, each fact with its method, and with a witness if it is false.
 
     Args:
         machine: any machine; it is minimised first.
         max_monoid: after how many elements to stop enumerating the monoid, which may have nⁿ, and its images and
-            groups. What needs none of these is decided all the same.
+            groups. Facts that need none of these are always decided.
 
     Raises:
         UnsupportedFormat: unless `max_monoid` is a whole number of at least 1.

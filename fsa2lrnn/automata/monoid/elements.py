@@ -1,4 +1,4 @@
-"""The transition monoid of a machine, element by element: the maps of states that its words make."""
+"""The transition monoid of a machine: the enumeration of the maps of states by words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fsa2lrnn.automata.monoid import map_kernels
 from fsa2lrnn.automata.monoid.facts import Action, Letters
 from fsa2lrnn.errors import UnsupportedFormat
 
-MAX_BYTES = 1 << 28  # for the maps and the Cayley graph; while it grows, three times as much is held
+MAX_BYTES = 1 << 28  # for the maps and the Cayley graph; their construction needs three times as much
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,18 +37,18 @@ class TransitionMonoid:
 
     @property
     def size(self) -> int:
-        """The number of elements, the identity among them."""
+        """The number of elements, identity included."""
         return len(self.elements)
 
     @property
     def method(self) -> str:
-        """What an answer drawn from all elements rests on, or the limit that was reached."""
+        """The method of an answer that uses all elements, or the limit that was reached."""
         if self.whole:
             return f"by enumeration of the monoid, {self.size:,} elements"
         return f"capped at {self.cap:,} elements of the monoid"
 
     def numbers(self, i: int) -> tuple[int, ...]:
-        """A shortest word for element i, as letter numbers."""
+        """Return a shortest word for element i, as letter numbers."""
         word: list[int] = []
         while i:
             word.append(int(self.letter[i]))
@@ -56,7 +56,7 @@ class TransitionMonoid:
         return tuple(reversed(word))
 
     def word(self, i: int) -> Letters:
-        """A shortest word for element i."""
+        """Return a shortest word for element i."""
         return self.action.word(self.numbers(i))
 
     @cached_property
@@ -71,7 +71,7 @@ class TransitionMonoid:
 
 
 def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
-    """The elements met breadth first, at most `max_monoid` of them and no more than fit in `MAX_BYTES`.
+    """Enumerate the elements breadth first, at most `max_monoid` of them and no more than fit in `MAX_BYTES`.
 
     Raises `UnsupportedFormat` unless `max_monoid` is a whole number of at least 1.
 
@@ -86,7 +86,7 @@ def enumerate_monoid(action: Action, max_monoid: int) -> TransitionMonoid:
 
 
 def allowed(action: Action, limit: int) -> int:
-    """How many maps or sets of states may be kept: `limit`, or as many as fit in `MAX_BYTES`.
+    """Return how many maps or sets of states may be stored: `limit`, or as many as fit in `MAX_BYTES`.
 
     Raises `UnsupportedFormat` unless `limit` is a whole number of at least 1.
     """

@@ -1,4 +1,4 @@
-"""What a classification is made of: facts with the method that found them, and witnesses that can be checked."""
+"""The parts of a classification: facts with the method of their proof, and witnesses that can be checked."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _SPELT = 40  # letters of a word that is written in full
 
 @dataclass(frozen=True)
 class FactWitness:
-    """Why a fact is false, in words and states of the minimal machine.
+    """The reason why a fact is false: words and states of the minimal machine.
 
     Args:
-        says: the reason as a sentence; the functions that find witnesses state what it asserts of words and states.
+        says: the reason as a sentence; the functions that find witnesses state its assertion on words and states.
         words: tuples of letters.
         states: numbers of states.
     """
@@ -32,12 +32,12 @@ class FactWitness:
 
 @dataclass(frozen=True)
 class Fact:
-    """An answer and how it was found.
+    """An answer with its method.
 
     Args:
         value: True, False or a number; None where a limit was reached before an answer.
-        method: what guarantees the value, or which limit was reached.
-        witness: for a fact that is false, why.
+        method: the method that guarantees the value, or the limit that was reached.
+        witness: the reason for a fact that is false.
     """
 
     value: bool | int | None
@@ -49,18 +49,18 @@ class Fact:
 
     @property
     def answer(self) -> str:
-        """The value as people say it: yes, no, undecided or a number."""
+        """The value as text: yes, no, undecided or a number."""
         if self.value is None:
             return "undecided"
         return {True: "yes", False: "no"}[self.value] if isinstance(self.value, bool) else f"{self.value:,}"
 
     def explain(self, detail: str = "") -> str:
-        """The answer, a detail, the reason where it is no, and the method, on one line."""
+        """Return the answer, a detail, the reason for a "no", and the method, on one line."""
         reason = f": {self.witness.says}" if self.witness else ""
         return f"{self.answer}{detail}{reason} ({self.method})"
 
     def to_json(self) -> dict[str, Any]:
-        """The fact for `json.dumps`, letters as `symbols.to_json` writes them."""
+        """Return the fact for `json.dumps`, letters as `symbols.to_json` writes them."""
         witness = self.witness and {
             "says": self.witness.says,
             "words": [[symbols.to_json(letter) for letter in word] for word in self.witness.words],
@@ -71,12 +71,12 @@ class Fact:
 
 @dataclass(frozen=True, eq=False)
 class Action:
-    """What the letters of a minimal machine do to its states; of letters that act alike only the first is kept.
+    """The maps of the states of a minimal machine by its letters, without repeats.
 
     Args:
         letters: unsigned integers, shape (k, n).
         names: the k letters.
-        alphabet: all letters, names among them, by which words are written.
+        alphabet: all letters, for the display of words.
     """
 
     letters: np.ndarray
@@ -85,17 +85,17 @@ class Action:
 
     @classmethod
     def of(cls, machine: MooreMachine) -> Action:
-        """The action of a machine, which has been minimised."""
+        """Return the action of a minimal machine."""
         first: dict[bytes, int] = {}
         for a, row in enumerate(machine.delta):
             first.setdefault(row.tobytes(), a)
-        kept = list(first.values())
+        rows = list(first.values())
         dtype = np.uint16 if machine.n_states <= 2**16 else np.uint32
-        return cls(machine.delta[kept].astype(dtype), tuple(machine.alphabet[a] for a in kept), machine.alphabet)
+        return cls(machine.delta[rows].astype(dtype), tuple(machine.alphabet[a] for a in rows), machine.alphabet)
 
     @property
     def n_states(self) -> int:
-        """n."""
+        """The number of states, n."""
         return self.letters.shape[1]
 
     @property
@@ -104,18 +104,18 @@ class Action:
         return np.ascontiguousarray(self.letters.T, np.int64)
 
     def word(self, numbers: Iterable[int]) -> Letters:
-        """Numbers of rows as a word."""
+        """Return the word of the row numbers."""
         return tuple(self.names[a] for a in numbers)
 
     def follow(self, q: int, numbers: Iterable[int]) -> list[int]:
-        """The states from q along a word of row numbers, q among them."""
+        """Return the states from q along a word of row numbers, q included."""
         states = [q]
         for a in numbers:
             states.append(int(self.letters[a, states[-1]]))
         return states
 
     def spell(self, word: Letters) -> str:
-        """A word as it stands in a sentence, shortened in the middle when it is long."""
+        """Return a word for display in a sentence, shortened in the middle when it is long."""
         if not word:
             return "the empty word"
         quoted = repr if symbols.is_textual(self.alphabet) else str

@@ -1,4 +1,4 @@
-"""L-triviality, the one of Green's relations that the graph of states does not show."""
+"""L-triviality, which the graph of states does not decide."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fsa2lrnn.automata.monoid.facts import Fact, FactWitness
 
 
 def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
-    """Whether the monoid is L-trivial: elements that are each the other's suffix are equal.
+    """Decide whether the monoid is L-trivial: elements that are each the other's suffix are equal.
 
     A finite monoid is J-trivial when it is R-trivial and L-trivial, and aperiodic if it is L-trivial, so that often
     another fact decides; else by the L-classes of the whole monoid.
@@ -43,5 +43,5 @@ def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_t
 
 
 def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:
-    """A word x with x·i = j: a path in the left Cayley graph, whose last letter comes first."""
+    """Return a word x with x·i = j: a path in the left Cayley graph, read backwards."""
     return monoid.action.word(reversed(map_kernels.path(monoid.left, i, j).tolist()))

@@ -1,11 +1,11 @@
-"""The sets of states that words lead all states to, and the groups that permute them.
+"""The images of the set of all states under words, and the groups that permute them.
 
 For an image X let G_X be the group of the permutations that the words leading X to X make of it. A subgroup of the
 monoid with identity e acts faithfully on the image of e, so it embeds in that G_X. Conversely the words leading X to X
 form a submonoid that maps onto G_X, so G_X is a quotient of a subgroup of the monoid. Hence the monoid is aperiodic
 exactly if every G_X is trivial, and its groups are solvable exactly if every G_X is: a matter of at most 2ⁿ sets, often
-far fewer, where the monoid may have nⁿ elements. Images that words lead to each other have isomorphic groups, so one a
-component suffices.
+far fewer, where the monoid may have nⁿ elements. Images in one strongly connected component have isomorphic groups, so
+one per component suffices.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsa2lrnn.automata.monoid.facts import Action
 
 @dataclass(frozen=True, eq=False)
 class Images:
-    """The images of the set of all states, found breadth first when they are first asked for, at most `limit` of them.
+    """The images of the set of all states, enumerated breadth first on first use, at most `limit` of them.
 
     >>> from fsa2lrnn.automata import zoo
     >>> images = Images(Action.of(zoo.elevator(4)), limit=1_000)
@@ -35,28 +35,28 @@ class Images:
 
     @property
     def cap(self) -> int:
-        """How many sets are allowed."""
+        """The largest number of sets."""
         return allowed(self.action, self.limit)
 
     @cached_property
-    def _found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+    def _enumerated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
         everything = np.ones(self.action.n_states, self.action.letters.dtype)
         return map_kernels.generate(self.action.letters, everything, True, self.cap)
 
     @property
     def sets(self) -> np.ndarray:
         """The indicators of the images, shape (N, n)."""
-        return self._found[0]
+        return self._enumerated[0]
 
     @property
     def graph(self) -> np.ndarray:
-        """The number of the set that a letter leads to, shape (N, k); −1 where not looked at."""
-        return self._found[3]
+        """The number of the set that a letter leads to, shape (N, k); −1 where not computed."""
+        return self._enumerated[3]
 
     @property
     def whole(self) -> bool:
         """Whether these are all."""
-        return self._found[4]
+        return self._enumerated[4]
 
     @cached_property
     def component(self) -> np.ndarray:
@@ -69,25 +69,25 @@ class Images:
 
     @property
     def method(self) -> str:
-        """What an answer drawn from all images rests on, or the limit that was reached."""
+        """The method of an answer that uses all images, or the limit that was reached."""
         if self.whole:
             return f"by enumeration of the images, {len(self.sets):,} sets of states"
         return f"capped at {self.cap:,} sets of states"
 
     def roots(self) -> list[int]:
-        """The first set of each component whose group is not trivial, large sets first."""
+        """Return the first set of each component whose group is not trivial, large sets first."""
         _, size, root, turns = self._transport
         roots = np.unique(root[turns.any(axis=1)])
         return roots[np.argsort(-size[roots], kind="stable")].tolist()
 
     def members(self, i: int) -> np.ndarray:
-        """The states in set i, in order."""
+        """Return the states in set i, in order."""
         return np.flatnonzero(self.sets[i])
 
     def generators(self, root: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
-        """Generators of the group of a root, and for each the set and the letter that it comes from.
+        """Return generators of the group of a root, and for each the set and the letter that yields it.
 
-        The generators (Schreier's: to a set, by a letter, and back as one came) permute 0 … m−1, numbering the members.
+        The generators (Schreier's: the path to a set, a letter, the inverse of a path) permute 0 … m−1, the members.
         """
         places, size, roots, turns = self._transport
         m = size[root]
@@ -103,7 +103,7 @@ class Images:
         return permutations[first], [(int(i), int(a)) for i, a in edges[first]]
 
     def words(self, root: int, i: int, a: int) -> list[list[int]]:
-        """Two words, as letter numbers, whose permutations of the root generate the generator of set i and letter a.
+        """Return two words, as letter numbers, whose permutations of the root generate that of set i and letter a.
 
         With j the set that a leads i to: the root to i, a, and j back to the root; the root to j and back.
         """

@@ -1,4 +1,4 @@
-"""What can be read off single letters and pairs of letters: whether the monoid is a group, whether it commutes."""
+"""Facts decided by single letters and pairs of letters: whether the monoid is a group or commutative."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 
 def is_group(action: Action) -> Fact:
-    """Whether the monoid is a group, which it is when its generators are permutations.
+    """Decide whether the monoid is a group: its generators are permutations.
 
     Witness: words (a,), states (p, q, r) with p ≠ q and both led to r by the letter a.
     """
@@ -29,7 +29,7 @@ def is_group(action: Action) -> Fact:
 
 
 def is_commutative(action: Action) -> Fact:
-    """Whether the monoid is commutative, which it is when its generators commute.
+    """Decide whether the monoid is commutative: its generators commute.
 
     Witness: words (ab, ba), states (q, r, s): ab leads from q to r, ba to s ≠ r.
     """

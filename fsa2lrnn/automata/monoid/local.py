@@ -1,10 +1,10 @@
 """Local testability: whether the factors of some length k, and the two ends, determine the state.
 
 With S the semigroup of the non-empty words, a machine is locally testable when eSe is a semilattice, idempotent and
-commutative, for every idempotent e of S (Brzozowski & Simon 1973, McNaughton 1974). As Kim, McNaughton & McCloskey
-(1991) saw, that is a matter of few states at a time; here is what this module looks for, and why it suffices. A word u
-that fixes some states may be taken for an idempotent, its power that is one, and states fixed by e lie in the image
-of e. Write x, y for elements of eSe.
+commutative, for every idempotent e of S (Brzozowski & Simon 1973, McNaughton 1974). Kim, McNaughton & McCloskey
+(1991) decide this on pairs and triples of states; these are the patterns of this module, with proofs that they suffice.
+A word u that fixes some states may be replaced by its idempotent power, and states fixed by e lie in the image of e.
+Write x, y for elements of eSe.
 
 - xx ≠ x for some x if and only if a word leads some p to q, and q to r ≠ q, all three fixed by e: pattern 1.
 - Else eSe is a band, and a band commutes unless it has x ≠ y with xy = y, yx = x, or with xy = x, yx = y.
@@ -29,7 +29,7 @@ MAX_STEPS = 2_000_000_000  # steps of the search from every pair: some seconds
 
 
 def is_locally_testable(action: Action, definite: Fact, reverse_definite: Fact) -> Fact:
-    """Whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
+    """Decide whether eSe is a semilattice for every idempotent e of the semigroup of non-empty words.
 
     Polynomial, by pairs and triples of states: O(n⁴ k) at worst, undecided beyond `MAX_TUPLES` and `MAX_STEPS`.
 

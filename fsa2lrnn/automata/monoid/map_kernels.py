@@ -1,5 +1,5 @@
 # pyright: standard
-"""Compiled kernels on maps and graphs, as in `fsa2lrnn.graph_kernels`: numpy arrays in and out, nothing checked.
+"""Compiled kernels on maps and graphs: numpy arrays in and out, without checks (as `fsa2lrnn.graph_kernels`).
 
 A map of n states is a row of n unsigned integers; a graph is `successors[i, a]`, shape (N, k), with −1 for no edge.
 """
@@ -14,25 +14,25 @@ from numba import njit
 def generate(
     letters: np.ndarray, start: np.ndarray, sets: bool, cap: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
-    """What letters make of a map, or of a set, breadth first in order: (elements, origin, letter, right, whole).
+    """Generate the orbit of a map or set under letters, breadth first: (elements, origin, letter, right, whole).
 
     `letters` is unsigned, shape (k, n); `start` has the same dtype, shape (n,), and is a map or, if `sets`, a set as
     its indicator, 1 for a member. Element 0 is `start`, `elements[i]` is `elements[origin[i]]` followed by `letter[i]`,
     and no shorter word gives it. `right[i, a]` is the number of element i followed by a, −1 where the search stopped
-    before looking. It stops, with `whole` False, on meeting an element beyond the first `cap`.
+    before. It stops, with `whole` False, at the first element beyond `cap`.
     """
     k, n = letters.shape
-    room = 256
-    elements = np.empty((room, n), letters.dtype)
-    origin, letter = np.full(room, -1), np.full(room, -1)
-    right, hashes = np.full((room, k), -1), np.zeros(room, np.uint64)
+    capacity = 256
+    elements = np.empty((capacity, n), letters.dtype)
+    origin, letter = np.full(capacity, -1), np.full(capacity, -1)
+    right, hashes = np.full((capacity, k), -1), np.zeros(capacity, np.uint64)
     # Open addressing, at most half full; a slot holds the number of an element or −1.
-    table = np.full(2 * room, -1)
+    table = np.full(2 * capacity, -1)
     elements[0], hashes[0] = start, _hash(start)
-    table[np.int64(hashes[0] & np.uint64(2 * room - 1))] = 0
+    table[np.int64(hashes[0] & np.uint64(2 * capacity - 1))] = 0
     image = np.empty(n, letters.dtype)
-    found, i = 1, 0
-    while i < found:
+    count, i = 1, 0
+    while i < count:
         for a in range(k):
             if sets:
                 image[:] = 0
@@ -50,29 +50,29 @@ def generate(
                     break
                 slot = (slot + 1) & (table.shape[0] - 1)
             if table[slot] < 0:
-                if found == cap:
-                    return elements[:found], origin[:found], letter[:found], right[:found], False
-                if found == room:
+                if count == cap:
+                    return elements[:count], origin[:count], letter[:count], right[:count], False
+                if count == capacity:
                     elements, right = np.concatenate((elements, elements)), np.concatenate((right, right))
                     origin, letter = np.concatenate((origin, origin)), np.concatenate((letter, letter))
                     hashes = np.concatenate((hashes, hashes))
-                    right[room:] = -1
-                    room *= 2
-                    table = np.full(2 * room, -1)
-                    for j in range(found):
-                        slot = np.int64(hashes[j] & np.uint64(2 * room - 1))
+                    right[capacity:] = -1
+                    capacity *= 2
+                    table = np.full(2 * capacity, -1)
+                    for j in range(count):
+                        slot = np.int64(hashes[j] & np.uint64(2 * capacity - 1))
                         while table[slot] >= 0:
-                            slot = (slot + 1) & (2 * room - 1)
+                            slot = (slot + 1) & (2 * capacity - 1)
                         table[slot] = j
-                    slot = np.int64(code & np.uint64(2 * room - 1))
+                    slot = np.int64(code & np.uint64(2 * capacity - 1))
                     while table[slot] >= 0:
-                        slot = (slot + 1) & (2 * room - 1)
-                elements[found], hashes[found], table[slot] = image, code, found
-                origin[found], letter[found] = i, a
-                found += 1
+                        slot = (slot + 1) & (2 * capacity - 1)
+                elements[count], hashes[count], table[slot] = image, code, count
+                origin[count], letter[count] = i, a
+                count += 1
             right[i, a] = table[slot]
         i += 1
-    return elements[:found], origin[:found], letter[:found], right[:found], True
+    return elements[:count], origin[:count], letter[:count], right[:count], True
 
 
 @njit(cache=True)
@@ -93,7 +93,7 @@ def _same(row: np.ndarray, other: np.ndarray) -> bool:
 
 @njit(cache=True)
 def left_cayley(origin: np.ndarray, letter: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """left[i, a], the number of a followed by element i, from what `generate` returns of a whole monoid.
+    """Return left[i, a], the number of a followed by element i, from the result of `generate` for a whole monoid.
 
     a·(u·b) = (a·u)·b, and u stands before u·b (Froidure & Pin 1997): no map is composed.
     """
@@ -107,23 +107,23 @@ def left_cayley(origin: np.ndarray, letter: np.ndarray, right: np.ndarray) -> np
 
 @njit(cache=True)
 def components(successors: np.ndarray) -> np.ndarray:
-    """The strongly connected component of each node, numbered so that edges never lead to a higher number.
+    """Return the strongly connected component of each node, numbered so that edges never lead to a higher number.
 
-    Tarjan (1972) with a stack of its own: O(N k), at any depth.
+    Tarjan (1972) with an explicit stack: O(N k), at any depth.
     """
     size, k = successors.shape
-    component, low, seen = np.full(size, -1), np.empty(size, np.int64), np.full(size, -1)
+    component, low, visited = np.full(size, -1), np.empty(size, np.int64), np.full(size, -1)
     open_nodes, path = np.empty(size, np.int64), np.empty(size, np.int64)
     tried = np.zeros(size, np.int64)
     time, n_open, n_components = 0, 0, 0
     for root in range(size):
-        if seen[root] >= 0:
+        if visited[root] >= 0:
             continue
         path[0], depth = root, 1
         while depth:
             i = path[depth - 1]
             if tried[i] == 0:
-                seen[i] = low[i] = time
+                visited[i] = low[i] = time
                 time += 1
                 open_nodes[n_open] = i
                 n_open += 1
@@ -133,15 +133,15 @@ def components(successors: np.ndarray) -> np.ndarray:
                 tried[i] += 1
                 if j < 0 or component[j] >= 0:
                     continue
-                if seen[j] < 0:
+                if visited[j] < 0:
                     path[depth] = j
                     depth += 1
                     deeper = True
                     break
-                low[i] = min(low[i], seen[j])
+                low[i] = min(low[i], visited[j])
             if deeper:
                 continue
-            if low[i] == seen[i]:
+            if low[i] == visited[i]:
                 j = -1
                 while j != i:
                     n_open -= 1
@@ -155,7 +155,7 @@ def components(successors: np.ndarray) -> np.ndarray:
 
 
 def on_cycle(successors: np.ndarray) -> np.ndarray:
-    """Whether a node lies on a cycle, a loop among them: bool, shape (N,)."""
+    """Return whether each node lies on a cycle, loops included: bool, shape (N,)."""
     component = components(successors)
     loops = (successors == np.arange(len(successors))[:, None]).any(axis=1)
     return (np.bincount(component)[component] > 1) | loops
@@ -163,7 +163,7 @@ def on_cycle(successors: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
-    """The letters of a shortest path of at least one edge from start to goal; [−1] if there is none."""
+    """Return the letters of a shortest path of at least one edge from start to goal, or [−1] if none exists."""
     size, k = successors.shape
     origin, letter = np.full(size, -1), np.full(size, -1)
     queue = np.empty(size + 1, np.int64)
@@ -190,7 +190,7 @@ def path(successors: np.ndarray, start: int, goal: int) -> np.ndarray:
 
 @njit(cache=True)
 def first_turning(elements: np.ndarray) -> int:
-    """The first map that moves some state round a cycle of two states or more; −1 if none does."""
+    """Return the number of the first map with a cycle of two states or more, or −1."""
     n = elements.shape[1]
     walk_of = np.empty(n, np.int64)
     for i in range(elements.shape[0]):
@@ -207,7 +207,7 @@ def first_turning(elements: np.ndarray) -> int:
 
 @njit(cache=True)
 def periodic_states(elements: np.ndarray) -> np.ndarray:
-    """Whether a map moves a state round a cycle, fixed states among them: bool, shape (N, n)."""
+    """Return whether each state lies on a cycle of each map, fixed states included: bool, shape (N, n)."""
     size, n = elements.shape
     periodic = np.ones((size, n), np.bool_)
     incoming, stack = np.empty(n, np.int64), np.empty(n, np.int64)
@@ -235,11 +235,11 @@ def periodic_states(elements: np.ndarray) -> np.ndarray:
 def transport(
     letters: np.ndarray, sets: np.ndarray, right: np.ndarray, component: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """How the members of one set arrive at those of the sets in its component: (places, size, root, turns).
+    """Return the bijections between the sets of each component: (places, size, root, turns).
 
     `sets` and `right` come from `generate`, `component` from `components`. In a component all sets have one size m.
     Its first set is the root; a shortest path inside leads the root's x-th member, x < m, to `places[i, x]` in set i.
-    `turns[i, a]`: the letter leads set i to another of its component, but its members otherwise than `places` says.
+    `turns[i, a]`: the letter leads set i to a set of its component, but its members differently from `places`.
     """
     (count, n), k = sets.shape, letters.shape[0]
     places, size, root = np.zeros((count, n), letters.dtype), np.zeros(count, np.int64), np.full(count, -1)
@@ -278,7 +278,7 @@ def transport(
 
 @njit(cache=True)
 def tuple_graph(letters: np.ndarray, size: int) -> np.ndarray:
-    """The graph of all letters on ordered pairs (size 2) or triples (3): int32, shape (n^size, k).
+    """Return the graph of all letters on ordered pairs (size 2) or triples (3): int32, shape (n^size, k).
 
     The tuple (p, q, r) has the number (p n + q) n + r. There are no edges from or to tuples that repeat a state.
     """
@@ -296,33 +296,33 @@ def tuple_graph(letters: np.ndarray, size: int) -> np.ndarray:
 
 @njit(cache=True)
 def not_semilattice(pairs: np.ndarray, loops: np.ndarray, n: int) -> tuple[int, int, int, int]:
-    """A pattern that breaks local testability among triples that a word fixes: (kind, p, q, r), kind 0 for none.
+    """Find a pattern against local testability among triples that a word fixes: (kind, p, q, r), kind 0 for none.
 
-    `pairs` is the graph of pairs, `loops[(p n + q) n + r]` whether some word fixes p, q and r. Kind 1: a word takes
-    (p, q) to (q, r). Kind 2: one takes (p, r) to (q, r), another (p, q) to (r, q). O(n⁴ k).
+    `pairs` is the graph of pairs, `loops[(p n + q) n + r]` whether some word fixes p, q and r. Kind 1: a word maps
+    (p, q) to (q, r). Kind 2: one maps (p, r) to (q, r), another (p, q) to (r, q). O(n⁴ k).
     """
     moves_past = np.zeros((n, n, n), np.bool_)  # [p, q, r]: some word takes (p, q) to (r, q)
-    seen, queue = np.empty(n * n, np.int64), np.empty(n * n, np.int64)
-    seen[:] = -1
+    visited, queue = np.empty(n * n, np.int64), np.empty(n * n, np.int64)
+    visited[:] = -1
     for start in range(n * n):
         p, q = start // n, start % n
         if not loops[start * n : start * n + n].any():
             continue
-        queue[0], seen[start] = start, start
+        queue[0], visited[start] = start, start
         end, i = 1, 0
         while i < end:
             for a in range(pairs.shape[1]):
                 j = pairs[queue[i], a]
-                if j >= 0 and seen[j] != start:
-                    seen[j] = start
+                if j >= 0 and visited[j] != start:
+                    visited[j] = start
                     queue[end] = j
                     end += 1
             i += 1
         for r in range(n):
             if loops[start * n + r]:
-                if seen[q * n + r] == start:
+                if visited[q * n + r] == start:
                     return 1, p, q, r
-                moves_past[p, q, r] = seen[r * n + q] == start
+                moves_past[p, q, r] = visited[r * n + q] == start
     for p in range(n):
         for q in range(n):
             for r in range(n):

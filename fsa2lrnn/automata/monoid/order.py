@@ -1,4 +1,4 @@
-"""What the graph of states decides: the partial orders of R- and J-trivial monoids, and how far a machine looks.
+"""Facts decided by the graph of states: R- and J-triviality, definiteness and reverse definiteness.
 
 All of it is polynomial in the automaton, whatever the size of its monoid.
 """
@@ -12,7 +12,7 @@ from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
 
 
 def is_r_trivial(action: Action) -> Fact:
-    """Whether the monoid is R-trivial: the graph of states has no cycles but loops (Brzozowski & Fich 1980).
+    """Decide whether the monoid is R-trivial: the graph of states has no cycles but loops (Brzozowski & Fich 1980).
 
     If q·uxy = q·u, then an acyclic graph has q·ux = q·u. If p·x = q ≠ p and q·y = p, then u = (xy)^ω and ux are
     R-equivalent, and unlike at p.
@@ -35,12 +35,12 @@ def is_r_trivial(action: Action) -> Fact:
 
 
 def is_j_trivial(action: Action, r_trivial: Fact) -> Fact:
-    """Whether the monoid is J-trivial: for an acceptor, whether its language is piecewise testable (Simon 1975).
+    """Decide whether the monoid is J-trivial: the language of an acceptor is piecewise testable (Simon 1975).
 
     The test is that of Klíma & Polák (2013) for acyclic automata: for letters a, b, the states q·a and q·b lead to the
     same state under (ab)^n. Such a state p = q·a(ab)^n and r = q·b(ab)^n is fixed by both letters; u = a(ab)^n and
-    v = b(ab)^n then have uv = u and vu = v, so they are J-equivalent, and a J-trivial monoid has p = r. The converse
-    is theirs.
+    v = b(ab)^n then have uv = u and vu = v, so they are J-equivalent, and a J-trivial monoid has p = r. They
+    prove the converse.
 
     Witness: that of `is_r_trivial`; or words (u, v), states (q, p, r): p = q·u ≠ r = q·v, while uv = u and vu = v.
     """
@@ -73,14 +73,14 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
 
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
-    """A power of f at least the n-th."""
+    """Return some power of f that is at least the n-th."""
     while n > 1:
         f, n = f[f], (n + 1) // 2
     return f
 
 
 def is_definite(action: Action) -> tuple[Fact, int | None]:
-    """Whether, for some k, the last k letters determine the state; and the least k.
+    """Decide whether, for some k, the last k letters determine the state; return the least k too.
 
     States are k-equivalent if every word of k letters leads them to one state. This gets coarser with k until one step
     changes nothing: then all states are equivalent, at k ≤ n − 1, or the machine is not definite.
@@ -93,13 +93,13 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
         _, coarser = np.unique(classes[action.letters.T], axis=0, return_inverse=True)
         coarser = coarser.reshape(-1)  # some versions of numpy keep an axis
         if coarser.max() == classes.max():
-            return Fact(False, method, _kept_apart(action, classes)), None
+            return Fact(False, method, _never_merged(action, classes)), None
         classes, k = coarser, k + 1
     return Fact(True, method), k
 
 
-def _kept_apart(action: Action, classes: np.ndarray) -> FactWitness:
-    """From two states in unlike classes some letter leads to unlike classes again: follow until a pair returns."""
+def _never_merged(action: Action, classes: np.ndarray) -> FactWitness:
+    """Return a word that fixes two states: follow letters between different classes until a pair of states recurs."""
     p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
     met: dict[tuple[int, int], int] = {}
     numbers: list[int] = []
@@ -115,10 +115,10 @@ def _kept_apart(action: Action, classes: np.ndarray) -> FactWitness:
 
 
 def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
-    """Whether, for some k, the first k letters determine the state for ever after; and the least k.
+    """Decide whether, for some k, the first k letters determine all later states; return the least k too.
 
-    It is so when every state on a cycle absorbs: no letter leaves it. Then k is the longest way to such a state, which
-    begins at the start, all states being reachable.
+    This holds if every state on a cycle is absorbing: no letter leaves it. Then k is the length of the longest path to
+    such a state, which begins at the start, as all states are reachable.
 
     Witness: words (w, a), states (q, r): w, not empty, leads from q back to q, the letter a to r ≠ q.
     """

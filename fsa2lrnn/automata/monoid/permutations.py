@@ -1,4 +1,4 @@
-"""Permutation groups from generators: whether they are solvable. Rows of uint32, applied left to right."""
+"""Solvability of permutation groups given by generators. Permutations are rows of uint32, composed left to right."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ COMMUTATORS_KEPT = 12  # at each depth of nesting
 
 
 def elements(generators: np.ndarray, cap: int) -> np.ndarray | None:
-    """All elements of the group that permutations generate, shape (m, n), the identity first; None beyond `cap`.
+    """Return all elements of the group that permutations generate, shape (m, n), identity first; None beyond `cap`.
 
     >>> elements(np.array([[1, 2, 0]], np.uint32), cap=10).tolist()
     [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
     """
     identity = np.arange(generators.shape[1], dtype=np.uint32)
-    found, _, _, _, whole = map_kernels.generate(generators, identity, False, cap)
-    return found if whole else None
+    listed, _, _, _, whole = map_kernels.generate(generators, identity, False, cap)
+    return listed if whole else None
 
 
 def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
-    """Numbers of permutations that generate what all of them do, each at least doubling the group.
+    """Return numbers of permutations that generate the same group as all, each at least doubling the group.
 
     Once they generate more than `cap` elements no more are taken.
 
@@ -42,7 +42,7 @@ def generating_set(permutations: np.ndarray, cap: int) -> list[int]:
 
 
 def is_solvable_group(generators: np.ndarray, cap: int) -> bool | None:
-    """Whether permutations, shape (m, n), generate a solvable group; None if it is beyond `cap` and not refuted.
+    """Decide whether permutations (m, n) generate a solvable group; None if it is beyond `cap` and not refuted.
 
     By the derived series, element by element; beyond `cap` by `nested_commutators_survive`.
 
@@ -64,7 +64,7 @@ def is_solvable_group(generators: np.ndarray, cap: int) -> bool | None:
 
 
 def nested_commutators_survive(generators: np.ndarray) -> bool:
-    """Whether some commutator of commutators, nested deeper than a solvable group allows, is not the identity.
+    """Decide whether some commutator, nested deeper than a solvable group allows, is not the identity.
 
     A solvable group of permutations of n points has a derived series of at most log₂ n! steps, each halving the order
     at least. True therefore proves that the group is not solvable; False proves nothing.
@@ -85,7 +85,7 @@ def nested_commutators_survive(generators: np.ndarray) -> bool:
 
 
 def _derived(generators: np.ndarray, order: int) -> tuple[np.ndarray, int]:
-    """Generators and order of the commutator subgroup: the normal closure of the commutators of generators."""
+    """Return generators and the order of the commutator subgroup, the normal closure of generators' commutators."""
     found: list[np.ndarray] = []
     covered: set[bytes] = _as_set(generators[:0], order) or set()
     waiting = [_commutator(f, g) for f, g in combinations(generators, 2)]
@@ -104,15 +104,15 @@ def _as_set(generators: np.ndarray, cap: int) -> set[bytes] | None:
 
 
 def _distinct(permutations: list[np.ndarray]) -> list[np.ndarray]:
-    """Each once, in order, without the identity."""
+    """Return the distinct permutations in order, without the identity."""
     return [f for f in {f.tobytes(): f for f in permutations}.values() if (f != np.arange(len(f))).any()]
 
 
 def _commutator(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """f⁻¹g⁻¹fg."""
+    """Return f⁻¹g⁻¹fg."""
     return g[f[np.argsort(g)[np.argsort(f)]]]
 
 
 def _conjugate(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """g⁻¹fg."""
+    """Return g⁻¹fg."""
     return g[f[np.argsort(g)]]

@@ -1,4 +1,4 @@
-"""The groups inside a monoid: whether they are trivial (aperiodic), and whether they are solvable."""
+"""The subgroups of a monoid: whether they are trivial (aperiodic), and whether they are solvable."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ELEMENTS_TRIED = 12
 
 
 def is_aperiodic(monoid: TransitionMonoid, images: Images, r_trivial: Fact, locally_testable: Fact) -> Fact:
-    """Whether no word moves states round a cycle; for an acceptor, whether its language is star-free (Schützenberger
-    1965).
+    """Decide whether no word permutes states in a cycle; for an acceptor, whether its language is star-free
+    (Schützenberger 1965).
 
     PSPACE-complete (Cho & Huynh 1991), so cheap certificates come first, then the elements of the monoid, then, if
     they were too many, the images of its elements.
 
     Witness: words (w,), states (q₀ … q_{m−1}), m ≥ 2 distinct states that w leads round: q_i to q_{i+1}, the last to
-    q₀. No shorter word does such a thing unless the method is the images.
+    q₀. The word is a shortest one unless the method is the images.
     """
     action = monoid.action
     turning = int(map_kernels.first_turning(action.letters))
@@ -66,15 +66,15 @@ def _turns(action: Action, numbers: Sequence[int]) -> FactWitness:
     while f[cycle[-1]] != cycle[0]:
         cycle.append(int(f[cycle[-1]]))
     word = action.word(numbers)
-    shown = " → ".join(map(str, [*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]]))
-    return FactWitness(f"{action.spell(word)} leads states round the cycle {shown}", (word,), tuple(cycle))
+    path = " → ".join(map(str, [*cycle[:12], *(["…"] if len(cycle) > 12 else []), cycle[0]]))
+    return FactWitness(f"{action.spell(word)} leads states round the cycle {path}", (word,), tuple(cycle))
 
 
 def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, aperiodic: Fact) -> Fact:
-    """Whether every group in the monoid is solvable.
+    """Decide whether every group in the monoid is solvable.
 
-    Decided by the groups that permute the images, each by its derived series or, if it has more elements than the
-    limit, by nested commutators, which can only refute. Where the images are too many, so do the elements found.
+    The groups that permute the images decide, each by its derived series or, if it has more elements than the limit, by
+    nested commutators, which can only refute. If the images are too many, the enumerated elements can only refute too.
 
     Witness: words (w₁, …), states X: the words permute X, and generate a group there that is not solvable.
     """
@@ -106,10 +106,10 @@ def is_solvable(monoid: TransitionMonoid, images: Images, commutative: Fact, ape
 
 
 def _refuted_by_elements(monoid: TransitionMonoid) -> FactWitness | None:
-    """A set of states on which elements of the monoid generate a group that is not solvable; None proves nothing.
+    """Return a set of states on which elements of the monoid generate an unsolvable group; None proves nothing.
 
-    An element permutes the states that it moves round cycles. Elements that have the same set of such states generate
-    a group there: an idempotent power of one of them, put before and after, takes them into its group of units.
+    An element permutes the states on its cycles. Elements with the same set of such states generate a group there: an
+    idempotent power of one of them, multiplied on both sides, maps them into its group of units.
     """
     periodic = map_kernels.periodic_states(monoid.elements)
     large = np.flatnonzero(np.count_nonzero(periodic, axis=1) > 4)
@@ -129,7 +129,7 @@ def _refuted_by_elements(monoid: TransitionMonoid) -> FactWitness | None:
 
 def _generate(action: Action, words: Sequence[tuple[object, ...]], states: np.ndarray) -> FactWitness:
     words = tuple(dict.fromkeys(words))
-    shown = ", ".join(action.spell(word) for word in words)
+    spelled = ", ".join(action.spell(word) for word in words)
     listed = ", ".join(map(str, states[:12])) + (", …" if len(states) > 12 else "")
-    says = f"{shown} permute the states {listed} and generate a group there that is not solvable"
+    says = f"{spelled} permute the states {listed} and generate a group there that is not solvable"
     return FactWitness(says, words, tuple(int(q) for q in states))

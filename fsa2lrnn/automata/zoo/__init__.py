@@ -1,6 +1,6 @@
-"""Named machines, and why each is here: the paper's tasks, those around them, and the hard cases of the theory.
+"""Named machines with the reason for each: the paper's tasks, related ones, and the hard cases of the theory.
 
-Each function says what is known of its machine: minimal states, group or aperiodic, where it comes from. States carry
+Each function documents the facts on its machine: minimal states, group or aperiodic, where it comes from. States carry
 readable labels, tuples where a state has parts. `ZOO` lists examples, with facts that the tests check; `from_task`
 builds a machine from text such as "mod_arith(5, completion=register)".
 

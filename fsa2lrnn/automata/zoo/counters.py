@@ -44,7 +44,7 @@ def count_mod(n: int, letter: str = "a", letters: str = "ab") -> MooreMachine:
 def resettable_counter(n: int) -> MooreMachine:
     """A counter modulo n with "+" to count and "0" to reset.
 
-    The smallest mixture of a group and resets: Z_n beside n constant maps, in one component that is neither, so it
+    The smallest mixture of a group and resets: Z_n with n constant maps, in one component that is neither, so it
     separates layers that hold permutations or resets from those that hold both. Minimal with n states.
 
     >>> resettable_counter(3).transduce("++0+++")
@@ -58,7 +58,7 @@ def resettable_counter(n: int) -> MooreMachine:
 def elevator(n: int) -> MooreMachine:
     """The floor of a lift with n floors after "u" (up) and "d" (down); at the top and the bottom it stays.
 
-    A counter that saturates instead of wrapping: aperiodic for every n, though its letters look like a shift. The
+    A counter that saturates instead of wrapping: aperiodic for every n, though its letters resemble a shift. The
     one-dimensional gridworld of Liu et al. (2023), "Transformers learn shortcuts to automata". Minimal with n states.
 
     >>> elevator(3).transduce("uuudd")

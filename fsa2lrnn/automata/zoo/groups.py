@@ -87,8 +87,8 @@ def _letter(label: Any) -> str:
 
 
 def _elements(whole: _AbstractGroup) -> tuple[Any, ...]:
-    found = explore(whole.generators, whole.identity, whole.multiply, lambda _: None)
-    return found.labels or ()
+    cayley = explore(whole.generators, whole.identity, whole.multiply, lambda _: None)
+    return cayley.labels or ()
 
 
 def _factor(part: str, spec: str) -> _AbstractGroup:

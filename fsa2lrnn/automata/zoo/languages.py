@@ -43,8 +43,8 @@ def tomita(i: int) -> MooreMachine:
 def dyck(k: int, depth: int) -> MooreMachine:
     """Well-nested words of k kinds of brackets, at most `depth` deep: the Dyck language with its stack bounded.
 
-    Aperiodic at any depth, though the machine looks like a stack: it cascades into resets only. Minimal with
-    1 + k + … + k^depth + 1 states, one a stack and one for what can no longer be mended (k = 2, depth 3, 4, 5: 16, 32,
+    Aperiodic at any depth, though the machine resembles a stack: it cascades into resets only. Minimal with
+    1 + k + … + k^depth + 1 states, one per stack and a rejecting sink (k = 2, depth 3, 4, 5: 16, 32,
     64). The letters are ( ) [ ] { } < > for k ≤ 4, else (1 )1 (2 )2 and so on. State labels: the tuple of brackets
     open, outermost first, or "rejected".
 

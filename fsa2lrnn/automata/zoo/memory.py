@@ -12,7 +12,7 @@ from fsa2lrnn.automata.zoo.parameters import at_least, one_of, within_budget
 def flip_flop() -> MooreMachine:
     """One bit of memory: "s" sets it, "r" resets it, "." reads it and changes nothing.
 
-    The building block that Krohn & Rhodes (1965) need beside simple groups: two constant maps and the identity.
+    The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
     Minimal with 2 states, aperiodic; one lane of a diagonal layer with entries in [0, 1] holds it, an input-independent
     layer can't.
 

@@ -33,7 +33,7 @@ class Expression(NamedTuple):
 
 
 class PendingOperator(NamedTuple):
-    """A state of ModArith with the operator kept until its digit comes."""
+    """A state of ModArith with the operator stored until its digit."""
 
     operator: Hashable
     term: int
@@ -73,7 +73,7 @@ def sum_mod(M: int) -> MooreMachine:
 def even_pair(M: int) -> MooreMachine:
     """EvenPair(M): 1 if the last letter equals the first, else 0.
 
-    Here because it asks for the opposite of Sum: remember one letter for ever, forget all the others. Aperiodic.
+    Here because it asks for the opposite of Sum: remember one letter forever, forget all the others. Aperiodic.
     Minimal with 2M + 1 states (11 for M = 5): the first letter, whether the last one equals it, and the start. The
     empty word has neither letter and gives 0, so that the outputs stay {0, 1} as in the paper.
 
@@ -106,7 +106,7 @@ def mod_arith(M: int, completion: str = "sink") -> MooreMachine:
     | "register" | M² | 25 | + and − do s ← s + t, t ← ±1; a digit d does t ← t·d; × nothing; s + t, always |
 
     "No value yet" means the start and after an operator. For M = 2, where − is +, "running" has 11 and "operator" 8.
-    All hold the group of addition and, for M > 2, that of the units modulo M, beside resets: neither group nor
+    All hold the group of addition and, for M > 2, that of the units modulo M, next to resets: neither group nor
     aperiodic. State labels are named tuples: (last, sum, term, output), the sum of the finished terms, the current term
     or, after an operator, its sign and factors so far; (operator, term, accumulator) for "operator" and "eager"; (sum,
     term) for "register".

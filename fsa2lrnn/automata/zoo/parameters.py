@@ -1,4 +1,4 @@
-"""The checks that every task of the zoo makes at its door, before it builds anything."""
+"""The checks of arguments that every task of the zoo makes first."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from numbers import Integral
 
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 
-MAX_TRANSITIONS = 250_000  # a second of exploring, and 50 MB for a name; larger tables go straight to MooreMachine
+MAX_TRANSITIONS = 250_000  # one second of exploring, and 50 MB for a name; larger tables go straight to MooreMachine
 
 
 def at_least(least: int, task: str, name: str, value: object, why: str = "") -> int:
-    """`value` as an int; raises `InvalidMachine` unless it is a whole number of at least `least`."""
+    """Return `value` as an int; raise `InvalidMachine` unless it is a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
         reason = f" ({why})" if why else ""
         raise InvalidMachine(f"{task}({name}={value!r}): {name} must be a whole number of at least {least}{reason}")
@@ -19,21 +19,21 @@ def at_least(least: int, task: str, name: str, value: object, why: str = "") -> 
 
 
 def one_of(choices: Iterable[str], task: str, name: str, value: object) -> None:
-    """Raises `UnsupportedFormat` unless `value` is one of `choices`."""
-    known = tuple(choices)
-    if value not in known:
-        raise UnsupportedFormat(f"{task}({name}={value!r}): {name} must be one of {', '.join(known)}")
+    """Raise `UnsupportedFormat` unless `value` is one of `choices`."""
+    options = tuple(choices)
+    if value not in options:
+        raise UnsupportedFormat(f"{task}({name}={value!r}): {name} must be one of {', '.join(options)}")
 
 
 def text(task: str, name: str, value: object) -> str:
-    """`value`; raises `InvalidMachine` unless it is a string."""
+    """Return `value`; raise `InvalidMachine` unless it is a string."""
     if not isinstance(value, str):
         raise InvalidMachine(f"{task}({name}={value!r}): {name} must be text: write it in quotes")
     return value
 
 
 def within_budget(task: str, n_states: int, n_letters: int) -> None:
-    """Raises `BudgetExceeded` when the table would be too large to explore, rather than fall silent for minutes."""
+    """Raise `BudgetExceeded` if the table would be too large to explore in a reasonable time."""
     if n_states * n_letters > MAX_TRANSITIONS:
         size = f"about {n_states:.3g}" if n_states < 1e300 else "more than 1e+300"  # past the floats, :g fails
         raise BudgetExceeded(
@@ -43,5 +43,5 @@ def within_budget(task: str, n_states: int, n_letters: int) -> None:
 
 
 def digits(M: int) -> tuple[str, ...]:
-    """The letters "0" … "M−1"."""
+    """Return the letters "0" … "M−1"."""
     return tuple(str(d) for d in range(M))

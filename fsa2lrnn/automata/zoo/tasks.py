@@ -1,4 +1,4 @@
-"""Tasks by name: the door for `task:…` sources, and the examples that tests and demonstrations walk through."""
+"""Tasks by name: the reader of `task:…` sources, and the examples of tests and demonstrations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
 
 
 class TaskFacts(NamedTuple):
-    """What is known of an example: its minimal number of states, and the kind of its transition monoid there.
+    """The facts on an example: its minimal number of states, and the kind of its transition monoid there.
 
     "group": every letter permutes the states. "aperiodic": no word permutes any of them but trivially. "mixed":
     neither.
@@ -125,7 +125,7 @@ ZOO: dict[str, TaskFacts] = {
     "random_dfa(12, 3, seed=2, minimal=true)": TaskFacts(12, "mixed"),
     "random_moore(8, 2, outputs=3, seed=3, minimal=true)": TaskFacts(8, "mixed"),
 }
-"""Examples by the text that makes them, and what is known of each; tests check it."""
+"""Examples by their source text, with the facts on each; tests check these."""
 
 _CALL = re.compile(r"\s*(\w+)\s*(?:\((.*)\)\s*)?", re.DOTALL)
 _ARGUMENT = re.compile(r"""\s*(?:(\w+)\s*=\s*)?("[^"]*"|'[^']*'|[^\s,=()"']+)\s*(?:,|$)""")
@@ -133,12 +133,12 @@ _CONSTANTS = {"true": True, "false": False, "none": None}
 
 
 def from_task(source: str) -> MooreMachine:
-    """The machine of a task written as a call: a name, then its parameters in brackets if it has any.
+    """Return the machine of a task written as a call: a name, then its parameters in brackets if it has any.
 
     Values are whole numbers, true, false, quoted text, or bare words, which are text too. Nothing is evaluated.
 
     Raises:
-        UnsupportedFormat: if the text is no such call, names no task (the nearest are suggested) or doesn't fit the
+        UnsupportedFormat: if the text is not such a call, names no task (the nearest are suggested) or doesn't fit the
             task's parameters (its signature is shown).
 
     What the tasks raise about their parameters passes through.
@@ -159,7 +159,7 @@ def from_task(source: str) -> MooreMachine:
 
 
 def task_named(name: str) -> Callable[..., MooreMachine]:
-    """The task of a name. Raises `UnsupportedFormat` with the nearest names and all that there are."""
+    """Return the task of a name; raise `UnsupportedFormat` with the nearest names and all names."""
     if name not in TASKS:
         near = difflib.get_close_matches(name, TASKS)
         suggestion = f"did you mean {' or '.join(near)}? " if near else ""

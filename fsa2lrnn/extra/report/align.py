@@ -1,12 +1,12 @@
-"""What a learned layer has of a machine: `align(model, machine)`, read off its states along random words.
+"""Alignment of a learned layer with a machine, computed from its states along random words: `align(model, machine)`.
 
-Followed are T23 and T24 of docs/theory.md. A head carries a function φ of the machine's state if φ(q) = U x + c for its
-states x. Such functions are found head by head as canonical variates (Hotelling 1936) of x and the machine's state. The
+It follows T23 and T24 of docs/theory.md. A head carries a function φ of the machine's state if φ(q) = U x + c for its
+states x. Such functions are computed per head as canonical variates (Hotelling 1936) of x and the machine's state. The
 letters act on them, φ(δ(q, a)) = B_a φ(q) + u_a, and an exact head has U A_a = B_a U on the states that it reaches.
 
-Before the first letter the machine counts as in a state of its own, which the first letter leaves for ever: a learned
-x₀ need not be where the states of q₀ are later. To know that time is no function of the machine's own states, and does
-not count as carried; but it helps where the first letter sets a register.
+Before the first letter the machine counts as being in an extra state, to which no letter returns: a learned x₀ need not
+agree with the later states of q₀. A function that only separates this time from later is none of the machine's states,
+and does not count as carried; but it helps where the first letter sets a register.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verification.goal import Specification, specification_of
 
 WORDS, LENGTH = 600, 40
-CARRIED = 0.8  # of the variance of a function of the state, from which a head is said to carry it
-_OWN = 0.5  # of a function's variance from the first letter on; below, it tells the time before from the time after
+CARRIED = 0.8  # of the variance of a function of the state, from which a head counts as carrying it
+_OWN = 0.5  # of a function's variance from the first letter on; below, it separates the time before from the time after
 _CYCLIC = 0.9  # of the power of the centres at one frequency, from which a function is called cyclic
 _NEGLIGIBLE = 1e-9  # of the largest singular value: directions that no state has
 _WEIGHT = 0.3  # of the intertwining equations against the fit of φ, when U is sought
@@ -34,7 +34,7 @@ _WEIGHT = 0.3  # of the intertwining equations against the fit of φ, when U is 
 
 @dataclass(frozen=True)
 class AffineProbe:
-    """The best affine map from states to one-hot machine states: share of variance, largest error, argmax right."""
+    """The best affine map from states to one-hot machine states: share of variance, largest error, argmax accuracy."""
 
     r2: float
     worst_error: float
@@ -231,7 +231,7 @@ def _head(
 
 
 def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Functions of the state that a head carries, and how well: x (N, b), q (N,) -> (r, n), (r,).
+    """Return the functions of the state that a head carries, with their r²: x (N, b), q (N,) -> (r, n), (r,).
 
     The canonical variates of x with the indicators of the states: directions of x whose variance is mostly between
     states. Functions have mean 0 and variance 1 over the words.
@@ -242,13 +242,13 @@ def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarr
     counts = np.bincount(q, minlength=n)
     sums = np.zeros((n, left.shape[1]))
     np.add.at(sums, q, left)
-    seen = counts > 0
-    between = sums[seen] / np.sqrt(counts[seen])[:, None]
+    occurring = counts > 0
+    between = sums[occurring] / np.sqrt(counts[occurring])[:, None]
     _, correlations, directions = np.linalg.svd(between, full_matrices=False)
     keep = correlations**2 >= CARRIED
     phi = np.zeros((int(keep.sum()), n))
-    centres = sums[seen] / counts[seen][:, None]
-    phi[:, seen] = (centres @ directions[keep].T).T
+    centres = sums[occurring] / counts[occurring][:, None]
+    phi[:, occurring] = (centres @ directions[keep].T).T
     scale = np.sqrt((phi**2 * counts).sum(1, keepdims=True) / counts.sum())
     return phi / scale, np.minimum(correlations[keep] ** 2, 1.0)
 
@@ -256,10 +256,10 @@ def _carried(x: np.ndarray, q: np.ndarray, n: int) -> tuple[np.ndarray, np.ndarr
 def _intertwined(
     A: np.ndarray, v: np.ndarray, x: np.ndarray, q: np.ndarray, phi: np.ndarray, own: np.ndarray, moves: np.ndarray
 ) -> dict[str, float]:
-    """Closure of φ under the letters, and how nearly U A_a = B_a U and U v_a + c = B_a c + u_a hold on reached states.
+    """Return the closure of φ under the letters, and the errors of U A_a = B_a U and U v_a + c = B_a c + u_a.
 
-    With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]] and B̄_a likewise both are Ū Ā_a = B̄_a Ū, rows of φ. `own`
-    are the rows that are measured.
+    With x̄ = (x, 1), Ū = (U, c), Ā_a = [[A_a, v_a], [0, 1]] and B̄_a likewise both are Ū Ā_a = B̄_a Ū, for reached x.
+    `own` are the measured rows of φ.
     """
     if not own.any():
         return {"closure": 0.0, "residual": 0.0, "step_error": 0.0}
@@ -286,11 +286,11 @@ def _intertwined(
 
 
 def _probe_of(
-    reached: np.ndarray, wanted: np.ndarray, lifted: np.ndarray, B: np.ndarray, basis: np.ndarray
+    reached: np.ndarray, targets: np.ndarray, lifted: np.ndarray, B: np.ndarray, basis: np.ndarray
 ) -> np.ndarray:
-    """Ū (r, b+1) with Ū x̄ ≈ φ(q) and Ū Ā_a ≈ B̄_a Ū on the span of reached states, by least squares."""
-    r, k = wanted.shape[1], basis.shape[1]
-    gram = np.linalg.qr(np.concatenate([reached @ basis, wanted], 1), mode="r") / np.sqrt(len(reached))
+    """Return Ū (r, b+1) with Ū x̄ ≈ φ(q) and Ū Ā_a ≈ B̄_a Ū on the span of reached states, by least squares."""
+    r, k = targets.shape[1], basis.shape[1]
+    gram = np.linalg.qr(np.concatenate([reached @ basis, targets], 1), mode="r") / np.sqrt(len(reached))
     fit, goal = gram[:, :k], gram[:, k:]  # the same least squares in few rows
     rows = [np.kron(np.eye(r), fit)]
     sides = [goal.T.ravel()]
@@ -304,14 +304,14 @@ def _probe_of(
 
 
 def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle | None:
-    """The letter and frequency with the largest share of the power of a head's centres."""
+    """Return the letter and frequency with the largest share of the power of a head's centres."""
     n = goal.delta.shape[1]
     counts = np.bincount(q.ravel(), minlength=n + 1)[:n]
     centres = np.zeros((n + 1, x.shape[-1]))
     np.add.at(centres, q.ravel(), x.reshape(-1, x.shape[-1]))
     centres = centres[:n] / np.maximum(counts, 1)[:, None]
     total = float(((centres - centres[counts > 0].mean(0))[counts > 0] ** 2).sum())
-    found: list[Cycle] = []
+    ranked: list[Cycle] = []
     for letter, move in enumerate(goal.delta):
         power: dict[tuple[int, int], float] = {}
         for cycle in cycles(move):
@@ -319,25 +319,25 @@ def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle 
             for k in range(1, len(spectrum) if counts[cycle].all() else 1):
                 both = 1 if 2 * k == len(cycle) else 2  # k and its mirror image
                 power[len(cycle), k] = power.get((len(cycle), k), 0.0) + both * float(spectrum[k])
-        found += [Cycle(letter, length, k, min(amount / total, 1.0)) for (length, k), amount in power.items() if total]
-    # Where several letters are as clear, the longest cycles say most.
-    return max(found, key=lambda cycle: (round(cycle.share, 2), cycle.length), default=None)
+        ranked += [Cycle(letter, length, k, min(amount / total, 1.0)) for (length, k), amount in power.items() if total]
+    # Among letters with the same share, the longest cycles are most informative.
+    return max(ranked, key=lambda cycle: (round(cycle.share, 2), cycle.length), default=None)
 
 
 def cycles(move: np.ndarray) -> list[list[int]]:
-    """The cycles of two states and more of a map of states, each from its smallest state.
+    """Return the cycles of two or more states of a map of states, each from its smallest state.
 
     >>> cycles(np.array([1, 2, 0, 3, 0]))
     [[0, 1, 2]]
     """
-    found = []
+    long_cycles = []
     for q in range(len(move)):
         walk = [q]
         while (then := int(move[walk[-1]])) != q and len(walk) <= len(move):
             walk.append(then)
         if then == q and min(walk) == q and len(walk) > 1:
-            found.append(walk)
-    return found
+            long_cycles.append(walk)
+    return long_cycles
 
 
 def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Specification) -> str:
@@ -349,8 +349,8 @@ def _kind(functions: np.ndarray, cycle: Cycle | None, goal: Specification) -> st
     later = np.unique(goal.delta)  # where the first letter sets a register, the start has no value yet
     near = np.ptp(functions[:, later], axis=1).max() / 4
     moved = functions[:, goal.delta[:, later]]  # (r, |Σ|, states)
-    kept = np.abs(moved - functions[:, None, later]).max(-1) < near
+    is_fixed = np.abs(moved - functions[:, None, later]).max(-1) < near
     is_set = np.ptp(moved, axis=-1) < near
-    if (kept | is_set).all():
+    if (is_fixed | is_set).all():
         return "register"
     return "full" if len(functions) >= n - 1 else "mixed"

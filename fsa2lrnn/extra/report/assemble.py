@@ -1,4 +1,4 @@
-"""A report from models: each is judged and repaired, all are run on the same words beside the constructed one."""
+"""The facts of a report: assess and repair each model, and compare all with the constructed one on the same words."""
 
 from __future__ import annotations
 
@@ -38,76 +38,76 @@ def assemble(
     ignore: Ignore = (),
     seconds: float | None = None,
 ) -> ReportFacts:
-    """All facts on learned models of `source`, their repairs and the constructed model.
+    """Return all facts on learned models of `source`, their repairs and the constructed model.
 
-    `evaluated` are the arguments of `training.compare.compare` beyond the models, `provenance` says of each learned
-    model where it comes from. `say` hears what is being done; `ignore` and `seconds`, a time limit for
-    each model, are as in `judge`.
+    `evaluated` are the arguments of `training.compare.compare` except the models, `provenance` is the origin of each
+    learned model. `say` is called with the name of each step; `ignore` and `seconds`, a time limit per model, are as in
+    `judge`.
     """
     machine = MooreMachine.from_source(source)
-    judged: dict[str, ModelAssessment] = {}
+    assessments: dict[str, ModelAssessment] = {}
     for name, model in models.items():
-        judged[name] = judge(
+        assessments[name] = judge(
             model, machine, budget, say=lambda text, name=name: say and say(f"{name}: {text}"), ignore=ignore,
             seconds=seconds,
         )  # fmt: skip
-    return of_judgements(source, models, judged, evaluated, provenance)
+    return of_judgements(source, models, assessments, evaluated, provenance)
 
 
 def of_judgements(
     source: str,
     models: Mapping[str, LRNN],
-    judged: Mapping[str, ModelAssessment],
+    assessments: Mapping[str, ModelAssessment],
     evaluated: dict[str, Any],
     provenance: Mapping[str, dict[str, str]] | None = None,
 ) -> ReportFacts:
-    """The same with judgements at hand."""
+    """Return the facts of a report from assessments, as `assemble` does."""
     machine = MooreMachine.from_source(source)
     repairs = {
-        name: [(mended, mended.repaired) for mended in judgement.mended if mended.repaired is not None]
-        for name, judgement in judged.items()
+        name: [(repair, repair.repaired) for repair in assessment.repairs if repair.repaired is not None]
+        for name, assessment in assessments.items()
     }
-    mended_models = {_name(of, mended): found.model for of, several in repairs.items() for mended, found in several}
-    document = compare(source, {**models, **mended_models}, **evaluated)
-    shown: list[Model] = []
+    repaired_models = {_name(of, repair): new.model for of, several in repairs.items() for repair, new in several}
+    document = compare(source, {**models, **repaired_models}, **evaluated)
+    reported: list[Model] = []
     for name, model in models.items():
-        within = look_inside(model, machine, found=judged[name].alignment, ignore=judged[name].scope.ignored)
-        shown.append(_learned(name, model, judged[name], document, within, (provenance or {}).get(name, {})))
+        within = look_inside(model, machine, None, assessments[name].alignment, assessments[name].scope.ignored)
+        reported.append(_learned(name, model, assessments[name], document, within, (provenance or {}).get(name, {})))
         like = within[0] if within else None
-        shown += [_repaired(name, mended, found, machine, document, like) for mended, found in repairs[name]]
-    shown.append(constructed_model(machine, document, shown[0].inside if shown else None))
+        reported += [_repaired(name, repair, repaired, machine, document, like) for repair, repaired in repairs[name]]
+    reported.append(constructed_model(machine, document, reported[0].inside if reported else None))
     title = f"{source.removeprefix('task:')}: learned against constructed"
-    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), shown, versions())
+    return ReportFacts(title, source, date.today().isoformat(), machine_facts(machine), reported, versions())
 
 
-def _name(of: str, mended: EvaluatedRepair) -> str:
-    return f"{of}: {_NAMES[mended.columns, mended.mode]}"
+def _name(of: str, repair: EvaluatedRepair) -> str:
+    return f"{of}: {_NAMES[repair.columns, repair.mode]}"
 
 
 def _learned(
     name: str,
     model: LRNN,
-    judgement: ModelAssessment,
+    assessment: ModelAssessment,
     document: dict[str, Any],
     within: tuple[LayerInternals, dict[str, Any]] | None,
     provenance: dict[str, str],
 ) -> Model:
-    found = judgement.extraction
-    if not isinstance(found, str):
-        same = "the machine itself" if judgement.isomorphic else "another machine"
-        found = f"{found.machine.n_states} states: {same}"
-    notes = {"extracted": found}
-    for mended in judgement.mended:
-        if mended.refused is not None:
-            notes[f"{_NAMES[mended.columns, mended.mode]}: refused"] = mended.refused
+    extracted = assessment.extraction
+    if not isinstance(extracted, str):
+        same = "the machine itself" if assessment.isomorphic else "another machine"
+        extracted = f"{extracted.machine.n_states} states: {same}"
+    notes = {"extracted": extracted}
+    for repair in assessment.repairs:
+        if repair.refused is not None:
+            notes[f"{_NAMES[repair.columns, repair.mode]}: refused"] = repair.refused
     return Model(
         name,
         "learned",
         parameters=document["models"][name]["parameters"],
-        **proof_facts(judgement.certificate, judgement.proof),
-        failure=judgement.falsified.failure.as_text() if isinstance(judgement.falsified, Refuted) else None,
-        scope=_scope(judgement.scope),
-        searched=_searched(judgement.falsified),
+        **proof_facts(assessment.certificate, assessment.proof),
+        failure=assessment.falsified.failure.as_text() if isinstance(assessment.falsified, Refuted) else None,
+        scope=_scope(assessment.scope),
+        searched=_searched(assessment.falsified),
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
@@ -122,26 +122,26 @@ def _searched(falsified: Refuted | Undecided | None) -> str | None:
 
 def _repaired(
     of: str,
-    mended: EvaluatedRepair,
+    repair: EvaluatedRepair,
     repaired: Repaired,
     machine: MooreMachine,
     document: dict[str, Any],
     like: LayerInternals | None,
 ) -> Model:
-    name, accuracy = _name(of, mended), mended.accuracy or 0.0
+    name, accuracy = _name(of, repair), repair.accuracy or 0.0
     within = look_inside(repaired.model, machine, like, ignore=repaired.scope.ignored)
     notes = {
         "change": f"{100 * repaired.change.A:.1f} % of A, {100 * repaired.change.v:.1f} % of v (Frobenius)",
         f"largest column {repaired.p:g}-norm": f"{repaired.column_norm_before:.3f} before, "
         f"{repaired.column_norm_after:.3f} after",
-        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {mended.dtype}",
+        "right outputs": f"{100 * accuracy:.4f} % along {LETTERS:,} random letters in {repair.dtype}",
     }
     return Model(
         name,
         "repaired",
         of=of,
         parameters=document["models"][name]["parameters"],
-        **proof_facts(mended.certificate, mended.proof),
+        **proof_facts(repair.certificate, repair.proof),
         scope=_scope(repaired.scope),
         searched=f"{LETTERS:,} random letters",
         wrong=f"at {100 * (1 - accuracy):.2g} % of {LETTERS:,} random letters" if accuracy < 1 else None,
@@ -173,14 +173,14 @@ def look_inside(
     model: LRNN,
     machine: MooreMachine,
     like: LayerInternals | None = None,
-    found: Alignment | None = None,
+    alignment: Alignment | None = None,
     ignore: Ignore = (),
 ) -> tuple[LayerInternals, dict[str, Any]] | None:
-    """A model from within and its alignment, which may be at hand; None for one of several layers."""
+    """Return the internals of a model and its alignment, or None for a model of several layers."""
     if not model.is_switched:
         return None
-    found = found or align(model, machine, ignore=ignore)
-    return inside(model, machine, found, like), found.to_json()
+    alignment = alignment or align(model, machine, ignore=ignore)
+    return inside(model, machine, alignment, like), alignment.to_json()
 
 
 def proof_facts(certificate: Certificate | None, proof: Proved | None) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What a report shows, as plain data that goes to JSON and back: no class of a judge or of a network is needed."""
+"""The content of a report as plain data, to JSON and back, independent of the classes of verifiers and networks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.verdicts import Counterexample
 
 KINDS = ("learned", "repaired", "constructed")
-# What a repaired model is, by how its name ends.
+# The description of a repaired model, by the end of its name.
 REPAIRED = {
     "repaired": "The least change of the tables (Frobenius) that makes them carry an exact image of the machine: for "
     "ever in real numbers. Floats drift from it, so that it is proved up to a length.",
@@ -21,13 +21,13 @@ REPAIRED = {
     "dyadic": "Tables of so few digits that no step rounds: a far larger change, from half to twice the tables' size "
     "in the models tried, and proved on words of every length.",
 }
-NOWHERE = "·"  # the output of a state of a filmed head that no word led to
+NOWHERE = "·"  # the output of an unreached state of a head in the history
 NEAR, FAR = 0, 1  # points of the first letters of a word, and of letters far beyond those trained on
 
 
 @dataclass(frozen=True)
 class HeadAutomaton:
-    """A head that is an automaton: its number from 0, and the machine of the states that letters lead to."""
+    """A head that is an automaton: its number from 0, and the machine of its reachable states."""
 
     head: int
     machine: DrawnMachine
@@ -39,9 +39,9 @@ class HistoryHead:
 
     Args:
         head: its number from 0.
-        states: how many of its states letters lead to; `minimal`, how many are left of those once states are merged
-            that put out the same on all that follows, a state's output being what most outputs are there.
-        faults: the share of outputs, of words looked at, that are others than most in their state.
+        states: the number of its reachable states; `minimal`, of these after merging states with the same outputs on
+            all continuations, where a state's output is the majority of the outputs in it.
+        faults: the share of outputs, on the evaluated words, that differ from the majority in their state.
         machine: the merged one; None where its states are too many to draw.
     """
 
@@ -54,7 +54,7 @@ class HistoryHead:
 
 @dataclass(frozen=True)
 class HistorySnapshot:
-    """The heads at one step of training, `event` saying what happened there; words have `length` letters."""
+    """The heads at one step of training, with the `event` of that step; words have `length` letters."""
 
     step: int
     length: int
@@ -68,11 +68,11 @@ class LayerHead:
 
     Args:
         layer, head: its numbers from 0; layers are counted from below.
-        block, states: the size of its block, and how many of its states are reached.
-        reads: the heads below, by place in the list of all, whose states it needs to know beside the letter;
-            `reads_last`, whether it needs the letter before too.
-        machine: its states, without a transition (−1) where a letter does not come; a letter that may lead to several
-            states has a row for each. None where it stays in one state, or has too many to draw.
+        block, states: the size of its block, and the number of its reached states.
+        reads: the heads below, by place in the list of all, on whose states its transitions depend in addition to the
+            letter; `reads_last`, whether they depend on the previous letter too.
+        machine: its states, with −1 for a letter that does not occur; a letter that may lead to several states has a
+            row for each. None if it stays in one state, or has too many to draw.
     """
 
     layer: int
@@ -86,15 +86,15 @@ class LayerHead:
 
 @dataclass(frozen=True)
 class Learning:
-    """How a machine was learned by heads that are automata.
+    """The record of how heads that are automata learned a machine.
 
     Args:
-        known: in a sentence, what is known of the result.
-        kept: the heads that the machine was read from, by number from 0; `of` how many.
-        steps, starts: what it took; seconds: by the clock.
+        known: a sentence on the result.
+        kept: the heads from which the machine was read, by number from 0, out of `of`.
+        steps, starts: the numbers of training steps and starts; seconds: the time.
         outputs: of the machines in the film, in the order of their colours.
-        film: the heads on the way, of the last start.
-        is_whole: whether the network itself, all heads and its read-out, is what is judged.
+        film: the history of the heads, of the last start.
+        is_whole: whether the verdict is on the whole network, with all heads and its read-out.
         layers: the heads of a network of several layers, from below.
     """
 
@@ -112,14 +112,14 @@ class Learning:
 
 @dataclass(frozen=True)
 class LayerInternals:
-    """A layer over letters from within.
+    """The internals of a layer over letters.
 
     Args:
         eigenvalues: [letter][head], pairs [real, imaginary].
         blocks: [letter][head], rows of numbers.
-        points: [x, y, state, NEAR or FAR]: states of the network in the plane where states of the machine lie apart.
+        points: [x, y, state, NEAR or FAR]: states of the network in the plane that separates states of the machine.
         carrying: heads that carry a function of the machine's state.
-        automata: of heads that are automata over the letters, those of few states.
+        automata: the heads that are automata over the letters with few states.
     """
 
     eigenvalues: list[list[list[list[float]]]]
@@ -131,27 +131,27 @@ class LayerInternals:
 
 @dataclass(frozen=True)
 class Model:
-    """One model and all that is known of it.
+    """One model of a report with the facts on it.
 
     Args:
-        name: as it is shown, unlike others'.
+        name: a unique name.
         kind: one of `KINDS`.
         of: of a repaired model, the name of the learned one.
-        parameters: how many numbers it has.
-        proved: right on every word of up to so many letters, proved; None if nothing is proved.
-        proof: of a model that is proved right on all words, how, in a few words: "closed: 240 joint states".
-        failure: the shortest failing word known, its symbols as they are written.
-        scope: which outputs do not count, in words; None where only that on the empty word does not.
-        searched: what was searched for failing words, in words.
-        wrong: of a model that was seen to fail, with no shortest word known: how often, in words.
-        accuracy: a line a length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with its
-            "interval", as `fsa2lrnn.extra.report.compare` writes them.
-        evidence: of a model that is compared with no machine, what is known of it, in words.
+        parameters: the number of its parameters.
+        proved: the certified length; None without a certificate.
+        proof: the method of a proof on all words, as text: "closed: 240 joint states".
+        failure: the shortest counterexample found.
+        scope: the outputs that do not count, as text; None if only that of the empty word does not.
+        searched: the searches for counterexamples, as text.
+        wrong: the frequency of errors of a model without a counterexample, as text.
+        accuracy: one row per length: "length", "words", and under "whole_word" and "last_position" an "accuracy" with
+            its "interval", as `fsa2lrnn.extra.report.compare` writes them.
+        evidence: the evidence on a model that is compared with no machine, as text.
         inside: of a model of one layer over letters.
         learning: of a model that `learn` made.
         alignment: as `fsa2lrnn.extra.report.align` writes it.
         notes: further facts, name and value.
-        provenance: where the model comes from: command, seed, versions, hash.
+        provenance: the origin of the model: command, seed, versions, hash.
     """
 
     name: str
@@ -174,7 +174,7 @@ class Model:
 
     @property
     def within(self) -> LayerInternals:
-        """What is known from within. Raises `UnsupportedFormat` if nothing is."""
+        """The internals of the model; raises `UnsupportedFormat` if they are missing."""
         if self.inside is None:
             raise UnsupportedFormat(f"{self.name!r} is not known from within: give its Inside, or draw another model")
         return self.inside
@@ -182,18 +182,18 @@ class Model:
 
 @dataclass(frozen=True)
 class ReportFacts:
-    """All that a report shows.
+    """The whole content of a report.
 
     Args:
         title: "Sum(5): learned against constructed".
         source: of the machine, "task:sum_mod(5)".
         date: as the caller writes it.
         machine: minimal.
-        models: learned, repaired, constructed, in the order in which they are shown.
+        models: learned, repaired, constructed, in the order of display.
         provenance: of the report: command, versions.
 
     Raises:
-        UnsupportedFormat: naming everything that contradicts itself.
+        UnsupportedFormat: naming all contradictions.
     """
 
     title: str
@@ -222,31 +222,31 @@ class ReportFacts:
             raise UnsupportedFormat("; ".join(faults))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that `from_json` reads back."""
+        """Return a JSON object that `from_json` reads back."""
         return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> ReportFacts:
-        """Inverse of `to_json`. Raises `UnsupportedFormat` for names that are unknown or missing."""
+        """Return the facts of a JSON object; raise `UnsupportedFormat` for names that are unknown or missing."""
         return _read(cls, value)
 
 
 def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
-    """The repaired models of a learned one."""
+    """Return the repaired models of a learned one."""
     return [model for model in facts.models if model.of == learned.name]
 
 
 def repairs_shown(facts: ReportFacts) -> dict[str, str]:
-    """The kinds of repair among the models, and what each is."""
+    """Return the kinds of repair among the models, with descriptions."""
     ends = {model.name.rpartition(": ")[2] for model in facts.models if model.kind == "repaired"}
     return {name: meaning for name, meaning in REPAIRED.items() if name in ends}
 
 
 def verdict(model: Model) -> str:
-    """One sentence on how long a model is right."""
-    found = _how_long(model)
+    """Return one sentence on the words for which a model is correct."""
+    text = _how_long(model)
     scope = f"; {model.scope}" if model.scope else ""
-    return f"{found[0].upper()}{found[1:]}{scope}."
+    return f"{text[0].upper()}{text[1:]}{scope}."
 
 
 def _how_long(model: Model) -> str:
@@ -267,7 +267,7 @@ def _how_long(model: Model) -> str:
 
 
 def _written(value: Any) -> Any:
-    """As JSON: what knows how to write itself does."""
+    """Return a value as JSON."""
     if isinstance(value, Counterexample):
         return value.to_json()
     if is_dataclass(value):
@@ -276,15 +276,15 @@ def _written(value: Any) -> Any:
 
 
 def _read(cls: Any, value: Any) -> Any:
-    """A dataclass from a JSON object, and those within it; one that reads itself does."""
+    """Return a dataclass from a JSON object, recursively."""
     if cls is Counterexample:
         return Counterexample.from_json(value)
     if not isinstance(value, Mapping):
         raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
-    known = {f.name for f in fields(cls)}
-    if unknown := sorted(set(value) - known):
+    names = {f.name for f in fields(cls)}
+    if unknown := sorted(set(value) - names):
         raise UnsupportedFormat(
-            f"{cls.__name__}: {', '.join(unknown)} unknown; the names are {', '.join(sorted(known))}"
+            f"{cls.__name__}: {', '.join(unknown)} unknown; the names are {', '.join(sorted(names))}"
         )
     hints = get_type_hints(cls)
     try:

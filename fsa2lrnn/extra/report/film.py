@@ -1,7 +1,6 @@
-"""The film on the page: the heads of a layer that learns, as automata, at a few steps.
+"""The history on the page: the heads of a layer during training, as automata, at a few steps.
 
-One frame is seen at a time. Which one is chosen among radio buttons, so that arrow keys go through them, a finger finds
-each, and no script is needed.
+One frame is visible at a time, selected by radio buttons: they work with arrow keys and touch, without a script.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from fsa2lrnn.extra.report.drawing.automaton import automaton, fold, hue
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning, Model
 
 MOST = 24  # frames, for which there are styles
-_BYTES = 3_000_000  # of drawings in a film
+_BYTES = 3_000_000  # of drawings in a history
 
 STYLE = """
 .film { border: 0; padding: 0; margin: 14px 0 4px; min-width: 0; }
@@ -36,12 +35,12 @@ STYLE = """
 
 
 def film(model: Model, learning: Learning, number: int) -> Markup:
-    """How a model was learned, and the film where there is one; `number` tells the films of a page apart."""
-    said = tag("p", _story(learning))
+    """Return a section on the training of a model, with the history if recorded; `number` makes its ids unique."""
+    story = tag("p", _story(learning))
     shots = _affordable(learning)
     title = tag("h3", f"How {model.name} was learned")
     if not shots:
-        return join(title, said)
+        return join(title, story)
     name, last = f"film-{number}", len(shots) - 1
     chosen = []
     for i, shot in enumerate(shots):
@@ -66,7 +65,7 @@ def film(model: Model, learning: Learning, number: int) -> Markup:
     legend = tag("legend", "The heads after so many steps")
     return join(
         title,
-        said,
+        story,
         tag("p", hint, class_="hint"),
         tag("ul", *colours, class_="legend"),
         tag("fieldset", legend, *chosen, frames, class_="film"),
@@ -81,14 +80,14 @@ def _story(learning: Learning) -> str:
     if not learning.of:
         return f"{_sentence(learning.known)} No network was trained."
     starts = f"{learning.starts} starts" if learning.starts > 1 else "one start"
-    kept = " and ".join(str(h + 1) for h in learning.kept)
+    numbers = " and ".join(str(h + 1) for h in learning.kept)
     many = len(learning.kept) > 1
     took = f"It took {learning.steps:,} steps, {starts} and {learning.seconds:.1f} seconds."
     read = (
         "What is judged is the network as it was trained, all heads and the read-out together."
         if learning.is_whole
-        else f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {kept}; the others, and the "
-        "trained read-out, are no part of the model that is judged."
+        else f"Of {learning.of} heads the machine was read from head{'s' if many else ''} {numbers}; the others, and "
+        "the trained read-out, are no part of the model that is judged."
     )
     return f"{_sentence(learning.known)} {took} {read}"
 
@@ -99,9 +98,9 @@ def _sentence(text: str) -> str:
 
 def _frame(shot: HistorySnapshot, learning: Learning) -> Markup:
     event = f" {shot.event[0].upper()}{shot.event[1:]}." if shot.event else ""
-    said = f"Step {shot.step:,}, trained on words of {counted(shot.length, 'letter')}.{event}"
+    caption = f"Step {shot.step:,}, trained on words of {counted(shot.length, 'letter')}.{event}"
     heads = [_head(head, learning) for head in shot.heads]
-    return tag("div", tag("p", said), tag("div", *heads, class_="pair"), class_="shot")
+    return tag("div", tag("p", caption), tag("div", *heads, class_="pair"), class_="shot")
 
 
 def _head(head: HistoryHead, learning: Learning) -> Markup:
@@ -117,7 +116,7 @@ def _head(head: HistoryHead, learning: Learning) -> Markup:
 
 
 def _affordable(learning: Learning) -> list[HistorySnapshot]:
-    """The film, every other frame left out as long as its drawings are more than a page should hold; the last stays."""
+    """Return the frames, with every other one dropped until the drawings fit in `_BYTES`; the last one stays."""
     shots = learning.film[-MOST:]
     while len(shots) > 2 and sum(map(_size, shots)) > _BYTES:
         shots = shots[::-2][::-1]

@@ -1,9 +1,9 @@
-"""All that there is to say of one learned model and of what mends it, for the table, the report and the demo.
+"""The assessment of one learned model and its repairs, for the table, the report and the demonstration.
 
-The learned model is searched for a failing word, certified, extracted and aligned. Then it is repaired, with the
-columns as they come, with bounded columns, and in numbers that never round; each repaired model is run on half a
-million letters and certified or proved in its turn. Where it may be proved right on all words, that comes first, and
-there is then nothing to search for, to certify or to repair.
+The steps on a learned model are the search for a counterexample, certification, extraction and alignment. Then it is
+repaired, with unchanged columns, with bounded columns, and with exact arithmetic; each repaired model is run on half a
+million letters and certified or proved. A model that can be proved correct on all words is proved first, and needs
+none of the search, the certificate and the repairs.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.falsify import Budget, falsify
 from fsa2lrnn.verification.goal import Specification, specification_of
 
-PAIRS = 100_000  # of states, up to which a proof is tried
+PAIRS = 100_000  # of states, the bound of a proof
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))
-_SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # of the time that is left
-_LEAST = 0.01  # seconds of a search
+_SHARES = {"extract": 0.2, "prove": 0.4, "falsify": 0.4, "certify": 0.4}  # of the remaining time
+_LEAST = 0.01  # seconds per search
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,15 +44,15 @@ class ModelAssessment:
     """One learned model and its repairs.
 
     Args:
-        falsified: the shortest failing word found, or what was searched; None of a model that is proved.
-        certificate: N, and the sets; None of a model that is proved.
-        extraction: the machine found without knowing it, or why none was.
-        isomorphic: whether that machine is the true one, where outputs count.
+        falsified: the shortest counterexample found, or the searches; None for a proved model.
+        certificate: the certified length and the sets; None for a proved model.
+        extraction: the extracted machine, or the reason why there is none.
+        isomorphic: whether that machine is equivalent to the target, where outputs count.
         alignment: of a model of one layer over letters.
-        mended: the repairs of such a model.
-        scope: which outputs counted, in all of it.
-        seconds: what each took.
-        proof: that it is right on words of every length but the empty one.
+        repairs: the repairs of such a model.
+        scope: the outputs that counted in all steps.
+        seconds: the time of each step.
+        proof: a proof of correctness on all words except the empty one.
     """
 
     falsified: Refuted | Undecided | None
@@ -60,36 +60,36 @@ class ModelAssessment:
     extraction: Extraction | str
     isomorphic: bool
     alignment: Alignment | None
-    mended: tuple[EvaluatedRepair, ...]
+    repairs: tuple[EvaluatedRepair, ...]
     scope: Scope
     seconds: dict[str, float]
     proof: Proved | None = None
 
     @property
     def failure(self) -> int | None:
-        """The length of the shortest failing word known."""
+        """The length of the shortest counterexample found."""
         return self.falsified.position if isinstance(self.falsified, Refuted) else None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object without models and sets."""
+        """Return a JSON object without models and sets."""
         failing: dict[str, Any] = {"failure": None}
         if isinstance(self.falsified, Refuted):
             written = self.falsified.to_json()
             failing = {name: written[name] for name in ("failure", "found_by", "is_shortest")}
-        found = {**failing, "scope": self.scope.to_json()}
+        value = {**failing, "scope": self.scope.to_json()}
         if self.certificate is not None:
-            found |= {"certified": certified_length(self.certificate)}
-            found |= {"memory": self.certificate.memory, "method": self.certificate.method}
+            value |= {"certified": certified_length(self.certificate)}
+            value |= {"memory": self.certificate.memory, "method": self.certificate.method}
         if self.proof is not None:
-            found["proved"] = proof_json(self.proof)
+            value["proved"] = proof_json(self.proof)
         if isinstance(self.extraction, str):
-            found["extraction"] = {"refused": self.extraction}
+            value["extraction"] = {"refused": self.extraction}
         else:
-            found["extraction"] = {"states": self.extraction.machine.n_states, "depth": self.extraction.depth}
-        found["extraction"] |= {"isomorphic": self.isomorphic}
+            value["extraction"] = {"states": self.extraction.machine.n_states, "depth": self.extraction.depth}
+        value["extraction"] |= {"isomorphic": self.isomorphic}
         if self.alignment is not None:
-            found["alignment"] = _aligned(self.alignment)
-        return {**found, "mended": [mended.to_json() for mended in self.mended], "seconds": self.seconds}
+            value["alignment"] = _aligned(self.alignment)
+        return {**value, "mended": [repair.to_json() for repair in self.repairs], "seconds": self.seconds}
 
 
 def judge(
@@ -101,13 +101,12 @@ def judge(
     ignore: Ignore = (),
     seconds: float | Deadline | None = None,
 ) -> ModelAssessment:
-    """Everything at once. `work` is that of each certificate's search; `say` hears what is being done.
+    """Return the assessment of a model. `work` bounds each certificate's search; `say` receives the name of each step.
 
-    `seconds` is a time limit for all of it but the alignment, in the place of the budget's: what it ends is said to be
-    refused or cut short. By default there is none, and only the search for a failing word depends on the clock.
+    `seconds` is a time limit for all steps except the alignment, in place of the budget's: the result of a step that it
+    ends is a refusal or an incomplete search. By default only the counterexample search depends on the clock.
 
-    `ignore` says which outputs of the machine do not count: none; "lacked", those that the model does not have; or a
-    collection of them.
+    `ignore` are the outputs of the machine that do not count: none; "lacked" (by the model); or a collection of them.
 
     Raises:
         InvalidMachine: if model and machine have unlike alphabets.
@@ -148,16 +147,16 @@ def judge(
     if one_layer:
         with clock("align"):
             alignment = align(model, machine, ignore=ignored)
-    mended = []
+    repairs = []
     for i, (columns, mode) in enumerate(REPAIRS if one_layer and proof is None else ()):
         with clock(f"repair {mode}{'' if columns == 'keep' else ', ' + columns}"):
             limit = deadline.share(1 / (len(REPAIRS) - i))
             try:
-                mended.append(evaluate_repair(model, machine, columns, mode, work, ignored, limit))
+                repairs.append(evaluate_repair(model, machine, columns, mode, work, ignored, limit))
             except OutOfTime as error:
-                mended.append(EvaluatedRepair(columns, mode, str(error)))
+                repairs.append(EvaluatedRepair(columns, mode, str(error)))
     return ModelAssessment(
-        falsified, certificate, extraction, isomorphic, alignment, tuple(mended), goal.scope, took, proof
+        falsified, certificate, extraction, isomorphic, alignment, tuple(repairs), goal.scope, took, proof
     )
 
 
@@ -166,19 +165,19 @@ def _extracted(
 ) -> tuple[Extraction | str, bool]:
     try:
         counts = counted_words(machine, goal.ignored) if goal.ignored else None
-        found = extract_learned(model, counts=counts, seconds=deadline)
+        extraction = extract_learned(model, counts=counts, seconds=deadline)
     except (NotExact, BudgetExceeded) as error:
         return str(error), False
-    return found, equivalent(found.machine, machine, goal.ignored, empty_word=False) is None
+    return extraction, equivalent(extraction.machine, machine, goal.ignored, empty_word=False) is None
 
 
-def _aligned(found: Alignment) -> dict[str, Any]:
-    heads = [found.heads[h] for h in found.carrying]
+def _aligned(alignment: Alignment) -> dict[str, Any]:
+    heads = [alignment.heads[h] for h in alignment.carrying]
     return {
-        "r2": found.probe.r2,
-        "worst_error": found.probe.worst_error,
+        "r2": alignment.probe.r2,
+        "worst_error": alignment.probe.worst_error,
         "carrying": len(heads),
-        "needed": len(found.needed),
+        "needed": len(alignment.needed),
         "kinds": sorted(head.kind for head in heads),
         "frequencies": sorted({head.cycle.frequency for head in heads if head.kind == "cyclic" and head.cycle}),
         "largest_residual": max((head.residual for head in heads), default=None),

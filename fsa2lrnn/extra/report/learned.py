@@ -1,4 +1,4 @@
-"""A report from the folder of `learn`: the verdict on what was learned, and how the heads came to it."""
+"""The facts of a report on a run of `learn`: the verdict on the learned model, and the history of its heads."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def assemble_learned(
     say: Callable[[str], None] | None = None,
     seconds: float | None = None,
 ) -> ReportFacts:
-    """All facts on what a run of `learn` has learned.
+    """Return all facts on the model that a run of `learn` has learned.
 
-    Against a machine, the run's own source or `against`, the model is judged anew: nothing that the folder says of it
-    counts. Of one that was learned from words the page shows the machine, and the run's counts of words held out.
+    The model is compared anew with a machine, the run's source or `against`, without trust in the verdict of the
+    folder. For a model learned from words the page shows the extracted machine and the accuracy on held-out words.
 
     Args:
-        evaluated: the arguments of `training.compare.compare` beyond the models.
-        ignore: outputs that do not count, where `against` names the machine.
+        evaluated: the arguments of `training.compare.compare` except the models.
+        ignore: outputs that do not count, if `against` names the machine.
         seconds: the time limit of the proof; by default there is none.
 
     Raises:
@@ -61,38 +61,38 @@ def assemble_learned(
     recorded, say = run.recorded, say or (lambda _: None)
     is_of_words = recorded.verdict is None or recorded.verdict["verdict"] == "agreement"
     source = against or run.asked.source
-    asked = {"source": run.asked.source, "method": run.asked.method, "seed": str(run.asked.recipe.seed)}
-    provenance = {**asked, **digest_facts(run.model)}
+    request = {"source": run.asked.source, "method": run.asked.method, "seed": str(run.asked.recipe.seed)}
+    provenance = {**request, **digest_facts(run.model)}
     if is_of_words and against is None:
         machine = extract(run.model)
-        known = told(read_agreement(run), EVERY_WORD, machine.alphabet)
-        known = f"a machine of {counted(machine.n_states, 'state')}{known}"
+        agreement = told(read_agreement(run), EVERY_WORD, machine.alphabet)
+        agreement = f"a machine of {counted(machine.n_states, 'state')}{agreement}"
         method = _COMPUTED.get(run.asked.method)
-        evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{known}"
+        evidence = f"learned from words, so nothing is proved of it; {f'{method}; ' if method else ''}{agreement}"
         parameters = sum(weight.numel() for weight in run.model.parameters())
         model = Model(
-            name, "learned", parameters=parameters, evidence=evidence, learning=_learning(run, known),
+            name, "learned", parameters=parameters, evidence=evidence, learning=_learning(run, agreement),
             provenance=provenance,
         )  # fmt: skip
         return _facts(f"{source}: learned from words", source, machine, [model])
     machine = _machine(source, run.model)
     say(f"{name}: prove")
-    verdict, scope, wanted, ignored = _judged(run, machine, source, None if against is None else ignore, seconds)
+    verdict, scope, target, ignored = _compared(run, machine, source, None if against is None else ignore, seconds)
     say(f"{name}: compare")
     document = compare(source, {name: run.model}, **evaluated, machine=machine)
-    within = look_inside(run.model, wanted, ignore=ignored)
+    within = look_inside(run.model, target, ignore=ignored)
     model = Model(
         name,
         "learned",
         parameters=document["models"][name]["parameters"],
-        **_found(verdict),
+        **_verdict_facts(verdict),
         scope=_scope(verdict, scope),
         accuracy=accuracy_of(document, name),
         inside=within[0] if within else None,
         alignment=within[1] if within else None,
         learning=replace(
             _learning(run, f"a model, judged anew{told(verdict, scope, machine.alphabet)}"),
-            layers=heads_by_layer(run.model, wanted, ignored, DRAWN),
+            layers=heads_by_layer(run.model, target, ignored, DRAWN),
         ),
         provenance=provenance,
     )
@@ -106,7 +106,7 @@ def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) 
 
 
 def _machine(source: str, model: LRNN) -> MooreMachine:
-    """The machine of that name, over the model's letters in their order where these are its own, or more."""
+    """Return the machine of a source, over the model's letters in their order where these include its own."""
     try:
         machine = MooreMachine.from_source(source)
     except UnsupportedFormat as error:
@@ -116,10 +116,10 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
     return machine
 
 
-def _judged(
+def _compared(
     run: FinishedRun, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
-    """The verdict, the words it is about, and what the model was compared with, less the outputs that do not count."""
+    """Return the verdict, its words, the machine of the comparison, and the outputs that do not count."""
     if ignore is not None:
         return prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds), EVERY_WORD, machine, ignore
     examples = FreshWords(machine, run.asked.sampler, source)
@@ -128,7 +128,7 @@ def _judged(
     return verdict, scope, *target.counting(scope)
 
 
-def _found(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
+def _verdict_facts(verdict: Proved | Refuted | Undecided) -> dict[str, Any]:
     if isinstance(verdict, Refuted):
         return {"failure": verdict.failure.as_text()}
     if isinstance(verdict, Undecided):
@@ -142,16 +142,16 @@ def _scope(verdict: Proved | Refuted | Undecided, scope: str) -> str | None:
     return str(verdict.scope) if verdict.scope.ignored_states else None
 
 
-def _learning(run: FinishedRun, known: str) -> Learning:
+def _learning(run: FinishedRun, evidence: str) -> Learning:
     recorded = run.recorded
     return Learning(
-        known, list(_kept(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
-        *([], []) if run.film is None else _film(run.film), is_whole=run.asked.recipe.is_whole,
+        evidence, list(_carrying_heads(run)), _heads(run), recorded.steps, recorded.starts, recorded.seconds,
+        *([], []) if run.film is None else _history(run.film), is_whole=run.asked.recipe.is_whole,
     )  # fmt: skip
 
 
-def _kept(run: FinishedRun) -> tuple[int, ...]:
-    """The heads that were kept, by their numbers before one went on alone."""
+def _carrying_heads(run: FinishedRun) -> tuple[int, ...]:
+    """Return the heads of the final model, by their numbers before training continued with one alone."""
     if run.film is None or run.network is None:
         return run.recorded.heads
     return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
@@ -161,8 +161,8 @@ def _heads(run: FinishedRun) -> int:
     return run.asked.recipe.layers * run.asked.recipe.heads if run.network is not None else 0
 
 
-def _film(film: HeadHistory) -> tuple[list[str], list[HistorySnapshot]]:
-    """The outputs in the order of their colours, and the frames."""
+def _history(film: HeadHistory) -> tuple[list[str], list[HistorySnapshot]]:
+    """Return the outputs in the order of their colours, and the frames."""
     return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
 
 
@@ -172,7 +172,7 @@ def _shot(film: HeadHistory, frame: Frame) -> HistorySnapshot:
 
 
 def _filmed(film: HeadHistory, frame: Frame, i: int, head: int) -> HistoryHead:
-    """A head as far as letters lead, its states alike where what most outputs are in them and behind them is."""
+    """Return a head's reachable automaton, its states merged where the majority outputs of all continuations agree."""
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
     steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
     n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))

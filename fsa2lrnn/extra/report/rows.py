@@ -1,4 +1,4 @@
-"""Write judgements and alignments as rows of names and values, for the terminal."""
+"""Rows of names and values of assessments and alignments, for the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fsa2lrnn.extra.report.judgement import ModelAssessment
 
 
 def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
-    """Return a judgement as names and values."""
+    """Return an assessment as names and values."""
     rows: list[tuple[str, str]] = []
     if judgement.falsified is not None:
         rows += evidence.failure_rows(judgement.falsified)
@@ -17,19 +17,19 @@ def judgement_rows(judgement: ModelAssessment) -> list[tuple[str, str]]:
         rows += evidence.certificate_rows(judgement.certificate, judgement.scope)
     if judgement.proof is not None:
         rows += [*judgement.proof.in_words()]
-    for mended in judgement.mended:
-        name = "repair" if mended.mode == "least" else f"repair, {mended.mode}"
-        name += "" if mended.columns == "keep" else f", {mended.columns}"
-        facts = mended.to_json()
+    for repair in judgement.repairs:
+        name = "repair" if repair.mode == "least" else f"repair, {repair.mode}"
+        name += "" if repair.columns == "keep" else f", {repair.columns}"
+        facts = repair.to_json()
         text = (
-            "; ".join(value for _, value in evidence.repair_rows(facts)) if mended.refused is None else mended.refused
+            "; ".join(value for _, value in evidence.repair_rows(facts)) if repair.refused is None else repair.refused
         )
         rows.append((name, text))
     return rows
 
 
 def alignment_rows(aligned: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """What the heads of a model carry, from the JSON of an alignment."""
+    """Return the summary of the heads of a model, from the JSON of an alignment."""
     if aligned is None:
         return []
     heads = aligned["heads"]

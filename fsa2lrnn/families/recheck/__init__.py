@@ -3,15 +3,15 @@
     python -m fsa2lrnn.families.recheck certificate.json
     python recheck certificate.json                        # the folder alone, wherever it lies
 
-It shares no code with what finds certificates, so that a third party can read this one folder and trust the answer.
-What it relies on is docs/theory.md §4 and T31 to T36; each file is one kind of argument:
+It shares no code with the search for certificates, so that a third party can read this one folder and trust the answer.
+It relies on docs/theory.md §4 and T31 to T36; each file is one kind of argument:
 
 `forced` (*impossible*)   In the family, some pairs of words (u, u') must have equal linear parts, A_u = A_u'
     (`must_agree`). Then x_{su} − x_{tu} = x_{su'} − x_{tu'} for all states s, t, and the same after any further word w.
-    The certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word tells
-    apart.
-`witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one a lane, or vectors x_q
-    with x_{δ(q,a)} = A x_q + v(a); together they tell all states apart. χ(a) is 0 or a root of unity, a power of
+    The certificate is a combination of such equations that adds up to x_p = x_q, for two states that a word
+    separates.
+`witnesses` (*representable*)   Functions f of the state with f(δ(q,a)) = χ(a) f(q) + v(a), one per lane, or vectors x_q
+    with x_{δ(q,a)} = A x_q + v(a); together they separate all states. χ(a) is 0 or a root of unity, a power of
     ζ = exp(2πi/m); numbers are polynomials in ζ modulo the m-th cyclotomic polynomial.
 
     Liquid-S4 gives A, B and x_q with x_{δ(q,a)} = (A + diag(B_a)) x_q + B_a; Householder products give the keys k of
@@ -21,7 +21,7 @@ What it relies on is docs/theory.md §4 and T31 to T36; each file is one kind of
     field where need be (`polynomials`). Impossible: the functions of the state modulo constants (`modules`) in copies
     of irreducible modules, each proved to be one (`kinds`), and a count of all further copies (`chains`).
 
-All speak of a minimal machine with all states reachable (§4): `machine` looks itself. Words are lists of [letter
+All concern a minimal machine with all states reachable (§4), which `machine` checks. Words are lists of [letter
 number, repetitions]; a certificate has the fields that are read here, and no others.
 """
 
@@ -44,16 +44,16 @@ __all__ = ["RejectedCertificate", "recheck"]
 
 BLOCK = re.compile(r"block\(([1-9][0-9]{0,8})\)")
 FACTORS = re.compile(r"householder\(([1-9][0-9]{0,8})\)")
-# The second is of files from before certificates of horizons had a format of their own.
+# The second is that of older files, from before certificates of lengths had a separate format.
 FORMS = (("fsa2lrnn-family-certificate", 1), ("fsa2lrnn-certificate", 1))
 
 
 def recheck(certificate: dict[str, Any], work: int = WORK) -> str:
-    """Return in one line what the certificate proves. Raises `Rejected` if it proves nothing.
+    """Return in one line what the certificate proves; raise `RejectedCertificate` if it proves nothing.
 
     Args:
-        work: steps that the check may take, about a tenth of a microsecond each. A certificate that asks for more is
-            rejected, whatever it says.
+        work: steps that the check may take, about a tenth of a microsecond each. A certificate that needs more is
+            rejected.
     """
     try:
         with allowing(work):
@@ -72,21 +72,21 @@ def _recheck(certificate: dict[str, Any]) -> str:
     require(form in FORMS and type(form[1]) is int, f"{names} is no certificate that this file can read")
     family, verdict = certificate["family"], certificate["verdict"]
     block, factors = (form.fullmatch(str(family)) for form in (BLOCK, FACTORS))
-    known = None if block or factors else read_family(str(family))
+    form_of_family = None if block or factors else read_family(str(family))
     machine = read_machine(certificate["machine"])
     if block:
         return recheck_block(certificate, machine, int(block[1]))
-    if known is None or (family == "householder" and verdict == "impossible"):
+    if form_of_family is None or (family == "householder" and verdict == "impossible"):
         return recheck_factors(certificate, machine, int(factors[1]) if factors else None)
-    if known.beta == 2 and "blocks" in certificate:  # of reflections
-        return recheck_factors(certificate, machine, known.factors)
+    if form_of_family.beta == 2 and "blocks" in certificate:  # of reflections
+        return recheck_factors(certificate, machine, form_of_family.factors)
     if verdict == "impossible":
         fields(certificate, *HEADER, "states", "separator", "terms")
-        check_impossible(certificate, machine, known)
+        check_impossible(certificate, machine, form_of_family)
         p, q = certificate["states"]
         return f"impossible: no {family} layer represents this machine, states {p} and {q} would share one vector"
     require(verdict == "representable", f"verdict {str(verdict)[:80]!r} is not known")
-    dimension = check_representable(certificate, machine, known)
+    dimension = check_representable(certificate, machine, form_of_family)
     size = f"{dimension} dimension{'' if dimension == 1 else 's'}"
     return f"representable: one {family} layer of {size} represents this machine"
 
@@ -97,7 +97,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> str:
-    """What the certificate in a file proves. Raises `SystemExit` with the reason if it proves nothing."""
+    """Return what the certificate in a file proves; raise `SystemExit` with the reason if it proves nothing."""
     if len(arguments) != 1:
         sys.exit("usage: python -m fsa2lrnn.families.recheck certificate.json")
     try:

@@ -5,8 +5,8 @@ from importlib import import_module
 from pathlib import Path
 
 if __name__ == "__main__":
-    room = __package__
-    if not room:  # the folder was given to Python: it is a package of its own
+    package = __package__
+    if not package:  # the folder was given to Python: it is a package of its own
         folder = Path(__file__).resolve().parent
-        sys.path[0], room = str(folder.parent), folder.name
-    print(import_module(room).main(sys.argv[1:]))
+        sys.path[0], package = str(folder.parent), folder.name
+    print(import_module(package).main(sys.argv[1:]))

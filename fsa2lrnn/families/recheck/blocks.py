@@ -1,4 +1,4 @@
-"""*blocks*: layers of blocks of bounded size over the rational, real or complex numbers."""
+"""The checker for `blocks`: layers of blocks of bounded size over the rational, real or complex numbers."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recheck_block(certificate: dict[str, Any], machine: CheckedMachine, size: in
 
 
 def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> str:
-    """That blocks of a size leave two states with one vector; which, in words."""
+    """Check that blocks of this size map two states to one vector; return a sentence that names them."""
     if "function" in certificate:
         element, f, u = fields(certificate, *HEADER, "field", "element", "function", "covector")[6:]
         letters, d = state_functions(machine), machine.n - 1
@@ -38,7 +38,7 @@ def check_smaller(certificate: dict[str, Any], machine: CheckedMachine, field: s
 
 
 def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> list[int]:
-    """The sizes of blocks whose functions move as their matrices say, and tell all states apart together."""
+    """Return the sizes of the blocks, checking that the functions follow the matrices and separate all states."""
     blocks = as_list(fields(certificate, *HEADER, "field", "blocks")[-1])
     codes: list[tuple[Any, ...]] = [()] * machine.n
     sizes = []
@@ -63,7 +63,7 @@ def check_block_functions(certificate: dict[str, Any], machine: CheckedMachine, 
                     moved = modulo([*v[i]] + [0] * (k - 1), [(x, g[q]) for x, g in used], h)
                     require(moved == f[i][target], f"a block does not follow state {q} under letter {a}")
         codes = [(*code, *(tuple(row[q]) for row in f)) for q, code in enumerate(codes)]
-        # A complex function is a real and an imaginary one.
+        # A complex function counts twice over the reals: real and imaginary part.
         parts = 2 if field == "R" and not sum_of_signs(h, [1]) else 1
         sizes.append(sum(parts if any(any(x[1:]) for x in row) else 1 for row in f))
     require(len(set(codes)) == machine.n, "two states have the same vector")

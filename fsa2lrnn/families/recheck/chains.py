@@ -1,4 +1,4 @@
-"""V in copies of irreducible modules, one upon another, and a count of all further copies (T31 to T33)."""
+"""The checker of chains: V as copies of irreducible modules, and a count of all further copies (T31 to T33)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .reading import HEADER, as_list, fields, require, spend, whole
 
 
 class CheckedCopy(NamedTuple):
-    """Functions that move as the rows of a kind do, modulo the first `base` rows of all; they begin at row `start`."""
+    """Functions on which letters act as on a kind's rows, modulo the first `base` rows; they begin at row `start`."""
 
     kind: int
     base: int
@@ -23,19 +23,19 @@ class CheckedCopy(NamedTuple):
 
 
 class CheckedChain(NamedTuple):
-    """A basis of V in copies of kinds; the part of a function in row i is its product with column i, up to a factor."""
+    """A basis of V in copies of kinds; a function's coordinate i is its product with column i, up to a factor."""
 
     kinds: list[CheckedKind]
     copies: list[CheckedCopy]
     columns: list[Any]
 
     def below(self, i: int, u: int) -> int:
-        """The copies of kind i among the first u rows."""
+        """Return the number of copies of kind i that begin before row u."""
         return sum(copy.kind == i and copy.start < u for copy in self.copies)
 
 
 def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str, size: int) -> tuple[int, int]:
-    """That no submodule of dimension `size` or less tells two states apart (T31); returns them."""
+    """Check that no submodule of dimension at most `size` separates two states (T31); return these states."""
     states = certificate["states"]
     fields(certificate, *HEADER, "field", "states", "kinds", "copies", "inverse")
     p, q = read_states(states, machine)
@@ -69,7 +69,7 @@ def check_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str
 
 
 def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str) -> CheckedChain:
-    """Kinds that are irreducible, and copies of them that are a basis of V and move as they should."""
+    """Return the chain, checking that its kinds are irreducible and its copies a basis of V closed under letters."""
     d, module = machine.n - 1, state_functions(machine)
     kinds = [check_kind(kind, machine, field) for kind in as_list(certificate["kinds"])]
     columns = list(zip(*(whole(row, d) for row in as_list(certificate["inverse"])), strict=True))
@@ -99,10 +99,10 @@ def read_chain(certificate: dict[str, Any], machine: CheckedMachine, field: str)
 
 
 def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine) -> int:
-    """At least which dimension over the field a submodule has that has one copy as its head.
+    """Return a lower bound on the dimension over the field of a submodule whose head is this copy.
 
-    An element finds a function f of each such submodule, up to parameters: other functions, in U_base. Without those
-    all that f generates is in it; else what moves take f to that take the parameters to zero (T31).
+    The element determines a function f of each such submodule up to parameters, functions in U_base. Without parameters
+    the submodule contains all that f generates; else the images of f under moves that kill the parameters (T31).
     """
     element, function, parameters, moves = fields(copy.late, "element", "function", "parameters", "moves")
     element, kind, module = read_element(element, machine), chain.kinds[copy.kind], state_functions(machine)
@@ -133,21 +133,21 @@ def _least_above(chain: CheckedChain, copy: CheckedCopy, machine: CheckedMachine
     require(
         not any(dot(row, column) for row in rest for column in chain.columns[copy.base :]), "a parameter is not below"
     )
-    found = []
+    images = []
     for value in as_list(moves):
         move = read_element(value, machine)
         require(not any(any(applied(move, row, module)) for row in rest), "a move does not kill the parameters")
-        found.append(applied(move, f, module))
-        is_below = not any(dot(found[-1], column) for column in chain.columns[copy.base :])
+        images.append(applied(move, f, module))
+        is_below = not any(dot(images[-1], column) for column in chain.columns[copy.base :])
         require(is_below, "a move leads out of what is below")
-    return spun(found, module) + d
+    return spun(images, module) + d
 
 
-def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], wanted: int) -> int:
-    """At most how many dimensions of maps there are from the kind to V modulo what the columns vanish on.
+def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], target: int) -> int:
+    """Return an upper bound on the dimension of Hom(kind, V modulo the functions on which the columns vanish).
 
-    A map is known by a function f, the image of the first basis vector; the relations of the others, applied to f, must
-    vanish on the columns. Relations modulo the prime are counted until `wanted` dimensions are left.
+    A map is determined by f, the image of the first basis vector; the relations of the others, applied to f, must
+    vanish on the columns. Relations modulo the prime are counted until `target` dimensions are left.
     """
     maps = [list(range(machine.n))]
     for parent, a in kind.path:
@@ -171,13 +171,13 @@ def homs(kind: CheckedKind, machine: CheckedMachine, columns: list[Any], wanted:
                 for j, x in small[a][i]:
                     vector = [v - x * z for v, z in zip(vector, pushed[j], strict=True)]
                 span.add([v % PRIME for v in vector])
-                if len(columns) - len(span.rows) <= wanted:
+                if len(columns) - len(span.rows) <= target:
                     return len(columns) - len(span.rows)
     return len(columns) - len(span.rows)
 
 
 def _pushed(image: list[int], y: list[int]) -> list[int]:
-    """The column that a function f pairs with as f ∘ image does with y, less its entry at state 0."""
+    """Return the column z with f · z = (f ∘ image) · y for all functions f, without its entry at state 0."""
     spend(len(image))
     total = [0] * len(image)
     for target, x in zip(image, y, strict=True):

@@ -1,4 +1,4 @@
-"""Layers of products of a bounded number of Householder factors a letter (T36)."""
+"""The checker for layers of products of a bounded number of Householder factors per letter (T36)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .reading import HEADER, as_list, fields, rationals, require, spend, steps_o
 
 
 def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int | None) -> str:
-    """Householder products of m factors a letter and head, or of any number (T36)."""
+    """Check a certificate on products of m Householder factors per letter and head; None: any number (T36)."""
     name = f"layer of products of {'Householder' if m is None else f'{m} Householder'} factors a letter"
     if certificate["verdict"] == "representable":
         n, m = machine.n, m or 0
@@ -24,7 +24,7 @@ def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int
         require(is_free, "a letter is neither a permutation nor a constant")
         sizes = check_block_functions(certificate, machine, "R")
         for block in certificate["blocks"]:
-            parts = 1 if sum_of_signs(block["polynomial"], [1]) else 2  # a complex one has its conjugate beside it
+            parts = 1 if sum_of_signs(block["polynomial"], [1]) else 2  # complex numbers come in conjugate pairs
             for row, matrix in zip(machine.delta, block["matrices"], strict=True):
                 needed = len(matrix) if len(set(row)) < n else _exact_rank_moved(matrix, block["polynomial"])
                 needed *= parts
@@ -60,13 +60,13 @@ def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int
 
 
 def _rank_moved(letter: Letter) -> int:
-    """The rank modulo the prime of a letter less the identity."""
+    """Return the rank modulo the prime of a letter minus the identity."""
     d = len(letter)
     return rank_of(([row.get(j, 0) - (i == j) for j in range(d)] for i, row in enumerate(letter)), d)
 
 
 def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
-    """The rank of A − 1 over Q[t]/(h): that of the rational matrix with t·x for each entry x, divided by the degree."""
+    """Return the rank of A − 1 over Q[t]/(h): the rank of the rational matrix of its multiplications, by the degree."""
     k, b = len(polynomial) - 1, len(matrix)
     entries = [[rationals(x, k) for x in row] for row in matrix]
     rows = []
@@ -89,7 +89,7 @@ def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
 
 
 def _has_no_inner_product(kind: CheckedKind, words: list[Any], machine: CheckedMachine) -> bool:
-    """Whether 0 is the only symmetric G, modulo the prime, with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω and M = w P."""
+    """Return whether only G = 0 is symmetric, modulo the prime, with P G = G Pᵀ, M G Mᵀ = P G Pᵀ, P = w^ω, M = w P."""
     d = len(kind.path) + 1
     small = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]
     place = {pair: k for k, pair in enumerate((i, j) for i in range(d) for j in range(i, d))}
@@ -118,7 +118,7 @@ def _has_no_inner_product(kind: CheckedKind, words: list[Any], machine: CheckedM
 
 
 def _period(step: list[int]) -> int:
-    """The least common multiple of the cycle lengths of a map."""
+    """Return the least common multiple of the cycle lengths of a map."""
     period = 1
     spend(2 * len(step) ** 2)
     for q in range(len(step)):

@@ -1,4 +1,4 @@
-"""*impossible*, by words whose linear parts must agree in every layer of a family (docs/theory.md §4)."""
+"""The checker of impossibility by words whose linear parts agree in every layer of a family (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .reading import as_list, fields, integers, require
 
 
 class MatrixHypotheses(NamedTuple):
-    """What holds of the matrices of a family on differences of states.
+    """The hypotheses on the matrices of a family on differences of states.
 
-    letters: how those of different letters relate; eigenvalues: where they lie if the matrices are diagonalisable;
-    beta: the largest in factors I - beta k k^T with |k| = 1, None if products of such are no witnesses; factors: the
-    most per letter and head, None for any number.
+    letters: how those of different letters relate; eigenvalues: their range if the matrices are diagonalisable; beta:
+    the largest in factors I - beta k k^T with |k| = 1, None if products of such are not witnesses; factors: the most
+    per letter and head, None for any number.
     """
 
     letters: str
@@ -64,8 +64,8 @@ def read_family(name: str) -> MatrixHypotheses:
 def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form: MatrixHypotheses) -> None:
     p, q = read_states(certificate["states"], machine)
     separator = read_word(certificate["separator"], machine)
-    told_apart = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
-    require(told_apart, f"the separator does not tell {p} from {q}")
+    is_separated = machine.outputs[after(p, separator, machine)] != machine.outputs[after(q, separator, machine)]
+    require(is_separated, f"the separator does not tell {p} from {q}")
     terms = [fields(term, "coefficient", "from", "to", "words", "then") for term in as_list(certificate["terms"])]
     scale, coefficients = integers([term[0] for term in terms])
     total = [0] * machine.n
@@ -84,7 +84,7 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
 def _cancelling(
     words: list[Word], machine: CheckedMachine, form: MatrixHypotheses, family: str
 ) -> list[tuple[Word, int]]:
-    """The words with signs with which their linear parts add up to zero in every layer of the family."""
+    """Return the words with signs such that their linear parts add up to zero in every layer of the family."""
     if form.letters == "commuting-differences" and len(words) == 6:  # A_a - A_c and A_b - A_c commute
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
@@ -97,7 +97,7 @@ def _cancelling(
 
 
 def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypotheses) -> bool:
-    """Whether A_u = A_other in every layer of the family that represents the machine."""
+    """Return whether A_u = A_other in every layer of the family that represents the machine."""
     letters, others = _counts(u), _counts(other)
     if form.letters == "input-independent" and sum(letters.values()) == sum(others.values()):
         return True
@@ -112,13 +112,13 @@ def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypot
         return False
     if form.eigenvalues in POWERS:
         return high == POWERS[form.eigenvalues]
-    # high − 1 is a multiple of all cycle lengths of a, so χ^high = χ for χ = 0 and for its roots; n steps lead to them
+    # Sufficient: high − 1 is a multiple of a's cycle lengths, so χ^high = χ for its eigenvalues; n steps reach cycles
     turned = power(machine.delta[a], high - 1)
     return all(turned[q] == q for q in power(machine.delta[a], machine.n))
 
 
 def _is_projection(word: Word, N: int) -> bool:
-    """T54: N pieces with all of the word's letters each, or N-th powers of letters: the projection of that set."""
+    """Return whether T54 applies: N pieces that contain all letters of the word, or all letters to powers >= N."""
     runs = [(a, repetitions) for a, repetitions in word if repetitions]
     content, piece, pieces = {a for a, _ in runs}, set[int](), 0
     if all(repetitions >= N for _, repetitions in runs):

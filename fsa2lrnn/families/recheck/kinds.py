@@ -1,4 +1,4 @@
-"""Irreducible modules, and what commutes with them (T31, T32)."""
+"""The checker of irreducible modules and their endomorphism rings (T31, T32)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .reading import as_list, fields, rationals, require
 
 
 class CheckedKind(NamedTuple):
-    """An irreducible module, and where each basis vector but the first comes from: (earlier one, letter)."""
+    """An irreducible module, with the origin of each basis vector except the first: (earlier one, letter)."""
 
     letters: list[Letter]
     path: list[tuple[int, int]]
@@ -44,7 +44,7 @@ def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
 
 
 def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, int]:
-    """(dimension of the maps that commute, dimension over the field of a least one-sided ideal of them)."""
+    """Return the dimension of the endomorphism ring, and that of a least one-sided ideal of it over the field."""
     d = len(kind.path) + 1
     names = ("polynomial", "irreducible", "generator", "pair", "squares", "prime")
     polynomial, reason, generator, pair, squares, prime = fields(value, *names)
@@ -80,7 +80,7 @@ def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, in
 
 
 def _hilbert_symbol(a: Fraction, b: Fraction, p: int) -> int:
-    """1 if a x² + b y² = z² has a p-adic solution that is not zero, else −1 (Serre, A Course in Arithmetic, III)."""
+    """Return 1 if a x² + b y² = z² has a nonzero p-adic solution, else −1 (Serre, A Course in Arithmetic, III)."""
     parts = []
     for x in (a.numerator * a.denominator, b.numerator * b.denominator):
         require(x != 0, "the square of a quaternion is zero")
@@ -96,7 +96,7 @@ def _hilbert_symbol(a: Fraction, b: Fraction, p: int) -> int:
 
 
 def _endomorphism(row: Any, kind: CheckedKind) -> Letter:
-    """The map that takes the first basis vector to the row, and commutes with the letters."""
+    """Return the endomorphism that maps the first basis vector to the row, checking that it commutes with letters."""
     d = len(kind.path) + 1
     images = [rationals(row, d)]
     for parent, a in kind.path:
@@ -110,7 +110,7 @@ def _endomorphism(row: Any, kind: CheckedKind) -> Letter:
 
 
 def rank_on(kind: CheckedKind, element: list[Any], exponent: int) -> int:
-    """The rank modulo the prime of a power of an element on a kind."""
+    """Return the rank modulo the prime of a power of an element on a kind."""
     d = len(kind.path) + 1
     letters = [[{j: residue(x) for j, x in row.items()} for row in letter] for letter in kind.letters]
     images = [[int(i == j) for j in range(d)] for i in range(d)]

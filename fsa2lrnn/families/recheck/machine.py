@@ -1,4 +1,4 @@
-"""The machine of a certificate, minimal with all states reachable, and where words lead in it (docs/theory.md §4)."""
+"""The machine of a certificate, minimal with all states reachable, and its runs on words (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CheckedMachine(NamedTuple):
 
 
 def read_machine(value: Any) -> CheckedMachine:
-    """A complete deterministic machine, minimal with all states reachable."""
+    """Return a machine, checked to be complete, deterministic, minimal and with all states reachable."""
     alphabet, delta, outputs, start = fields(value, "alphabet", "delta", "outputs", "start")
     require(all(type(part) is list for part in (alphabet, delta, outputs)), "alphabet, delta, outputs are lists")
     n = len(outputs)
@@ -39,7 +39,7 @@ def read_machine(value: Any) -> CheckedMachine:
 
 
 def _symbol(value: Any) -> Any:
-    """A letter or an output as an object whose equality is the symbols'."""
+    """Return a letter or an output as an object whose equality is that of symbols."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
@@ -53,17 +53,17 @@ def _symbol(value: Any) -> Any:
 
 
 def _all_reachable(delta: list[list[int]], start: int) -> bool:
-    seen, stack = {start}, [start]
+    reached, stack = {start}, [start]
     while stack:
         q = stack.pop()
-        new = {row[q] for row in delta} - seen
-        seen |= new
+        new = {row[q] for row in delta} - reached
+        reached |= new
         stack += new
-    return len(seen) == len(delta[0])
+    return len(reached) == len(delta[0])
 
 
 def _blocks(machine: CheckedMachine) -> list[set[int]]:
-    """The states in sets of equivalent ones, by Hopcroft's algorithm."""
+    """Return the classes of equivalent states, by Hopcroft's algorithm."""
     before: list[list[list[int]]] = [[[] for _ in machine.outputs] for _ in machine.delta]
     for row, sources in zip(machine.delta, before, strict=True):
         for q, target in enumerate(row):
@@ -106,7 +106,7 @@ def read_word(value: Any, machine: CheckedMachine) -> Word:
 
 
 def power(step: list[int], exponent: int) -> list[int]:
-    """The map of states that `step`, applied so many times, makes, by repeated squaring."""
+    """Return the power of a map of states, by repeated squaring."""
     spend(2 * len(step) * (exponent.bit_length() + 1))
     total = list(range(len(step)))
     while exponent:
@@ -117,7 +117,7 @@ def power(step: list[int], exponent: int) -> list[int]:
 
 
 def after(q: int, word: Word, machine: CheckedMachine) -> int:
-    """The state that a word leads to from q; repetitions can be astronomical, so cycles are cut short."""
+    """Return the state that a word leads to from q; cycles are cut short, as repetitions can be astronomical."""
     for a, repetitions in word:
         row, path, place = machine.delta[a], list[int](), dict[int, int]()
         while len(path) < repetitions and q not in place:

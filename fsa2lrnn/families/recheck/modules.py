@@ -18,7 +18,7 @@ Letter = list[Row]
 
 
 def state_functions(machine: CheckedMachine) -> list[Letter]:
-    """V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
+    """Return V: f ↦ f ∘ δ_a, in the values f(q) − f(0), q = 1 … n−1."""
     letters = []
     for step in machine.delta:
         rows: Letter = [{} for _ in range(machine.n)]
@@ -30,9 +30,9 @@ def state_functions(machine: CheckedMachine) -> list[Letter]:
 
 
 def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: list[Any], nullity: int) -> None:
-    """The element kills the row v and the column u, no more than `nullity` dimensions, and both span all.
+    """Check that the element kills v, u and at most `nullity` dimensions, and that v and u generate all.
 
-    Then any submodule meets its kernel or lies in its image, over every field that holds the rationals (T32).
+    Then any submodule meets its kernel or lies in its image, over every field that contains the rationals (T32).
     """
     d = len(v)
     transposed = [_transposed(letter) for letter in letters]
@@ -47,13 +47,13 @@ def check_norton(letters: list[Letter], element: list[Any], v: list[Any], u: lis
 
 
 class Span:
-    """Independent vectors modulo the prime, reduced, with the place of the first entry of each."""
+    """Reduced independent vectors modulo the prime, each with its pivot column."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, list[int]]] = []
 
     def add(self, vector: list[int]) -> bool:
-        """Whether a vector of residues is independent of those before; it is kept."""
+        """Store a vector of residues if it is independent of those before; return whether it is."""
         spend(len(vector) * (len(self.rows) + 1))
         for place, row in self.rows:
             if c := vector[place]:
@@ -76,7 +76,7 @@ def rank_of(vectors: Iterable[list[Any]], enough: int) -> int:
 
 
 def spun(start: list[list[Any]], letters: list[Letter]) -> int:
-    """The dimension modulo the prime of what rows generate."""
+    """Return the dimension modulo the prime of the submodule that rows generate."""
     span, queue = Span(), [[residue(x) for x in row] for row in start]
     for vector in queue:
         if span.add(vector):
@@ -107,7 +107,7 @@ def _transposed(letter: Letter) -> Letter:
 
 
 def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[Any]:
-    """Σ coefficient × word, the letters of a word acting one after the other."""
+    """Return the image of a row under Σ coefficient × word, the letters of a word acting in order."""
     total = [0] * len(row)
     for c, word in element:
         image = row
@@ -118,11 +118,11 @@ def applied(element: list[Any], row: list[Any], letters: list[Letter]) -> list[A
 
 
 def read_element(value: Any, machine: CheckedMachine) -> list[tuple[int, list[int]]]:
-    found = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
+    terms = [(c, as_list(word)) for c, word in map(as_list, as_list(value))]
     letters = range(len(machine.delta))
-    is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in found)
+    is_element = all(type(c) is int and all(type(a) is int and a in letters for a in word) for c, word in terms)
     require(is_element, "an element is no combination of words")
-    return found
+    return terms
 
 
 def combination(coefficients: list[Any], rows: list[list[Any]]) -> list[Any]:

@@ -13,7 +13,7 @@ MAX_ORDER = 5_000  # of a root of unity: as far as certificates are made, and th
 
 
 def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: list[int]) -> list[Any]:
-    """A polynomial plus products of two, all of degree less than that of h, modulo h."""
+    """Return a polynomial plus products of two, all of degree less than that of h, modulo h."""
     k = len(h) - 1
     spend(sum(len(x) * len(y) for x, y in products) + len(h) * (len(total) - k + 1))
     for x, y in products:
@@ -30,7 +30,7 @@ def modulo(total: list[Any], products: list[tuple[list[Any], list[Any]]], h: lis
 
 
 def check_irreducible(polynomial: list[int], reason: Any) -> None:
-    """Over the rationals: of degree at most 3 without an integer root, cyclotomic, or prime at a large number."""
+    """Check that a polynomial is irreducible: degree <= 3 without integer roots, cyclotomic, or prime at a large m."""
     kind, m = as_list(reason)
     largest = max(map(abs, polynomial[:-1]))
     k = len(polynomial) - 1
@@ -58,7 +58,7 @@ def _value(polynomial: list[Any], x: Any) -> Any:
 
 
 def prime_factors(m: int) -> tuple[list[int], int]:
-    """The primes that divide m, and φ(m), the degree of the m-th cyclotomic polynomial."""
+    """Return the primes that divide m, and φ(m), the degree of the m-th cyclotomic polynomial."""
     primes, rest, p = list[int](), m, 2
     while rest > 1:
         if rest % p == 0:

@@ -1,4 +1,4 @@
-"""Fields, lists and exact numbers of a certificate; `Rejected` where they are not what they should be."""
+"""Readers of the fields, lists and exact numbers of a certificate, which raise `RejectedCertificate` for bad input."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 MAX_BITS = 10_000  # of the least common denominator of numbers that are added up
 WORK = 1 << 26
-"""Steps that a check may take unless told otherwise: a few seconds. A step is an operation on a small number."""
+"""The default bound on the steps of a check: a few seconds. A step is an operation on a small number."""
 _left: ContextVar[list[int]] = ContextVar("steps left, steps allowed")
 HEADER = ("format", "version", "family", "verdict", "machine")
 
 
 class RejectedCertificate(ValueError):
-    """The certificate does not prove what it says; the message names the first thing that is wrong."""
+    """Raised for a certificate that does not prove its claim; the message names the first fault."""
 
 
 @contextmanager
 def allowing(work: int) -> Iterator[None]:
-    """Let what runs inside take `work` steps, after which `spend` raises `Rejected`."""
+    """Limit the checks inside to `work` steps, after which `spend` raises `RejectedCertificate`."""
     token = _left.set([work, work])
     try:
         yield
@@ -31,7 +31,7 @@ def allowing(work: int) -> Iterator[None]:
 
 
 def spend(steps: int) -> None:
-    """Count steps before they are taken. Raises `Rejected` if the check would take more than it may."""
+    """Count steps before they are taken; raise `RejectedCertificate` if the check would exceed its bound."""
     budget = _left.get(None)
     if budget is not None:
         budget[0] -= steps
@@ -42,7 +42,7 @@ def spend(steps: int) -> None:
 
 
 def steps_of(numbers: Iterable[Any]) -> int:
-    """Steps that a product of each of these numbers with a small one takes.
+    """Return the steps of multiplying each of these numbers by a small one.
 
     Products of integers take time in proportion to their length; those of fractions, which are reduced by their
     greatest common divisor, to its square.
@@ -57,7 +57,7 @@ def steps_of(numbers: Iterable[Any]) -> int:
 
 
 def fields(value: Any, *names: str) -> list[Any]:
-    """The values of an object that has these fields and no others."""
+    """Return the values of an object, checking that it has these fields and no others."""
     require(type(value) is dict, f"an object of {', '.join(names)} is no object")
     odd = min(map(str, set(names) ^ set(value)), default=None)
     require(odd is None, f"{str(odd)[:80]!r} is missing or too many: expected are {', '.join(names)}")
@@ -75,7 +75,7 @@ def require(condition: bool, fault: str) -> None:
 
 
 def integers(texts: list[Any]) -> tuple[int, list[int]]:
-    """Rationals as integers over their least common denominator, and that."""
+    """Return the least common denominator of rationals, and the rationals as integers over it."""
     require(all(type(text) in (int, str) for text in texts), "a number is neither an integer nor a text such as 2/3")
     spend(sum(len(text) // 8 for text in texts if type(text) is str))
     numbers = [Fraction(text) if "/" in str(text) else int(text) for text in texts]
@@ -88,7 +88,7 @@ def integers(texts: list[Any]) -> tuple[int, list[int]]:
 
 
 def rationals(value: Any, length: int) -> list[Any]:
-    """Rationals, integers as such."""
+    """Return a row of rationals, as `int` if all are integers."""
     require(len(as_list(value)) == length, f"a row has not {length} numbers")
     scale, numbers = integers(value)
     return numbers if scale == 1 else [Fraction(x, scale) for x in numbers]

@@ -1,4 +1,4 @@
-"""*representable*, by lanes, by a matrix, or by the keys of Householder factors (docs/theory.md §4)."""
+"""The checker of witnesses: lanes, a matrix, or the keys of Householder factors (docs/theory.md §4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
 
 
 def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
-    """The numbers of the states, as coefficients of powers of ζ, after the check that letters move them so."""
+    """Return the states' values as coefficients of powers of ζ, checking that the letters map them correctly."""
     order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
     largest = ORDERS.get(form.eigenvalues or "")
     if form.beta is not None:  # a lane is a head of one dimension with the factor 1 - beta
@@ -54,7 +54,7 @@ def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> l
 
 
 def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[int]) -> bool:
-    """Whether a sum of ± polynomials vanishes at ζ: whether times ∏ (1 − x^(m/p)), p prime, it is zero modulo x^m − 1.
+    """Return whether a signed sum of polynomials vanishes at ζ: times ∏ (1 − x^(m/p)), p prime, it is 0 mod x^m − 1.
 
     The roots of the product are the m-th roots of unity that are not primitive, and ζ's conjugates are the others.
     """
@@ -64,16 +64,16 @@ def _is_zero(terms: list[tuple[dict[int, int], int]], order: int, primes: list[i
         for i, x in polynomial.items():
             total[i] = total.get(i, 0) + sign * x
     for p in primes:
-        found = {i: x for i, x in total.items() if x}
-        total = dict(found)
-        for i, x in found.items():
+        nonzero = {i: x for i, x in total.items() if x}
+        total = dict(nonzero)
+        for i, x in nonzero.items():
             j = (i + order // p) % order
             total[j] = total.get(j, 0) - x
     return not any(total.values())
 
 
 def _check_affine(certificate: dict[str, Any], machine: CheckedMachine, family: str) -> int:
-    is_liquid = family in LIQUID  # whose letters add diag(B) to A, and B to the state
+    is_liquid = family in LIQUID  # letters add diag(B) to A, and B to the state
     names = ("A", "vectors", "B") if is_liquid else ("matrix", "vectors", "shifts")
     fields(certificate, *HEADER, *names)
     require(is_liquid or family == "lti", "a matrix is a witness for the family lti only")
@@ -144,7 +144,7 @@ def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, for
 
 
 def _tables(certificate: dict[str, Any], *names: str) -> tuple[int, list[list[list[int]]]]:
-    """Tables of rationals as integers over one denominator, and that."""
+    """Return a common denominator of tables of rationals, and the tables as integers over it."""
     tables = [[as_list(row) for row in as_list(certificate[name])] for name in names]
     scale, numbers = integers([text for table in tables for row in table for text in row])
     rest = iter(numbers)

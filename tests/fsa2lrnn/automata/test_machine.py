@@ -31,11 +31,11 @@ def with_entry(a: int, q: int, value: int) -> np.ndarray:
     [
         (
             {"delta": with_entry(2, 5, 9), "outputs": range(8)},
-            "delta[2, 5] = 9, but states run 0..7: give outputs and columns for 10 states or mend the table",
+            "delta[2, 5] = 9, but states run 0..7: give outputs and columns for 10 states or correct the table",
         ),
         (
             {"delta": with_entry(0, 1, -1), "outputs": range(8)},
-            "delta[0, 1] = -1, but states run 0..7: mend the table, or complete a partial one with language.complete",
+            "delta[0, 1] = -1, but states run 0..7: correct the table, or complete a partial one with language.complete",
         ),
         ({"delta": [[0, 1], [0]], "outputs": "xy"}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
         ({"delta": [[0, 1], 3], "outputs": "xy"}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
@@ -91,8 +91,8 @@ def test_all_faults_are_reported_at_once():
     with pytest.raises(InvalidMachine) as error:
         MooreMachine([[7, 1], [0, 9]], "xyz", start=2, alphabet="aa")
     assert str(error.value) == (
-        "delta[0, 0] = 7, but states run 0..1: give outputs and columns for 10 states or mend the table; "
-        "delta[1, 1] = 9, but states run 0..1: give outputs and columns for 10 states or mend the table; "
+        "delta[0, 0] = 7, but states run 0..1: give outputs and columns for 10 states or correct the table; "
+        "delta[1, 1] = 9, but states run 0..1: give outputs and columns for 10 states or correct the table; "
         "3 outputs for 2 states: give one output a state; "
         "start = 2, but states run 0..1: name one of them; "
         "letter 'a' stands twice in the alphabet: letters are distinct"

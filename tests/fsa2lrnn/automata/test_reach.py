@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata.reach import hopeful, paths, settled
+from fsa2lrnn.automata.reach import coaccessible, paths, settled
 from fsa2lrnn.testing.strategies import machines
 
 
@@ -32,7 +32,7 @@ def test_paths_are_the_runs_of_the_machine(machine, seed, n, length):
 def test_hopeful_states_reach_what_is_wanted(machine):
     wanted = np.array(machine.outputs)
     reach = [reached(machine, q) for q in range(machine.n_states)]
-    assert hopeful(machine.delta, wanted).tolist() == [any(wanted[p] for p in found) for found in reach]
+    assert coaccessible(machine.delta, wanted).tolist() == [any(wanted[p] for p in found) for found in reach]
 
 
 @given(machines(max_states=6, outputs=(0, 1)))

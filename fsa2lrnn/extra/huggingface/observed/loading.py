@@ -104,7 +104,7 @@ def _made(
     n = config.get("num_hidden_layers")
     if not isinstance(n, int) or not 0 < n <= numbers[1]:
         raise CheckpointError(
-            f"{origin}: num_hidden_layers = {shown(n)}, and the weights are {numbers[1]:,} tensors: mend the "
+            f"{origin}: num_hidden_layers = {shown(n)}, and the weights are {numbers[1]:,} tensors: correct the "
             "configuration"
         )
     if n > _MOST_LAYERS:
@@ -132,7 +132,7 @@ def _made(
         if computed > max(numbers[0], _COMPUTED):
             raise CheckpointError(
                 f"{origin}: the configuration asks for {computed:,} numbers that no file holds, frequencies of "
-                f"positions and the like, beside {numbers[0]:,} weights: mend the configuration"
+                f"positions and the like, beside {numbers[0]:,} weights: correct the configuration"
             )
         try:
             model, found = made.from_pretrained(

@@ -101,7 +101,7 @@ class Architecture(ABC):
                 except Exception as fault:  # a configuration is looked at by nobody before its values are used
                     raise CheckpointError(
                         f"the code of {type(body).__name__} does not run as its configuration says "
-                        f"({type(fault).__name__}: {loading.said(fault)}): mend the configuration"
+                        f"({type(fault).__name__}: {loading.said(fault)}): correct the configuration"
                     ) from None
                 finally:
                     body.train(was_training)

@@ -1,5 +1,5 @@
-"""The main job on a real machine: ModArith(5) compiled, proved for all lengths, and used; then in three layers of small
-blocks; and a learned model of Sum(5) before the same judges."""
+"""The demonstration: compile ModArith(5), prove it for all lengths and run it; then in three layers of small blocks;
+then verify a learned model of Sum(5)."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ NARROW = (torch.float32, torch.bfloat16)
 
 @dataclass(frozen=True, eq=False)
 class DemonstrationCascade:
-    """The demonstration's cascade, proved and at work.
+    """The demonstration's cascade with its proofs.
 
     Args:
         cascade: of the 75-state machine whose labels are (operator, term, accumulator).
         model: the network, in float32.
         verdicts: a verdict for each arithmetic.
-        given: what the network says is the value of SHORT.
+        given: the value of SHORT that the network computes.
     """
 
     cascade: Cascade
@@ -50,7 +50,7 @@ class DemonstrationCascade:
 
 
 def main(out: Path | None, as_json: bool) -> None:
-    """Run the demonstration and say what each step shows; `out` is for the learned model, None for none."""
+    """Run the demonstration and print each step; `out` is the folder of the learned model, None to skip it."""
     if out is not None:
         require("cvxpy", "repair", "the second half, on a learned model,", "--no-learned")
     machine = zoo.mod_arith(MODULUS)
@@ -60,24 +60,24 @@ def main(out: Path | None, as_json: bool) -> None:
     }
     expressions = [SHORT, random_expression(DIGITS, MODULUS, np.random.default_rng(SEED))]
     results = [(text, model.transduce(text)[-1], evaluate(text) % MODULUS) for text in expressions]
-    rooms = build_rooms()
+    cascade = build_rooms()
     returns = extract(model) == machine.minimise()
     facts: dict[str, Any] = {
         "machine": sizes.machine_json(machine),
         "model": sizes.model_json(model),
         "proofs": {dtype: verdict.to_json() for dtype, verdict in verdicts.items()},
-        "evaluated": [{"letters": len(text), "model": given, "integers": right} for text, given, right in results],
-        "rooms": _rooms_json(rooms),
+        "evaluated": [{"letters": len(text), "model": output, "integers": right} for text, output, right in results],
+        "rooms": _cascade_json(cascade),
         "extracted_machine_is_the_source": returns,
     }
     if not as_json:
-        _show(machine, model, verdicts, results, rooms, returns)
-    is_mended = True
+        _show(machine, model, verdicts, results, cascade, returns)
+    is_learned = True
     if out is not None:
         from fsa2lrnn.extra.report.demonstration import learned
 
         facts["learned"] = learned.show(out, as_json)
-        is_mended = facts["learned"]["ok"]
+        is_learned = facts["learned"]["ok"]
     if as_json:
         console.emit_json(facts)
     else:
@@ -85,14 +85,14 @@ def main(out: Path | None, as_json: bool) -> None:
             '\nNext: [cyan]fsa2lrnn compile "regex:(ab)*" -o ab.safetensors[/], [cyan]fsa2lrnn run ab.safetensors '
             'abab[/], [cyan]fsa2lrnn verify ab.safetensors "regex:(ab)*"[/]'
         )
-    results.append((SHORT, rooms.given, evaluate(SHORT) % MODULUS))
-    proved = all(isinstance(v, Proved) for v in [*verdicts.values(), *rooms.verdicts.values()])
-    if not returns or not proved or not is_mended or any(given != right for _, given, right in results):
+    results.append((SHORT, cascade.given, evaluate(SHORT) % MODULUS))
+    proved = all(isinstance(v, Proved) for v in [*verdicts.values(), *cascade.verdicts.values()])
+    if not returns or not proved or not is_learned or any(output != right for _, output, right in results):
         raise SystemExit(1)
 
 
 def build_rooms() -> DemonstrationCascade:
-    """ModArith(5) with the operator kept until its digit comes, as the cascade of its labels' fields, and proved."""
+    """Return ModArith(5), with the operator stored until its digit, as the cascade of its labels' fields, proved."""
     machine = zoo.mod_arith(MODULUS, "eager").minimise()
     cascade = by_fields(machine)
     recurrence = stack_recurrence(cascade)
@@ -101,7 +101,7 @@ def build_rooms() -> DemonstrationCascade:
     return DemonstrationCascade(cascade, models["float32"], verdicts, models["float32"].transduce(SHORT)[-1])
 
 
-def _show(machine, model, verdicts, results, rooms, returns) -> None:
+def _show(machine, model, verdicts, results, cascade, returns) -> None:
     out = console.out
     out.rule("[bold]fsa2lrnn: an automaton as an exact linear recurrent network")
     out.print(
@@ -121,13 +121,13 @@ def _show(machine, model, verdicts, results, rooms, returns) -> None:
     out.print("\n[bold]4. The network at work[/], beside Python's integers:")
     for result in results:
         _show_result(*result)
-    _show_rooms(rooms)
+    _show_cascade(cascade)
     back = "the minimal machine, state for state" if returns else "[red]another machine[/]"
     out.print(f"\n[bold]6. And back.[/] Extracting the automaton from the weights of step 2 gives {back}.")
 
 
-def _show_rooms(rooms: DemonstrationCascade) -> None:
-    cascade, n_states = rooms.cascade, rooms.cascade.machine.n_states
+def _show_cascade(demonstration: DemonstrationCascade) -> None:
+    cascade, n_states = demonstration.cascade, demonstration.cascade.machine.n_states
     console.out.print(
         f"\n[bold]5. Three rooms.[/] With the operator kept until its digit comes, ModArith({MODULUS}) is a machine of "
         f"{n_states} states whose labels\n   name three parts. Each becomes a layer that reads the letter and the one "
@@ -138,8 +138,8 @@ def _show_rooms(rooms: DemonstrationCascade) -> None:
         f"   blocks: {cascades.sizes_text(cascade)}, and {gate_units(cascade)} hidden units, instead of a block of "
         f"{n_states}"
     )
-    _show_proofs(rooms.verdicts)
-    _show_result(SHORT, rooms.given, evaluate(SHORT) % MODULUS)
+    _show_proofs(demonstration.verdicts)
+    _show_result(SHORT, demonstration.given, evaluate(SHORT) % MODULUS)
 
 
 def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
@@ -150,14 +150,14 @@ def _show_proofs(verdicts: dict[str, Proved | Refuted | Undecided]) -> None:
             console.out.print(f"            {pairs}, {transitions}, closed")
 
 
-def _show_result(text: str, given: object, right: int) -> None:
-    shown = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
-    mark = "[green]equal[/]" if given == right else "[red]different[/]"
-    console.out.print(f"   {shown} = {given} (mod {MODULUS}); integers: {right}  {mark}")
+def _show_result(text: str, predicted: object, right: int) -> None:
+    expression = text if len(text) < 40 else f"{text[:24]}… ({text.count('') // 2:,} digits, {len(text):,} letters)"
+    mark = "[green]equal[/]" if predicted == right else "[red]different[/]"
+    console.out.print(f"   {expression} = {predicted} (mod {MODULUS}); integers: {right}  {mark}")
 
 
-def _rooms_json(rooms: DemonstrationCascade) -> dict[str, object]:
-    cascade = rooms.cascade
+def _cascade_json(demonstration: DemonstrationCascade) -> dict[str, object]:
+    cascade = demonstration.cascade
     return {
         "states": cascade.machine.n_states,
         "layers": [
@@ -165,7 +165,7 @@ def _rooms_json(rooms: DemonstrationCascade) -> dict[str, object]:
             for component in cascade.components
         ],
         "gate_units": gate_units(cascade),
-        "model": sizes.model_json(rooms.model),
-        "proofs": {dtype: verdict.to_json() for dtype, verdict in rooms.verdicts.items()},
-        "evaluated": {"expression": SHORT, "model": rooms.given, "integers": evaluate(SHORT) % MODULUS},
+        "model": sizes.model_json(demonstration.model),
+        "proofs": {dtype: verdict.to_json() for dtype, verdict in demonstration.verdicts.items()},
+        "evaluated": {"expression": SHORT, "model": demonstration.given, "integers": evaluate(SHORT) % MODULUS},
     }

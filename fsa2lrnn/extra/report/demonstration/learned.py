@@ -1,6 +1,5 @@
-"""The demonstration's second half: a network learns Sum(5), is caught out, measured, mended and shown on a page.
-
-Then one whose columns are one-hot by rule learns it too, and is proved.
+"""The second half of the demonstration: train a network on Sum(5), refute and repair it, write a page; then train one
+with one-hot columns and prove it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ SHOWN = {"lengths": (40, 500, 5_000), "n_words": 1_000, "letters": 500_000}
 
 
 def show(out: Path, as_json: bool) -> dict[str, Any]:
-    """Train, judge, repair, and write the page into `out`; the facts, "ok" among them."""
+    """Train, assess and repair a model, and write the page into `out`; return the facts, with the success as "ok"."""
     settings = preset("released", TASK, **SETTINGS)
     if not as_json:
         console.out.print(
@@ -38,43 +37,43 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
         )
     outcome = train(settings, out / "sum5", report=None if as_json else _step)
     model, machine = as_tables(outcome.model), settings.machine()
-    found = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
+    assessment = judge(model, machine, SEARCH, WORK, None if as_json else _doing)
     if not as_json:
-        _tell(found, outcome.step)
+        _print_assessment(assessment, outcome.step)
     origin = {"command": f'fsa2lrnn train "{TASK}" --out FOLDER --steps {settings.steps}', "step": f"{outcome.step:,}"}
-    facts = of_judgements(TASK, {"learned": model}, {"learned": found}, SHOWN, {"learned": origin})
+    facts = of_judgements(TASK, {"learned": model}, {"learned": assessment}, SHOWN, {"learned": origin})
     page, data = write(facts, out / "sum5.html")
-    for mended in found.mended:
-        if mended.repaired is not None:
-            save(mended.repaired.model, out / f"sum5-{mended.mode}{'-p' * (mended.columns != 'keep')}.safetensors")
+    for repair in assessment.repairs:
+        if repair.repaired is not None:
+            save(repair.repaired.model, out / f"sum5-{repair.mode}{'-p' * (repair.columns != 'keep')}.safetensors")
     if not as_json:
         console.out.print(f"   all of it as a page: [cyan]{page}[/]")
     proved = _prove(out / "proved", as_json)
-    ok = found.isomorphic and proved.is_proved and any(mended.proof is not None for mended in found.mended)
+    ok = assessment.isomorphic and proved.is_proved and any(repair.proof is not None for repair in assessment.repairs)
     more = {"steps": outcome.step, "page": str(page), "facts": str(data), "learned_and_proved": summary(proved)}
-    return {**found.to_json(), **more, "ok": ok}
+    return {**assessment.to_json(), **more, "ok": ok}
 
 
 def _prove(out: Path, as_json: bool) -> Learned:
-    """Learn the task by a layer of one-hot columns, and say what is known then."""
+    """Learn the task by a layer of one-hot columns, and print the verdict."""
     if not as_json:
         console.out.print(
             "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"
             "\n   block is an automaton while it learns, and a look at its states tells whether it is the machine"
         )
-    found = learn(TASK, folder=out, resume=False)
+    learned = learn(TASK, folder=out, resume=False)
     if not as_json:
-        console.out.print(f"   {found.steps:,} steps, {found.seconds:.1f} s: {console.plain(found.explain())}")
-        if isinstance(found.verdict, Proved | Refuted | Undecided):
-            console.out.print(f"   {evidence.verdict_text(found.verdict, found.machine.alphabet)}")
-    return found
+        console.out.print(f"   {learned.steps:,} steps, {learned.seconds:.1f} s: {console.plain(learned.explain())}")
+        if isinstance(learned.verdict, Proved | Refuted | Undecided):
+            console.out.print(f"   {evidence.verdict_text(learned.verdict, learned.machine.alphabet)}")
+    return learned
 
 
-def _tell(found: ModelAssessment, steps: int) -> None:
-    same = "the machine itself" if found.isomorphic else "[red]another machine[/]"
+def _print_assessment(assessment: ModelAssessment, steps: int) -> None:
+    same = "the machine itself" if assessment.isomorphic else "[red]another machine[/]"
     console.out.print(f"   trained for {steps:,} steps. Extracted from its behaviour on short words: {same}. And yet:")
-    console.facts("", judgement_rows(found))
-    if isinstance(found.falsified, Refuted):
+    console.facts("", judgement_rows(assessment))
+    if isinstance(assessment.falsified, Refuted):
         console.out.print(
             "   It is no automaton: its states turn a little further with every letter. The repairs change its tables\n"
             "   so that they carry an exact image of the machine; the dyadic one never rounds, and is proved."

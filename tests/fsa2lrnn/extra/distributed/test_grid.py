@@ -144,7 +144,7 @@ def test_both_kinds_of_file(tmp_path):
         ("s.json", "[" * 100_000, r"s.json can't be read \(the text: nested deeper than 100"),
         ("s.toml", "a = " + "[" * 5_000 + "]" * 5_000, r"s.toml can't be read \(the text: nested deeper than 100"),
         ("s.toml", ".".join(["a"] * 5_000) + " = 1", r"s.toml can't be read \(the text: nested deeper than 100"),
-        ("s.toml", "a = " + "9" * 5_000, "s.toml can't be read .*: mend the TOML"),
+        ("s.toml", "a = " + "9" * 5_000, "s.toml can't be read .*: correct the TOML"),
         ("s.toml", "# " + "-" * (1 << 20), "s.toml has 1,048,578 bytes, and at most 1,048,576 are a sweep: split it"),
         ("s.toml", '[networks.mine]\nlayer = "os:path"', "layer kind 'os:path' is not known: .* is made known first"),
         ("s.json", '{"settings": {"x": {"layer": ["block"]}}}', r"layer kind \['block'\] is not known"),

@@ -41,9 +41,9 @@ def test_learned_repaired_and_constructed(facts):
 
 def test_repairs_that_are_wrong_or_refused_are_said_to_be(judged):
     judgement, model, _ = judged
-    least, *_ = judgement.mended
+    least, *_ = judgement.repairs
     wrong, refused = replace(least, accuracy=0.996, certificate=None), EvaluatedRepair("keep", "dyadic", "too small")
-    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, mended=(wrong, refused))}, FEW)
+    found = of_judgements("task:even_pair(5)", {"m": model}, {"m": replace(judgement, repairs=(wrong, refused))}, FEW)
     learned, repaired, _ = found.models
     assert verdict(repaired) == "Wrong at 0.4 % of 500,000 random letters."
     assert repaired.notes["right outputs"].startswith("99.6000 %")

@@ -24,7 +24,7 @@ def test_a_learned_model_before_all_judges(judged):
     assert judgement.isomorphic
     assert 5 == judgement.certificate.horizon < judgement.failure <= 60
     assert model.transduce(judgement.falsified.word)[-1] == judgement.falsified.failure.given[-1]
-    least, bounded, dyadic = judgement.mended
+    least, bounded, dyadic = judgement.repairs
     assert least.accuracy == bounded.accuracy == dyadic.accuracy == 1.0
     assert least.certificate.horizon == 5
     assert bounded.repaired.column_norm_after <= 1
@@ -40,7 +40,7 @@ def test_a_time_limit_ends_every_judge_and_is_named(judged):
     assert "extracting the automaton: a share of 0 s of the limit of 3 s has passed" in found.extraction
     assert not any(search.finished for search in found.falsified.searches)
     assert found.certificate.horizon >= 1
-    for mended in found.mended:
+    for mended in found.repairs:
         assert "looking for an affine image of the machine: a share of 0 s of the limit of 3 s" in mended.refused
 
 
@@ -50,7 +50,7 @@ def test_certificates_are_those_of_the_models(monkeypatch):
     model, machine = load(MODELS / "even5" / "seed-4.safetensors"), zoo.even_pair(5)
     judgement = judge(model, machine, Budget(seconds=5, length=60, random_words=16), work=1e6)
     check(judgement.certificate, model)
-    (mended,) = judgement.mended
+    (mended,) = judgement.repairs
     check(mended.certificate, mended.repaired.model)
     assert 5 <= judgement.certificate.horizon <= mended.certificate.horizon
 
@@ -60,7 +60,7 @@ def test_a_model_of_one_hot_columns_is_proved_and_there_is_nothing_to_mend():
     torch.manual_seed(0)
     model = LRNN(network(Recipe(hidden=8), 2, 4, ("a", "b"), (False, True)))
     found = judge(model, extract(model), Budget(seconds=2, length=20))
-    assert (found.falsified, found.certificate, found.mended, found.failure) == (None, None, (), None)
+    assert (found.falsified, found.certificate, found.repairs, found.failure) == (None, None, (), None)
     assert list(found.seconds) == ["extract", "prove", "align"]
     facts = json.loads(json.dumps(found.to_json()))
     assert (facts["proved"]["shapes"], facts["failure"]) == ("every", None)
