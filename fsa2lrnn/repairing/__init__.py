@@ -95,7 +95,8 @@ def repair(
     if not faults:
         raise NotExpressible(
             "no block carries an affine image of the machine, not even nearly: no function of its states that a block "
-            f"tells with a share of {_ATTEMPTS[-1].told} of the variance is near a set that all letters map into itself"
+            f"tells with a share of {_ATTEMPTS[-1].least_share} of the variance is near a set that all letters map "
+            "into itself"
         )
     raise type(faults[0])("; and at another attempt: ".join(dict.fromkeys(map(str, faults))))
 

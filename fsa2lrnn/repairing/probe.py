@@ -65,7 +65,7 @@ def fit(block: Block, image: Representation, observed: BlockObservations, stiffn
     return ReadoutProbe(solution[:, :b], solution[:, b])
 
 
-def told_share(probe: ReadoutProbe, image: Representation, observed: BlockObservations) -> float:
+def explained_share(probe: ReadoutProbe, image: Representation, observed: BlockObservations) -> float:
     """Return R², the share of φ's variance that the probe explains; 1 if φ does not vary after letters."""
     phi = image.phi[observed.state]
     missed, spread = phi - observed.x @ probe.U.T - probe.c, phi - observed.weights @ phi

@@ -141,17 +141,17 @@ def orthonormal(functions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def learned_representation(
-    observed: BlockObservations, x0: np.ndarray, states: RepairStates, told: float, deadline: Deadline = NEVER
+    observed: BlockObservations, x0: np.ndarray, states: RepairStates, least_share: float, deadline: Deadline = NEVER
 ) -> Representation | None:
     """Return the largest exact affine image of the machine that a block nearly represents, or None.
 
     Args:
         observed: the block's states after letters.
         x0: (b,), its initial state.
-        told: the least share of a function's variance that the block must explain for the function to be used.
+        least_share: the least share of a function's variance that the block must explain for the function to be used.
     """
     functions, shares = canonical_functions(observed)
-    for r in range(int((shares > told).sum()), 0, -1):
+    for r in range(int((shares > least_share).sum()), 0, -1):
         phi, angle, leaving = nearest_invariant(states.entered, functions[:, :r], deadline)
         if leaving < _INVARIANT and angle < _NEAR:
             return _with_initial(_in_scale(phi, observed), observed, x0, states)

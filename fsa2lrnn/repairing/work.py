@@ -19,7 +19,7 @@ from fsa2lrnn.repairing import columns as column_rule
 from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat, forget
 from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
 from fsa2lrnn.repairing.observed import StateObservations, is_right, observe
-from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change, told_share
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
 from fsa2lrnn.repairing.states import RepairStates
@@ -36,13 +36,13 @@ class RepairAttempt(NamedTuple):
     """The thresholds of one attempt at a repair.
 
     Args:
-        told: the least share of a function's variance that a block must explain to represent the function.
+        least_share: the least share of a function's variance that a block must explain to represent the function.
         stiffness: the weight of L6's equations relative to the observations, when the read-out of an image is fitted.
         marks_start: whether a dead-beat block without an image still represents that no letter was read yet, since its
             state after the first letter may matter.
     """
 
-    told: float
+    least_share: float
     stiffness: float
     marks_start: bool = False
 
@@ -68,7 +68,7 @@ class RepairWork:
         A, v, x0 = (t.numpy() for t in (tables.A, tables.v, tables.x0))
         self._learned = [Block(A[:, h], v[:, h], x0[h]) for h in range(len(x0))]
         learned = {  # the nearest exact image of each block, None without one
-            h: learned_representation(observed.head(h), block.x0, states, attempt.told, deadline)
+            h: learned_representation(observed.head(h), block.x0, states, attempt.least_share, deadline)
             for h, block in enumerate(self._learned)
         }
         self.images = {h: image for h, image in learned.items() if image is not None}
@@ -187,7 +187,7 @@ class RepairWork:
             RepairedHead(
                 h,
                 image,
-                told_share(self._probes[h], self.images[h], self._observed.head(h)),
+                explained_share(self._probes[h], self.images[h], self._observed.head(h)),
                 self._probes[h].residual(self._learned[h], self.images[h]),
                 probe.residual(Block(A[:, h], v[:, h], x0[h]), image),
                 _relative(A[:, h], self._learned[h].A),

@@ -53,7 +53,7 @@ def grow(comparison: ModelComparison, chooser: Chooser, longest: int, clock: Dea
     while words.length < longest and len(words):
         if clock.left() <= 0:
             return GrowthResult(None, words.length, len(words), words.letters, finished=False)
-        scored = words.judged()
+        scored = words.scored()
         if scored.failure is not None:
             return GrowthResult(scored.failure, words.length, len(words), words.letters)
         # Where no output counts, a word keeps the margin of its parent.

@@ -25,7 +25,7 @@ def exhaustive(comparison: ModelComparison, budget: Budget, below: int, clock: D
             what = f"all words, {counted(len(words), 'joint state')}"
             return SearchOutcome(None, what, words.length, len(words), words.letters, is_at_limit)
         begun = clock.passed()
-        scored = words.judged()
+        scored = words.scored()
         if scored.failure is not None:
             return SearchOutcome(scored.failure, "all words", words.length, len(words), words.letters)
         words.keep_new(scored.ahead, scored.q)

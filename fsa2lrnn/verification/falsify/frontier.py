@@ -30,7 +30,7 @@ class Frontier(JointWalk[States, Tensor]):
         super().__init__(comparison.runner, comparison.goal)
         self._comparison = comparison
 
-    def judged(self) -> ScoredFrontier:
+    def scored(self) -> ScoredFrontier:
         """Return the frontier one letter further, without letters after which no word can fail."""
         ahead, q = self.look()
         marks = self._comparison.marks(ahead.read, q)

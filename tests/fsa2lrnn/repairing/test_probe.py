@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change, told_share
+from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import Representation
 
 
@@ -18,8 +18,8 @@ def cycle(disturbed, work):
 def test_the_probe_tells_the_image(cycle):
     block, image, seen, probe = cycle
     assert image.rank == 4
-    assert told_share(probe, image, seen) > 0.99
-    assert told_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
+    assert explained_share(probe, image, seen) > 0.99
+    assert explained_share(ReadoutProbe(0 * probe.U, image.phi[seen.state].mean(0)), image, seen) < 0.01
     assert probe.residual(block, image) < 0.05
 
 
@@ -45,7 +45,7 @@ def test_stiffness_trades_what_is_observed_for_the_equations(cycle):
     block, image, seen, _ = cycle
     soft, stiff = (fit(block, image, seen, stiffness) for stiffness in (0.01, 30.0))
     assert stiff.residual(block, image) < soft.residual(block, image)
-    assert told_share(stiff, image, seen) < told_share(soft, image, seen)
+    assert explained_share(stiff, image, seen) < explained_share(soft, image, seen)
 
 
 def test_each_fault_is_seen(cycle):
@@ -62,4 +62,4 @@ def test_a_mark_of_the_start_does_not_vary_after_letters(cycle):
     block, image, seen, _ = cycle
     n = len(image.phi)
     mark = Representation(np.eye(n)[:, -1:], np.zeros((5, 1, 1)), np.zeros((5, 1)), image.delta)
-    assert told_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0
+    assert explained_share(fit(block, mark, seen, 1.0), mark, seen) == 1.0

@@ -16,7 +16,7 @@ def test_all_words_of_a_length_are_looked_at_and_those_kept_go_on():
     words, kept = Frontier(judge), [()]
     for length in range(4):
         assert (len(words), words.length) == (len(kept), length)
-        found = words.judged()
+        found = words.scored()
         ahead = found.ahead
         longer = [kept[parent] + (a,) for parent, a in zip(ahead.parents, ahead.letters, strict=True)]
         assert longer == [(*word, a) for word in kept for a in range(2)]
@@ -33,16 +33,16 @@ def test_all_words_of_a_length_are_looked_at_and_those_kept_go_on():
 def test_the_word_that_fails_is_given_letter_by_letter():
     judge = ModelComparison(compile_machine(PARITY), MooreMachine([[0, 1], [1, 1]], [0, 1]))
     words = Frontier(judge)
-    found = words.judged()
+    found = words.scored()
     words.keep(found.ahead, found.q, np.arange(2))
-    assert words.judged().failure.tokens.tolist() == [1, 1]
+    assert words.scored().failure.tokens.tolist() == [1, 1]
 
 
 def test_letters_after_which_nothing_counts_are_left_out():
     ends = MooreMachine([[0, 1], [1, 1]], [0, "over"])
     words = Frontier(ModelComparison(compile_machine(PARITY), ends, "lacked"))
     for _ in range(3):
-        found = words.judged()
+        found = words.scored()
         assert found.ahead.letters.tolist() == [0]
         words.keep(found.ahead, found.q, np.array([0]))
     assert (words.letters, words.length) == (3, 3)
