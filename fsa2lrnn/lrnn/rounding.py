@@ -35,7 +35,7 @@ class RoundedNumbers:
 
     Where `off` is zero, every evaluation gives `mid` itself. It is infinite where nothing is known.
 
-    >>> third = Rounded.exact(torch.ones(1), Format.of(torch.float32)).scaled(1 / 3)
+    >>> third = RoundedNumbers.exact(torch.ones(1), FloatFormat.of(torch.float32)).scaled(1 / 3)
     >>> float((torch.ones(1) * (1 / 3)).double() - third.mid) <= float(third.off) < 1e-7
     True
     """
