@@ -131,7 +131,6 @@ class _GrowingBox:
         self.work = 3 * self.codes.size
 
     def add(self, value: int) -> None:
-        """Add a value to the box."""
         j = int(np.searchsorted(self.offsets, value, side="right")) - 1
         self.inside[value] = True
         self._nearer(j, self.codes[j] == value)

@@ -78,7 +78,6 @@ def synthesise(keys: np.ndarray, targets: np.ndarray, coordinates: Sequence[Coor
 
 
 def _conjunction(box: Box, coordinates: Sequence[Coordinate]) -> tuple[np.ndarray, int]:
-    """Return the weights and the bias of a box's hidden unit."""
     sets, _ = box
     weights: list[np.ndarray] = []
     bias = 1

@@ -47,13 +47,11 @@ class Readout:
                 f"read-out: W1 and b2 have shapes {shapes[0]} and {shapes[1]}, not (m, d) and (|Γ|,)"
             )
         (m, d), n = self.W1.shape, len(self.b2)
-        wanted = {"b1": (m,), "W2": (n, m), "norm_weight": (d,), "norm_bias": (d,)}
-        for name, shape in wanted.items():
-            given = getattr(self, name)
-            if given is not None and given.shape != shape:
-                raise UnsupportedFormat(
-                    f"read-out: {name} has shape {tuple(given.shape)}, W1 {(m, d)} asks for {shape}"
-                )
+        expected = {"b1": (m,), "W2": (n, m), "norm_weight": (d,), "norm_bias": (d,)}
+        for name, shape in expected.items():
+            part = getattr(self, name)
+            if part is not None and part.shape != shape:
+                raise UnsupportedFormat(f"read-out: {name} has shape {tuple(part.shape)}, W1 {(m, d)} asks for {shape}")
         if (self.norm_weight is None) != (self.norm_bias is None):
             raise UnsupportedFormat("read-out: give norm_weight and norm_bias, or neither")
 
@@ -94,10 +92,10 @@ class SwitchedAffine:
         if self.x0.ndim != 2:
             raise UnsupportedFormat(f"x0 has shape {tuple(self.x0.shape)}, but a state is (H, b): reshape it")
         n, heads, b = len(self.alphabet), *self.x0.shape
-        wanted = {"A": (n, heads, b, b), "v": (n, heads, b)}
+        expected = {"A": (n, heads, b, b), "v": (n, heads, b)}
         faults = [
             f"{name} has shape {tuple(getattr(self, name).shape)}, but {n} letters and x0 {(heads, b)} ask for {shape}"
-            for name, shape in wanted.items()
+            for name, shape in expected.items()
             if getattr(self, name).shape != shape
         ]
         if self.readout.W1.shape[1] != heads * b:

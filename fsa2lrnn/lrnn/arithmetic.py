@@ -36,13 +36,13 @@ _PER_THREAD = 1 << 15  # numbers from which torch shares a sum out among its thr
 
 
 def check_arithmetic(device: torch.device) -> None:
-    """Raises `UnsupportedFormat` naming each setting by which a device computes other numbers than the dtype has."""
+    """Raise `UnsupportedFormat` with each setting that makes a device compute less exactly than the dtype."""
     if faults := reductions(device):
         raise UnsupportedFormat(f"nothing is said of a model that runs so: {'; '.join(faults)}")
 
 
 def reductions(device: torch.device) -> list[str]:
-    """What makes numbers on a device less exact than the dtype is, each with its remedy.
+    """Return the settings that make a device compute less exactly than the dtype, each with its remedy.
 
     >>> reductions(torch.device("cpu"))
     []
@@ -87,7 +87,7 @@ def _on_cpu() -> Iterator[str]:
         if (value := os.environ.get(name, "")).upper() not in allowed:
             yield f"the environment sets {name} = {value!r}, which makes float32 products less exact: unset it"
 
-    if not _rounds_as_said():
+    if not _rounds_by_ieee():
         yield (
             "in some thread numbers below the smallest normal one are taken for zero, or sums are not rounded to the "
             "nearest number (torch.set_flush_denormal, or a library that sets either): "
@@ -95,8 +95,8 @@ def _on_cpu() -> Iterator[str]:
         )
 
 
-def _rounds_as_said() -> bool:
-    """Whether all of torch's threads add float32 numbers as IEEE 754 says; each keeps settings of its own."""
+def _rounds_by_ieee() -> bool:
+    """Return whether all threads of torch add float32 numbers as in IEEE 754; each thread has its own settings."""
     times = _PER_THREAD * torch.get_num_threads() // len(_SUMS)
     a, b, total = torch.tensor(_SUMS, dtype=torch.float64, device="cpu").repeat(times, 1).T
     return torch.equal((a.float() + b.float()).double(), total)

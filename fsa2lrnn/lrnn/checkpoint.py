@@ -46,11 +46,11 @@ def load(path: str | Path) -> LRNN:
     with open_tensors(path, FORM) as file:
         config = _config(path, file.metadata)
         dtype = _one_float(path, file.shapes)
-        wanted = {
+        expected = {
             name: (shape, dtype if kind.is_floating_point else kind)
             for name, (shape, kind) in state_shapes(lambda: LRNN(config)).items()
         }
-        check_shapes(str(path), wanted, file.shapes)
+        check_shapes(str(path), expected, file.shapes)
         tensors = file.tensors()
     model = LRNN(config).to(dtype)
     try:

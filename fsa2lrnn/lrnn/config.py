@@ -1,4 +1,4 @@
-"""What an LRNN is made of, as frozen data that is written beside the weights."""
+"""The configuration of an LRNN, as frozen data that is saved with the weights."""
 
 from __future__ import annotations
 
@@ -13,30 +13,29 @@ from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
 from fsa2lrnn.lrnn.normalise import RULES
 from fsa2lrnn.reading import read
 
-MAX_LAYERS = 256  # a file of some bytes can ask for millions
+MAX_LAYERS = 256  # to bound what a small file can allocate
 
 
 @dataclass(frozen=True)
 class LRNNConfig:
-    """Everything about an LRNN but its weights.
+    """All properties of an LRNN except its weights.
 
     Args:
         alphabet: Σ; token i is letter i.
         outputs: Γ; logit j is output symbol j.
-        layers: from input to output, the configurations of `fsa2lrnn.lrnn.layers`, or of your own.
-        embedding_dim: width of the token embedding (unused where letters are read as they are).
-        readout_hidden: hidden width of the read-out MLP (unused where letters are read as they are).
+        layers: from input to output, configurations of `fsa2lrnn.lrnn.layers` or user-defined ones.
+        embedding_dim: the width of the token embedding (unused if a layer reads letters directly).
+        readout_hidden: the hidden width of the read-out MLP (unused if a layer reads letters directly).
         normalisation: "clip", "released", "none" or "onehot" (`normalise.normalise`).
-        p: order of the column norm, at least 1; infinity is not offered.
-        connection: "chain", each layer reads the one below; "residual", each layer adds to a stream of width
-            `embedding_dim`, the last excepted, as in the paper's released code; "full-residual", the last too;
-            "concat", each layer reads the embedding and all layers below, the read-out all layers
-            (`fsa2lrnn.lrnn.connection`).
-        layer_norm: True for LayerNorm before every layer and before the read-out, "readout" for the latter alone.
-        token_shift: each layer sees its input at k and at k−1; at k = 1 it sees what x₀ gives (RWKV's token shift).
+        p: the order of the column norm, at least 1 and finite.
+        connection: "chain", each layer reads the one below; "residual", all layers except the last add to a stream of
+            width `embedding_dim`, as in the paper's code; "full-residual", all layers do; "concat", each layer reads
+            the embedding and all layers below, and the read-out all layers (`fsa2lrnn.lrnn.connection`).
+        layer_norm: True for LayerNorm before every layer and the read-out, "readout" for the read-out only.
+        token_shift: whether each layer reads its input at k and at k−1; for k = 1 that of x₀ (RWKV's token shift).
 
     Raises:
-        UnsupportedFormat: naming the value that does not fit.
+        UnsupportedFormat: with the first invalid value.
     """
 
     alphabet: tuple[Hashable, ...]
@@ -86,17 +85,17 @@ class LRNNConfig:
 
     @property
     def reads_letters(self) -> bool:
-        """Whether there is no stream: letters in, states out, as of an index table."""
+        """Whether there is no stream: letters in, states out, as for an index table."""
         return any(layer.reads_letters for layer in self.layers)
 
     @property
     def stream_widths(self) -> list[int]:
-        """Widths of what is read before each layer and before the read-out; the token shift doubles a layer's."""
+        """The widths of the inputs of all layers and of the read-out; the token shift doubles those of layers."""
         return stream_widths(self.connection, self.embedding_dim, [layer.width for layer in self.layers])
 
     @property
     def entries_per_token(self) -> int:
-        """Numbers that the widest step materialises for one token: those of a layer, its input, the hidden units of the
+        """The numbers that the widest step materialises per token: those of a layer, its input, the hidden units of the
         read-out, or the logits."""
         if self.reads_letters:
             return len(self.outputs)

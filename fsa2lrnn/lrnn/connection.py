@@ -1,10 +1,10 @@
-"""How layers are joined: the stream that starts as the embedding, is read by each layer and at last by the read-out.
+"""Connection of layers by a stream that starts as the embedding and is read by each layer and by the read-out.
 
-- "chain": each layer's output takes the place of the stream, so that a layer reads the one below.
-- "residual": each layer adds its output to the stream, and the last takes its place (the paper's released code).
-- "full-residual": each layer adds its output to the stream, the last one too (the backbone of S4 and its kin).
-- "concat": each layer's output is appended to the stream, so that a layer reads the embedding and all layers below
-  (DenseNet's way); the read-out gets all outputs without the embedding, a function of the states.
+- "chain": each output replaces the stream, so each layer reads the one below.
+- "residual": each output is added to the stream, but the last one replaces it (the paper's code).
+- "full-residual": each output is added to the stream, including the last one (the backbone of S4 and related models).
+- "concat": each output is appended to the stream, so each layer reads the embedding and all layers below, as in
+  DenseNet; the read-out gets all outputs without the embedding, a function of the states.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CONNECTIONS = ("chain", "residual", "full-residual", "concat")
 
 
 def connect(connection: str, stream: Tensor, x: Tensor, embedding_dim: int, is_last: bool) -> Tensor:
-    """The stream above a layer that read `stream` (…, d) and gave `x` (…, H·b); `is_last`: the read-out comes next."""
+    """Return the stream after a layer with input `stream` (…, d) and output `x` (…, H·b); `is_last`: the last layer."""
     if connection == "concat":
         whole = torch.cat([stream, x], dim=-1)  # (…, d + H·b)
         return whole[..., embedding_dim:] if is_last else whole
@@ -26,7 +26,7 @@ def connect(connection: str, stream: Tensor, x: Tensor, embedding_dim: int, is_l
 
 
 def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[int]) -> list[int]:
-    """Widths of the stream before each layer and before the read-out, as `connect` makes them.
+    """Return the widths of the stream before each layer and before the read-out under `connect`.
 
     >>> [stream_widths(connection, 8, [8, 3]) for connection in CONNECTIONS]
     [[8, 8, 3], [8, 8, 3], [8, 8, 8], [8, 16, 11]]
@@ -42,5 +42,5 @@ def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[in
 
 
 def adds(connection: str, is_last: bool) -> bool:
-    """Whether a layer's output is added to the stream."""
+    """Return whether outputs are added to the stream."""
     return connection == "full-residual" or (connection == "residual" and not is_last)

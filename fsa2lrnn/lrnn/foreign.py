@@ -1,4 +1,4 @@
-"""Models from elsewhere: weights of the code published with the paper, and tables of any switched affine model."""
+"""Import of models: weights of the code published with the paper, and tables of any switched affine model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FAULTS_SHOWN = 20
 
 
 class ForeignWeights:
-    """What an `LRNN` can be made of beside a configuration: class methods, so that they need not know the class."""
+    """Alternative constructors of `LRNN`, as class methods so that this module need not import the class."""
 
     @classmethod
     def from_released(
@@ -34,21 +34,21 @@ class ForeignWeights:
         outputs: Sequence[Hashable] | None = None,
         p: float = 1.2,
     ) -> Self:
-        """The model that the code published with the paper has with these weights.
+        """Return the model with these weights of the code published with the paper.
 
-        There each block's columns are centred and the block is divided by its largest column p-norm (rule "released"),
-        layers but the last add to their input (connection "residual"), and a LayerNorm stands before each layer and
-        before the read-out.
+        That code centres each block's columns and divides the block by its largest column p-norm (rule "released"); all
+        layers except the last add to their input (connection "residual"), and a LayerNorm precedes each layer and the
+        read-out.
 
         Args:
             state_dict: `embedding.weight`, `layers.i.a0`, `layers.i.gen_block.{0,2}.*`, `layers.i.gen_value.{0,2}.*`,
                 `ln.i.*`, `ln_final.*`, `Wo1.*`, `Wo2.*`.
-            alphabet, outputs: of the embedding's rows and of the logits; numbers unless given.
-            p: order of the column norm.
+            alphabet, outputs: the symbols of the embedding's rows and of the logits; integers by default.
+            p: the order of the column norm.
 
         Raises:
-            CheckpointError: naming every weight that is missing, unknown, of a wrong shape or of another dtype.
-            UnsupportedFormat: if the symbols are not distinct, or layers are not as wide as the stream between them.
+            CheckpointError: with every weight that is missing, unknown, of a wrong shape or of another dtype.
+            UnsupportedFormat: if the symbols are not distinct, or the layers and the stream differ in width.
         """
         layers = {match[1] for name in state_dict if (match := re.match(r"layers\.(\d+)\.", str(name)))}
         ours = _names(max(1, len(layers)))
@@ -57,12 +57,12 @@ class ForeignWeights:
         _refuse([fault for name in ours if (fault := _fault_of(name, state_dict[name]))])
         config = _config(state_dict, max(1, len(layers)), alphabet, outputs, p)
         weights = {new: state_dict[old][0] if old.endswith("a0") else state_dict[old] for old, new in ours.items()}
-        wanted = state_shapes(lambda: cast("type[LRNN]", cls)(config))
+        expected = state_shapes(lambda: cast("type[LRNN]", cls)(config))
         _refuse(
             [
                 f"{old} has shape {tuple(weights[new].shape)} where the other weights ask for {shape}"
                 for old, new in ours.items()
-                if tuple(weights[new].shape) != (shape := wanted[new][0])
+                if tuple(weights[new].shape) != (shape := expected[new][0])
             ]
         )
         model = _new(cls, config, weights["embedding.weight"].dtype)
@@ -81,17 +81,17 @@ class ForeignWeights:
         normalisation: str = "none",
         p: float = 1.2,
     ) -> Self:
-        """Any switched affine model, its tables exactly those given: `from_affine` of `SwitchedAffine.of`."""
+        """Return a switched affine model with exactly these tables: `from_affine` of `SwitchedAffine.of`."""
         return cls.from_affine(SwitchedAffine.of(A, v, x0, readout, alphabet, outputs), normalisation, p)
 
     @classmethod
     def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
-        """The model whose layer has exactly these tables: its embedding is one-hot, so that its gates are look-ups.
+        """Return the model whose layer has exactly these tables: its embedding is one-hot, so its gates are lookups.
 
-        Under the rule "clip" the tables are kept as they are only if no column's p-norm exceeds 1.
+        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1.
 
         Raises:
-            CheckpointError: if the column rule would change a table, or a number is not finite.
+            CheckpointError: if the column rule changes a table, or a number is not finite.
 
         >>> from fsa2lrnn.lrnn import LRNN
         >>> from fsa2lrnn.lrnn.switched import switched
@@ -139,7 +139,7 @@ def _new(cls: type[ForeignWeights], config: LRNNConfig, dtype: torch.dtype) -> L
 
 
 def _names(n_layers: int) -> dict[str, str]:
-    """Names there, and what they are called here."""
+    """Return the name of each weight in `LRNN`, by its name in the published code."""
     names = {"embedding.weight": "embedding.weight"}
     names |= {f"layers.{i}.a0": f"layers.{i}.x0" for i in range(n_layers)}
     modules = {f"ln.{i}": f"norms.{i}" for i in range(n_layers)}
@@ -157,15 +157,15 @@ def _config(
     outputs: Sequence[Hashable] | None,
     p: float,
 ) -> LRNNConfig:
-    """The configuration that the shapes of a few weights tell; the other shapes follow from it."""
-    telling = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
+    """Return the configuration that the shapes of a few weights determine; the other shapes follow from it."""
+    forms = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
     for i in range(n_layers):
-        telling |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
-        telling |= {f"layers.{i}.gen_value.0.bias": "(m,)"}
-    shapes = {name: tuple(weights[name].shape) for name in telling}
+        forms |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
+        forms |= {f"layers.{i}.gen_value.0.bias": "(m,)"}
+    shapes = {name: tuple(weights[name].shape) for name in forms}
     faults = [
         f"{name} has shape {shapes[name]} where {form} is expected"
-        for name, form in telling.items()
+        for name, form in forms.items()
         if len(shapes[name]) != form.strip(",()").count(",") + 1 or (name.endswith("a0") and shapes[name][0] != 1)
     ]
     dtypes = {str(tensor.dtype) for tensor in weights.values()}
@@ -195,7 +195,7 @@ def _config(
 
 
 def _fault_of(name: str, weight: object) -> str | None:
-    """Why a weight is none that can be taken over: every entry has to be there, and in the file once for itself."""
+    """Return why a weight cannot be loaded, or None: every entry must exist and have its own storage."""
     if not isinstance(weight, Tensor):
         return f"{name} is a {type(weight).__name__}, no tensor"
     if weight.layout != torch.strided or weight.device.type == "meta":

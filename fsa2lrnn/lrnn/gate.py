@@ -75,12 +75,12 @@ class Gate(nn.Sequential):
         return relu(first(z))
 
     def rounded(self, z: RoundedNumbers) -> RoundedNumbers:
-        """What any evaluation may give out: (…, d) -> (…, n)."""
+        """Return bounds on the output of any evaluation: (…, d) -> (…, n)."""
         W1, b1, W2, b2 = self.weights
         if z.is_exact:
-            given = z.mid.to(W1)
-            if self.is_lookup(given) or self.is_exact(given, integers(z.kind)):
-                return RoundedNumbers.exact(self.forward(given))  # past hooks: one may be what asks
+            inputs = z.mid.to(W1)
+            if self.is_lookup(inputs) or self.is_exact(inputs, integers(z.kind)):
+                return RoundedNumbers.exact(self.forward(inputs))  # without hooks: a hook may be the caller
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
@@ -143,11 +143,11 @@ class TableGate(Gate):
         for name, value in values.items():
             if name != "W2" and (name not in now._fields or not torch.equal(value.to(now.W2), getattr(now, name))):
                 raise ValueError(f"{name} can't be written: a table gate is W2 alone, W1 = 1 and no biases")
-        wanted = values.get("W2", torch.zeros_like(now.W2))
-        if wanted.shape != now.W2.shape:
-            raise ValueError(f"W2 has shape {tuple(wanted.shape)}, but this gate's is {tuple(now.W2.shape)}")
+        W2 = values.get("W2", torch.zeros_like(now.W2))
+        if W2.shape != now.W2.shape:
+            raise ValueError(f"W2 has shape {tuple(W2.shape)}, but this gate's is {tuple(now.W2.shape)}")
         with torch.no_grad():
-            self.table.copy_(wanted)
+            self.table.copy_(W2)
 
     def hidden(self, z: Tensor) -> Tensor:
         """relu(z): what is read."""

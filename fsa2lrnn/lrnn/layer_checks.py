@@ -1,11 +1,11 @@
-"""Compare what a user-defined layer declares with what it computes, on random inputs.
+"""Tests of the declarations of a user-defined layer against its computations, on random inputs.
 
-A declaration that fails here is false. One that passes was tested, not proved, and verdicts that rest on it say so
-(`Coverage.tested_layers`). The tests of this library hold its own layers to the same rules, so that models of them are
-not tested again each time they are used.
+A declaration that fails here is false. One that passes was tested, not proved, and verdicts that depend on it say so
+(`Coverage.tested_layers`). The test suite applies the same rules to the library's own layers, so models of these are
+not tested again at each use.
 
-Inputs and states come from a generator of this module's own: torch's global random numbers and the model's tensors are
-left as they were. Words are short, and those are left out that would take more than `_ENTRIES` numbers.
+Inputs and states come from a separate generator: torch's global generator and the model's tensors do not change. Words
+are short; words that would need more than `_ENTRIES` numbers are omitted.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.rounding import RoundedNumbers, integers
 
 TOLERANCES = {torch.float64: 1e-10, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
-"""The largest difference that is taken for rounding, relative to the largest number up to that step or to 1."""
+"""The largest difference that counts as rounding, relative to the largest number up to that step or to 1."""
 _CASES = ((3, False), (2, True), (1, False), (1, True), (0, True), (21, True))
-"""The lengths of the words that are read, and whether from states other than x₀. A word of 3 shows most faults."""
-_WORDS = 3  # words of a batch; each is read alone too
+"""The lengths of the test words, and whether they start from states other than x₀. A word of 3 shows most faults."""
+_WORDS = 3  # words per batch; each is also read alone
 _ENTRIES = 1 << 22  # numbers that a call may materialise; a single step may need more
-_LETTERS = 1024  # letters that a call reads at most
+_LETTERS = 1024  # largest number of letters per call
 _ALONE = 8  # rows that are read one by one for comparison
-_SHORT = 3  # inputs that every layer reads; it may refuse longer words by an error of this library
+_SHORT = 3  # length that every layer has to read; it may refuse longer words by an error of this library
 
 
 class FalseDeclaration(UnsupportedFormat):
-    """A user-defined layer computes other than it declares, or other than the rules for layers say."""
+    """A user-defined layer contradicts its declarations or the rules for layers."""
 
 
 def user_layers(model: LRNN) -> tuple[str, ...]:
-    """Return the names of a model's user-defined layers, each once; of a layer that is not registered, its class's."""
+    """Return the distinct names of a model's user-defined layers; for an unregistered layer the name of its class."""
     own = [layer for layer in model.recurrences if type(layer) not in OURS]
     return tuple(dict.fromkeys(map(_name, own)))
 
@@ -50,10 +50,10 @@ def user_layers(model: LRNN) -> tuple[str, ...]:
 def check_layers(model: object) -> None:
     """Test the user-defined layers of a model on random inputs; a module other than an `LRNN` has no layers to test.
 
-    They are called in the mode that they are in: dropout counts as random until `model.eval()` is called.
+    They are called in their current mode: dropout counts as random until `model.eval()` is called.
 
     Raises:
-        FalseDeclaration: naming the layer, the rule that it breaks, the inputs' number and the difference.
+        FalseDeclaration: with the layer, the rule that it breaks, the number of inputs and the difference.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
     >>> check_layers(LRNN(LRNNConfig(("a", "b"), (0, 1), (BlockLayerConfig((2,), 3, 3),))))
@@ -65,7 +65,7 @@ def check_layers(model: object) -> None:
 
 
 def check_layer(model: LRNN, place: int) -> None:
-    """Test one layer of a model, whoever defined it, with the embedding or the read-out that stands next to it.
+    """Test one layer of a model, user-defined or not, with the adjacent embedding or read-out.
 
     Raises `FalseDeclaration` as `check_layers` does.
     """
@@ -75,7 +75,7 @@ def check_layer(model: LRNN, place: int) -> None:
 
 
 def same(a: Tensor, b: Tensor) -> bool:
-    """Return whether two tensors hold the same numbers, NaN where the other has NaN."""
+    """Return whether two tensors hold the same numbers, with NaN at the same positions."""
     return torch.equal(a.nan_to_num(), b.nan_to_num()) and torch.equal(a.isnan(), b.isnan())
 
 
@@ -85,7 +85,7 @@ def _name(layer: Layer) -> str:
 
 @contextmanager
 def _undisturbed(test: _LayerTest) -> Iterator[None]:
-    """Restore torch's random numbers and the model's tensors; refuse a layer that changes the latter as it reads."""
+    """Restore torch's random state and the model's tensors; raise an error for a layer that changes the latter."""
     model = test.model
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
@@ -103,7 +103,7 @@ def _undisturbed(test: _LayerTest) -> Iterator[None]:
 
 @contextmanager
 def _if_offered() -> Iterator[None]:
-    """Leave out what a layer refuses by an error of this library, as scans do in dtypes that they are not made for."""
+    """Skip what a layer refuses by an error of this library, as scans do for unsupported dtypes."""
     try:
         yield
     except FalseDeclaration:
@@ -113,7 +113,7 @@ def _if_offered() -> Iterator[None]:
 
 
 class _Reading(NamedTuple):
-    """Outputs (B, T, width) and, where it is compared, the state after them (B, …)."""
+    """Outputs (B, T, width) and the state after them (B, …), None if it is not compared."""
 
     y: Tensor
     after: Tensor | None
@@ -128,7 +128,7 @@ class _LayerTest:
         self.title = f"{_name(self.layer)} (layers.{place}, {str(self.dtype).removeprefix('torch.')})"
         self.generator = torch.Generator().manual_seed(place)
         self.tolerance = TOLERANCES.get(self.dtype, max(TOLERANCES.values()))
-        self.width = None if kind.reads_letters else kind.width  # a layer of indices gives out numbers of states
+        self.width = None if kind.reads_letters else kind.width  # None: a layer of indices outputs state indices
         self.width_in = shift * model.config.stream_widths[place]
         self.entries = max(1, kind.entries)  # of one step
 
@@ -150,7 +150,7 @@ class _LayerTest:
             self._check_readout()
 
     def fault(self, text: str) -> FalseDeclaration:
-        """Return the error for a rule that is broken."""
+        """Return the error for a broken rule."""
         return FalseDeclaration(f"layer {self.title} breaks a rule of docs/own-layer.md: {text}")
 
     # Inputs and states
@@ -163,12 +163,12 @@ class _LayerTest:
         return torch.randint(below, shape, generator=self.generator).to(self.model.device)
 
     def _letters(self) -> Tensor:
-        """What the first layer reads for each letter, under token shift for each with another: (|Σ|, d)."""
+        """Return the first layer's input for each letter (with token shift, for each pair with another): (|Σ|, d)."""
         model, n = self.model, len(self.model.alphabet)
         tokens = self._numbers(n, 3, 7)
         rows = self._run("embedding", model.embedding, torch.arange(n, device=model.device)[:, None])[:, 0]
-        there = self._run("embedding", model.embedding, tokens)
-        self._compare(there, rows[tokens], "`embedding` of a letter depends on where it stands: look letters up")
+        in_words = self._run("embedding", model.embedding, tokens)
+        self._compare(in_words, rows[tokens], "`embedding` of a letter depends on where it stands: look letters up")
         rows = model.norms[0](rows) if model.config.layer_norm is True else rows
         if self.layer.takes_index and self.width is not None:
             rule = "takes_index is declared, but the weight of `embedding` is not what it gives: return nn.Embedding"
@@ -176,8 +176,8 @@ class _LayerTest:
         return torch.cat([rows, rows.roll(1, 0)], dim=-1) if model.config.token_shift else rows
 
     def _states(self, batch: int, rows: Tensor | None) -> Tensor:
-        """x₀ without rows, else other states: any numbers where tables are declared, as those hold in every state, or
-        where reading two of the rows (N, d) leads."""
+        """Return x₀ if `rows` is None, else other states: random ones if tables are declared, which apply to all
+        states, or those after two of the rows (N, d)."""
         start = self._call("initial_state", batch).contiguous()
         if rows is None or not self.layer.is_causal:
             return start
@@ -185,39 +185,40 @@ class _LayerTest:
             return self._normal(*start.shape)
         return self._read(rows[self._numbers(len(rows), batch, 2)], start)[1]
 
-    # Calls, and the form of what they return
+    # Calls, and the form of their results
 
     def _run(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function. Raises `FalseDeclaration` where it fails or changes what it is given."""
-        given = [part.clone() if isinstance(part, Tensor) else part for part in arguments]
+        """Call a function. Raises `FalseDeclaration` if it fails or changes its arguments."""
+        copies = [part.clone() if isinstance(part, Tensor) else part for part in arguments]
         try:
-            found = function(*given)
+            result = function(*copies)
         except Fsa2LrnnError:
             raise
         except Exception as error:
-            shapes = shortened(str([tuple(part.shape) if isinstance(part, Tensor) else part for part in given]))
+            shapes = shortened(str([tuple(part.shape) if isinstance(part, Tensor) else part for part in copies]))
             why = shortened(f"{type(error).__name__}: {error}")
             raise self.fault(f"`{name}` fails for the arguments {shapes}, tensors by their shapes ({why})") from error
-        for part, before in zip(given, arguments, strict=True):
+        for part, before in zip(copies, arguments, strict=True):
             if isinstance(part, Tensor) and not same(part, before):
                 raise self.fault(f"`{name}` changes its arguments in place: return new tensors")
-        return found
+        return result
 
     def _call(self, name: str, *arguments: Any) -> Any:
         return self._run(name, self.layer if name == "forward" else getattr(self.layer, name), *arguments)
 
-    def _form(self, what: str, found: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """Raises `FalseDeclaration` unless a tensor of this shape and dtype was found."""
-        if not isinstance(found, Tensor):
-            raise self.fault(f"{what} is a {type(found).__name__}: return a tensor of shape {shape}")
-        if tuple(found.shape) != shape or found.dtype != dtype:
-            raise self.fault(f"{what} is {found.dtype} of shape {tuple(found.shape)}: return {dtype} of shape {shape}")
-        return found
+    def _form(self, what: str, result: Any, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        """Return the result. Raises `FalseDeclaration` unless it is a tensor of this shape and dtype."""
+        if not isinstance(result, Tensor):
+            raise self.fault(f"{what} is a {type(result).__name__}: return a tensor of shape {shape}")
+        if tuple(result.shape) != shape or result.dtype != dtype:
+            form = f"{result.dtype} of shape {tuple(result.shape)}"
+            raise self.fault(f"{what} is {form}: return {dtype} of shape {shape}")
+        return result
 
-    def _pair(self, name: str, found: Any) -> tuple[Any, Any]:
-        if not isinstance(found, tuple) or len(found) != 2:
-            raise self.fault(f"`{name}` returns a {type(found).__name__}: return a tuple of two tensors")
-        return found
+    def _pair(self, name: str, result: Any) -> tuple[Any, Any]:
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise self.fault(f"`{name}` returns a {type(result).__name__}: return a tuple of two tensors")
+        return result
 
     def _outputs(self, what: str, y: Any, lead: tuple[int, ...], state: Tensor) -> Tensor:
         if self.width is None:
@@ -225,7 +226,7 @@ class _LayerTest:
         return self._form(what, y, (*lead, self.width), self.dtype)
 
     def _read(self, u: Tensor, state: Tensor, method: str = "auto", *index: Tensor) -> tuple[Tensor, Tensor]:
-        """Read inputs (B, T, d), or rows (N, d) by their numbers (B, T)."""
+        """Read inputs (B, T, d), or rows (N, d) by their indices (B, T)."""
         y, after = self._pair("forward", self._call("forward", u, state, method, *index))
         lead = tuple((*index, u)[0].shape[:2])
         self._form("the state that `forward` returns", after, tuple(state.shape), state.dtype)
@@ -249,7 +250,7 @@ class _LayerTest:
         return A, self._form("the second of what `tables` returns", v, (len(rows), *shape), self.dtype)
 
     def _by_tables(self, rows: Tensor, index: Tensor, x: Tensor) -> _Reading:
-        """The recurrence that the tables of rows (N, d) say, read by their numbers (B, T)."""
+        """Run the recurrence of the tables of rows (N, d), selected by indices (B, T)."""
         (A, v), outputs = self._tables(rows), list[Tensor]()
         for i in index.unbind(1):
             x = torch.einsum("nhij,nhj->nhi", A[i], x) + v[i]
@@ -259,7 +260,7 @@ class _LayerTest:
     # Tests
 
     def _check_start(self) -> None:
-        """x₀ and what is given out there."""
+        """Check x₀ and the output of states."""
         alone = self._call("initial_state", 1)
         if not isinstance(alone, Tensor) or not alone.ndim or len(alone) != 1:
             raise self.fault("`initial_state` of 1 word returns no tensor of shape (1, …)")
@@ -276,15 +277,15 @@ class _LayerTest:
             self._compare(y, state.flatten(1), "tables are declared: let `emit` return the state, flattened")
 
     def _check_words(self, rows: Tensor, index: Tensor, state: Tensor, tolerance: float | None = None) -> None:
-        """All ways to read words (B, T) of these rows (N, d) give the same outputs and the same state after them."""
+        """Check that all ways to read words (B, T) of these rows (N, d) give the same outputs and last states."""
         if not self._takes(rows[index], state):
             return
         y, after = self._read(rows[index], state)
         where = f" ({len(index)} words of {index.shape[1]} inputs)"
-        for rule, found in self._readings(rows, index, state):
-            self._compare(found.y, y[:, : found.y.shape[1]], rule + where, tolerance, is_sequence=True)
-            if found.after is not None:
-                self._compare(found.after, after, f"{rule}{where}, in the state", tolerance)
+        for rule, reading in self._readings(rows, index, state):
+            self._compare(reading.y, y[:, : reading.y.shape[1]], rule + where, tolerance, is_sequence=True)
+            if reading.after is not None:
+                self._compare(reading.after, after, f"{rule}{where}, in the state", tolerance)
 
     def _takes(self, u: Tensor, state: Tensor) -> bool:
         if u.shape[1] <= _SHORT:
@@ -295,17 +296,17 @@ class _LayerTest:
         return False
 
     def _readings(self, rows: Tensor, index: Tensor, state: Tensor) -> Iterator[tuple[str, _Reading]]:
-        """Other ways to read the same words, each with the rule that is broken where it differs.
+        """Yield other ways to read the same words, each with the rule that is broken if the result differs.
 
-        Many words, which are all letters of an alphabet, are compared with tables, steps and rows by index alone.
+        Many words, which are all letters of an alphabet, are compared only with tables, steps and rows by index.
         """
         layer, u, (batch, length) = self.layer, rows[index], index.shape
         is_few, cut = batch <= _ALONE, length // 2
         if is_few:
             yield "`forward` is random: it gives other outputs for the same inputs", _Reading(*self._read(u, state))
             parts = [self._read(one, x) for one, x in zip(u.split(1), state.split(1), strict=True)]
-            found = _Reading(torch.cat([y for y, _ in parts]), torch.cat([x for _, x in parts]))
-            yield "`forward` gives a word other outputs in a batch than alone", found
+            separate = _Reading(torch.cat([y for y, _ in parts]), torch.cat([x for _, x in parts]))
+            yield "`forward` gives a word other outputs in a batch than alone", separate
         if layer.is_causal and is_few:
             changed = torch.cat([u[:, :cut], rows.flip(0)[index][:, cut:]], dim=1)
             rule = "`forward` is not causal, outputs depend on later inputs: declare is_causal = False if it must be so"
@@ -331,7 +332,7 @@ class _LayerTest:
             yield "`outputs` are other than those of `forward`", _Reading(y, None)
 
     def _check_letters(self, letters: Tensor) -> None:
-        """All letters one by one, and words of some of them, which nothing rounds if the layer declares that."""
+        """Check all letters one by one, and words of some of them, which are exact if the layer declares that."""
         size = max(1, min(_LETTERS, _ENTRIES // self.entries))
         for rows in letters.split(size):
             if self.layer.has_tables:
@@ -343,14 +344,14 @@ class _LayerTest:
         self._check_words(rows, index, self._states(_WORDS, None), 0.0 if is_exact else None)
 
     def _check_tables(self, rows: Tensor) -> None:
-        """What is declared of the tables of these rows (N, d) besides what `forward` makes of them."""
+        """Check the declarations about the tables of these rows (N, d), apart from their use in `forward`."""
         layer, parts, few = self.layer, self._tables(rows), rows[:_ALONE]
         is_lookup = self._call("is_lookup", rows)
         alone = [torch.cat(of_rows) for of_rows in zip(*map(self._tables, few.split(1)), strict=True)]
         rule = "`tables` of a row depend on the other rows"
         rule += ", though is_lookup is declared" if is_lookup else ""
-        for found, part in zip(alone, parts, strict=True):
-            self._compare(found, part[:_ALONE], rule, 0.0 if is_lookup else None)
+        for table, part in zip(alone, parts, strict=True):
+            self._compare(table, part[:_ALONE], rule, 0.0 if is_lookup else None)
         with _if_offered():
             for part, bound in zip(parts, self._call("rounded_tables", RoundedNumbers.exact(rows)), strict=True):
                 apart = (part.cpu().double() - bound.mid).abs()
@@ -362,7 +363,7 @@ class _LayerTest:
             self._compare(torch.zeros_like(parts[1]), parts[1], "maps are declared, but v is not 0", 0.0)
 
     def _check_readout(self) -> None:
-        """Logits of a row depend on it alone, and are those of a gate's weights."""
+        """Check that the logits of a row depend on this row only, and equal those of a gate's weights."""
         readout, x = self.model.readout, self._normal(3, 7, self.model.config.stream_widths[-1])
         logits, shape = self._run("readout", readout, x), (3, 7, len(self.model.outputs))
         self._form("what `readout` returns", logits, shape, self.dtype)
@@ -370,19 +371,19 @@ class _LayerTest:
         self._compare(alone.view_as(logits), logits, "`readout` of a row depends on where it stands")
         if isinstance(readout, Gate):
             W1, b1, W2, b2 = readout.weights
-            found = (x @ W1.T + b1).relu() @ W2.T + b2
-            self._compare(found, logits, "`readout` is a Gate, but does not compute W2 relu(W1 x + b1) + b2")
+            by_weights = (x @ W1.T + b1).relu() @ W2.T + b2
+            self._compare(by_weights, logits, "`readout` is a Gate, but does not compute W2 relu(W1 x + b1) + b2")
 
     def _compare(
-        self, found: Tensor, expected: Tensor, rule: str, tolerance: float | None = None, is_sequence: bool = False
+        self, actual: Tensor, expected: Tensor, rule: str, tolerance: float | None = None, is_sequence: bool = False
     ) -> None:
-        """Raises `FalseDeclaration` naming the rule where numbers differ by more than rounding may explain.
+        """Raise `FalseDeclaration` with the rule if numbers differ by more than rounding explains.
 
-        Of outputs in sequence (B, T, …) it is measured by the largest up to that step, else by the largest of all.
+        For sequences (B, T, …) the scale is the largest number up to that step, otherwise the largest of all.
         """
         if not expected.numel():
             return
-        found, expected = found.double(), expected.double()
+        actual, expected = actual.double(), expected.double()
         size = expected.abs().nan_to_num(nan=1e300)
         if is_sequence:
             of_step = size.transpose(0, 1).flatten(1).amax(1).cummax(0).values
@@ -390,7 +391,7 @@ class _LayerTest:
         else:
             size = size.max()
         allowed = (self.tolerance if tolerance is None else tolerance) * size.clamp(min=1)
-        apart = (found - expected).abs()
+        apart = (actual - expected).abs()
         if (is_off := expected.isfinite() & ~(apart <= allowed)).any():
             worst = float(apart[is_off].nan_to_num(nan=torch.inf).max())
             raise self.fault(f"{rule}; the difference is {worst:.3g}, more than rounding explains")

@@ -61,10 +61,10 @@ class RoundedNumbers:
         return not self.off.any()
 
     def of(self, mid: Tensor, off: Tensor) -> RoundedNumbers:
-        """The same format; a bound that is no number, or of a number that may overflow, is infinite."""
+        """Return numbers of the same format; the bound of NaN or of a number that may overflow is infinite."""
         off = off * _OUTWARD
-        is_known = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
-        return RoundedNumbers(torch.where(is_known, mid, 0), torch.where(is_known, off, torch.inf), self.kind)
+        is_bounded = (mid.abs() + off <= self.kind.largest / 4) & mid.isfinite()
+        return RoundedNumbers(torch.where(is_bounded, mid, 0), torch.where(is_bounded, off, torch.inf), self.kind)
 
     def where(self, mask: Tensor) -> RoundedNumbers:
         """Zero outside the mask."""
@@ -125,14 +125,14 @@ class RoundedNumbers:
         return self.of(mid, self.off / 4 + 32 * _both(self.kind) * (mid + self.off / 4) + 4 * self.kind.tiny)
 
     def normalised(self) -> RoundedNumbers:
-        """x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry is longer than 1, whatever is known of the norm."""
+        """Return x / max(‖x‖₂, 10⁻¹²) along the last axis: no entry exceeds 1, for all bounds of the norm."""
         over = RoundedNumbers(self.mid.unsqueeze(-1), self.off.unsqueeze(-1), self.kind)
         norms = _Norms.of(over, 2.0)
         middle = norms.middle.clamp(min=_FLOOR)
         off = over.divided(middle, norms.low.clamp(min=_FLOOR / 2), norms.high.clamp(min=2 * _FLOOR))
         mid = (over.mid / middle).squeeze(-1)
-        known = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
-        return self.of(mid, known)
+        bound = off.squeeze(-1).clamp(max=2.1).where(self.off.isfinite().all(-1, keepdim=True), torch.inf)
+        return self.of(mid, bound)
 
     def columns(self, rule: str, p: float) -> RoundedNumbers:
         """Blocks under a column rule, by either method of `normalise`: (…, b, b) -> (…, b, b)."""

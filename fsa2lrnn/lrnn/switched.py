@@ -81,28 +81,28 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
     return _apart(tables.A, A), _apart(tables.v, v)
 
 
-def _apart(judged: Tensor, found: RoundedNumbers) -> Tensor:
-    """What any evaluation may be from the one that is judged: not further than both are from the midpoint."""
-    return (found.off + (judged.cpu().double() - found.mid).abs()) * (1 + 2.0**-30)
+def _apart(verified: Tensor, bounds: RoundedNumbers) -> Tensor:
+    """Return a bound on the distance of any evaluation from the verified one, through the midpoint of the bounds."""
+    return (bounds.off + (verified.cpu().double() - bounds.mid).abs()) * (1 + 2.0**-30)
 
 
 def as_tables(model: LRNN) -> LRNN:
-    """A model of one layer over letters with look-ups for gates.
+    """Return a copy of a model of one layer over letters with lookups as gates.
 
-    Raises `CheckpointError` unless its logits are those of `model`, bit for bit, on words of random letters.
+    Raises `CheckpointError` unless its logits equal those of `model`, bit for bit, on words of random letters.
     """
-    kept, drawn = type(model).from_affine(switched(model)), torch.Generator().manual_seed(0)
+    copy, drawn = type(model).from_affine(switched(model)), torch.Generator().manual_seed(0)
     with torch.no_grad():
         words = [torch.randint(len(model.alphabet), shape, generator=drawn) for shape in _SHAPES]
         differing = [
-            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not same(model(tokens), kept(tokens))
+            shape for shape, tokens in zip(_SHAPES, words, strict=True) if not same(model(tokens), copy(tokens))
         ]
     if differing:
         raise CheckpointError(
             f"the tables do not give the model's own logits, bit for bit, on (words, letters) = {differing}: keep its "
             "weights"
         )
-    return kept
+    return copy
 
 
 __all__ = ["EPS", "Readout", "SwitchedAffine", "as_tables", "switched", "table_error"]

@@ -115,17 +115,17 @@ def state_shapes(make: Callable[[], nn.Module]) -> Shapes:
     return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in model.state_dict().items()}
 
 
-def check_shapes(origin: str, wanted: Shapes, found: Shapes) -> None:
-    """Raises `CheckpointError` unless the tensors are those that are wanted, by name, shape and type.
+def check_shapes(origin: str, expected: Shapes, stored: Shapes) -> None:
+    """Raise `CheckpointError` unless the tensors are the expected ones, by name, shape and type.
 
-    Half precision does not pass for float32: the model that was judged or trained has other numbers.
+    Half precision does not pass for float32: the model that was verified or trained has other numbers.
     """
-    faults = [f"{name} is missing" for name in wanted if name not in found]
-    faults += [f"{shown(name)[1:-1]} is unknown" for name in found if name not in wanted]
-    for name in [name for name in wanted if name in found]:
-        (shape, dtype), (there, kind) = wanted[name], found[name]
-        if there != shape:
-            faults.append(f"{name} has shape {there} in place of {shape}")
+    faults = [f"{name} is missing" for name in expected if name not in stored]
+    faults += [f"{shown(name)[1:-1]} is unknown" for name in stored if name not in expected]
+    for name in [name for name in expected if name in stored]:
+        (shape, dtype), (actual, kind) = expected[name], stored[name]
+        if actual != shape:
+            faults.append(f"{name} has shape {actual} in place of {shape}")
         if kind != dtype:
             both_round = kind.is_floating_point and dtype.is_floating_point
             remedy = f", convert it (tensor.to({dtype})) and save it" if both_round else ""
@@ -157,9 +157,9 @@ def _check_header(path: Path, metadata: Mapping[str, str], form: FileFormat) -> 
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
     """Return the SHA-256 of a text and of all tensors: their names, types, shapes and entries."""
-    found = hashlib.sha256(text.encode())
+    hashed = hashlib.sha256(text.encode())
     for name in sorted(tensors):
         tensor = tensors[name].detach().cpu().contiguous()
-        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
-    return found.hexdigest()
+        hashed.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
+        hashed.update(tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b"")
+    return hashed.hexdigest()

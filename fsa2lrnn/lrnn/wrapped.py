@@ -77,11 +77,11 @@ class Wrapped(nn.Module):
             self._like = self._checked(module(torch.zeros(1, 1, dtype=torch.int64, device=self.device)), (1, 1))
 
     def _checked(self, logits: Any, shape: tuple[int, ...]) -> Tensor:
-        wanted = (*shape, len(self.outputs))
-        if not isinstance(logits, Tensor) or logits.shape != wanted:
-            found = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
+        expected = (*shape, len(self.outputs))
+        if not isinstance(logits, Tensor) or logits.shape != expected:
+            got = tuple(logits.shape) if isinstance(logits, Tensor) else type(logits).__name__
             raise UnsupportedFormat(
-                f"the module gives {found} for tokens of shape {shape}, where logits of shape {wanted} are asked for: "
+                f"the module gives {got} for tokens of shape {shape}, where logits of shape {expected} are asked for: "
                 "one for each output, after every prefix"
             )
         return logits
@@ -98,7 +98,7 @@ class Wrapped(nn.Module):
 
     @property
     def is_causal(self) -> bool:
-        """Believed of every module: judges go by what it gives after each prefix."""
+        """Whether the module is causal: assumed for every module, since verifiers use its outputs after each prefix."""
         return True
 
     @property
@@ -116,8 +116,8 @@ class Wrapped(nn.Module):
     def initial_state(self, batch: int = 1) -> State:
         """The module's own, or the empty word: tokens (B, longest), and how many of them are read (B, 1)."""
         if self._has_steps:
-            found = cast("Callable[[int], Any]", self.module.initial_state)(batch)
-            return tuple(LayerState(part, None) for part in (found if self._is_tuple else (found,)))
+            state = cast("Callable[[int], Any]", self.module.initial_state)(batch)
+            return tuple(LayerState(part, None) for part in (state if self._is_tuple else (state,)))
         kind = torch.uint8 if len(self.alphabet) <= 1 << 8 else torch.int32
         tokens = torch.zeros(batch, self._longest, dtype=kind, device=self.device)
         return (LayerState(tokens, torch.zeros(batch, 1, dtype=torch.int64, device=self.device)),)

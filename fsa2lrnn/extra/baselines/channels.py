@@ -1,6 +1,6 @@
-"""Layers whose channels each run a state-space system of their own, mixed by gates afterwards: S4's block.
+"""Layers in which each channel runs its own state-space system and gates mix the channels afterwards: S4's block.
 
-S4, S4D and Liquid-S4 differ in the system alone. Channel h takes copy h mod n_ssm of A and B, and its own Δ, C and D.
+S4, S4D and Liquid-S4 differ only in the system. Channel h has copy h mod n_ssm of A and B, and its own Δ, C and D.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ DT_TRANSFORMS = ("softplus", "exp")
 BEYOND = ("refuse", "cut")
 LEAST_FREQUENCY = 1e-4  # |Im Λ| of an entry that would be real, at the start
 COMPLEX = "whose arithmetic of complex numbers no judge models"
-_RATE = 1e-3  # of Δ, A, B and P, in the released configurations
+_RATE = 1e-3  # of Δ, A, B and P, in the published configurations
 
 
 @dataclass(frozen=True)
 class ChannelConfig(LayerConfig):
-    """What layers of single channels share.
+    """The configuration that layers of single channels share.
 
     Args:
-        width: H, channels in and out.
-        d_state: N, real states a channel; even.
-        n_ssm: copies of A and B, of which H is a multiple; None for one a channel.
-        dt_min, dt_max: Δ is drawn between them, its logarithm uniformly.
-        dt_transform: what makes Δ of its parameter, "softplus" or "exp".
-        mixing: what follows the systems (`fsa2lrnn.extra.baselines.kernels.mixing`).
+        width: H, the channels in and out.
+        d_state: N, the real states per channel; even.
+        n_ssm: the copies of A and B, a divisor of H; None for one per channel.
+        dt_min, dt_max: the range of the initial Δ, log-uniform.
+        dt_transform: the map from the parameter to Δ, "softplus" or "exp".
+        mixing: the gates after the systems (`fsa2lrnn.extra.baselines.kernels.mixing`).
         l_max: the longest word, None for no limit.
-        beyond: what happens to longer words: "refuse", or "cut", as the released code does it: the impulse response
-            ends after l_max letters, and nothing older matters.
+        beyond: the treatment of longer words: "refuse", or "cut" as in the published code: the impulse response ends
+            after l_max letters, and older letters have no effect.
     """
 
     width: int  # pyright: ignore[reportIncompatibleMethodOverride] - a field may be what a property is
@@ -79,20 +79,20 @@ class ChannelConfig(LayerConfig):
 
     @property
     def copies(self) -> int:
-        """How many copies of A and B there are."""
+        """The number of copies of A and B."""
         return self.width if self.n_ssm is None else self.n_ssm
 
     @property
     def entries(self) -> int:
-        """2H, before the gates: states are made at the ends of pieces alone."""
+        """The numbers of the widest part of a step: 2H, before the gates; states exist only at the ends of pieces."""
         return 2 * self.width
 
 
 class ChannelLayer(Layer):
-    """y = mixing(system(u)), with parameters as the released S4 keeps them, complex ones as pairs.
+    """y = mixing(system(u)), with the parameters of the published S4 code, complex ones as pairs.
 
     `inv_dt` (H,), `A_real` and `A_imag` (S, n) with Λ = −exp(A_real) − i·A_imag, `B` (S, n, 2), `C` (H, n, 2), `D` (H,)
-    and the gates of `mixing`; n = N/2. The state is (B, H, N): real parts beside imaginary parts of the stored half.
+    and the gates of `mixing`; n = N/2. The state is (B, H, N): real, then imaginary parts of the stored half.
     """
 
     takes_index: ClassVar[bool] = True
@@ -116,56 +116,57 @@ class ChannelLayer(Layer):
 
     @classmethod
     def readout(cls, config: Any, width: int, hidden: int, n_outputs: int) -> nn.Module:
-        """A linear map, as the released models have it; no hidden units."""
+        """Return a linear map without hidden units, as in the published models."""
         return nn.Linear(width, n_outputs)
 
     @staticmethod
     def start(config: Any) -> Start:
-        """A and B of a new layer."""
+        """Return A and B of a new layer."""
         raise NotImplementedError
 
     def system(self) -> System:
-        """The discretised system."""
+        """Return the discretised system."""
         raise NotImplementedError
 
     def dt(self) -> Tensor:
-        """Δ in double precision: (H, 1)."""
+        """Return Δ in double precision: (H, 1)."""
         raw = self.inv_dt.double().unsqueeze(-1)
         return raw.exp() if self.config.dt_transform == "exp" else softplus(raw)
 
     def poles(self) -> Tensor:
-        """Λ of each channel in double precision: (H, n)."""
+        """Return Λ of each channel in double precision: (H, n)."""
         return self.of_channels(torch.complex(-self.A_real.double().exp(), -self.A_imag.double()))
 
     def of_channels(self, x: Tensor) -> Tensor:
-        """What each channel takes of the copies: (S, n) -> (H, n)."""
+        """Return the copy of each channel: (S, n) -> (H, n)."""
         return x.repeat(self.config.width // len(x), 1)
 
     def parameter_hints(self) -> dict[str, Hint]:
-        """The released rate for Δ, A and B (and P), and no weight decay on them."""
+        """Return the published learning rate for Δ, A and B (and P), without weight decay."""
         return {name: Hint(_RATE, 0.0) for name in ("inv_dt", "A_real", "A_imag", "B", "P") if hasattr(self, name)}
 
     def initial_state(self, batch: int) -> Tensor:
-        """Zero: (B, H, N)."""
+        """Return zeros: (B, H, N)."""
         return channels.no_state(self.D, batch, self.config.width, self.config.d_state)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
+        """Return outputs and the last state: u (B, T, H), state (B, H, N) -> (B, T, H), (B, H, N).
 
-        `method` is one of `channels.METHODS`; "letters" stands for "auto". With `index` (B, T), u (R, H) are all inputs
-        there are.
+        `method` is in `channels.METHODS`; "letters" means "auto". With `index` (B, T), u (R, H) are distinct inputs.
         """
         method = check_channels_method(method)
         u = u if index is None else embedding(index, u)
         if self.is_too_long(u.shape[1]):
-            return self.mixing(self._cut(u, state)), torch.ones_like(state)  # not zero: it can't be carried on
+            return self.mixing(self._cut(u, state)), torch.ones_like(
+                state
+            )  # not zero, which marks a state that cannot be continued
         y, state = self.run(u, state, method)
         return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
-        """The outputs of `forward` alone."""
+        """Return only the outputs of `forward`."""
         if check_channels_method(method) != "chunked":
             return super().outputs(u, state, method, index)
         length = (u if index is None else index).shape[1]
@@ -174,7 +175,7 @@ class ChannelLayer(Layer):
         return self.mixing(channels.outputs_alone(self.system(), u if index is None else embedding(index, u), state))
 
     def _cut(self, u: Tensor, state: Tensor) -> Tensor:
-        """The convolution with what is left of the impulse response. There is no state to go on from."""
+        """Return the convolution with the truncated impulse response, which has no state to continue from."""
         if channels.may_move(state):
             raise UnsupportedFormat(
                 f"a word in pieces, longer than l_max = {self.config.l_max}: an impulse response that is cut off there "
@@ -183,20 +184,20 @@ class ChannelLayer(Layer):
         return channels.long_convolution(u, self.system().respond(self.config.l_max, u.dtype).K)
 
     def run(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
-        """`forward` by a method by name, before the gates."""
+        """Return the result of `forward` by a named method, before the gates."""
         return channels.METHODS[method](self.system(), u, state)
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One letter: (B, H), (B, H, N) -> (B, H), (B, H, N)."""
+        """Return the output and the state of one step: (B, H), (B, H, N) -> (B, H), (B, H, N)."""
         y, state = self.system().step(u, state)
         return self.mixing(y), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
+        """Return mixing(2 Re Σ C x): (B, H, N) -> (B, H)."""
         return self.mixing(self.system().read(state))
 
     def is_too_long(self, length: int) -> bool:
-        """Whether a word is longer than `l_max`. Raises `UnsupportedFormat` if it is, and such words are refused."""
+        """Return whether a word is longer than `l_max`. Raises `UnsupportedFormat` if such words are refused."""
         l_max = self.config.l_max
         if l_max is None or length <= l_max:
             return False
@@ -209,13 +210,13 @@ class ChannelLayer(Layer):
 
 
 def check_channels_method(method: str) -> str:
-    """The name of one of `channels.METHODS`. Raises `UnsupportedFormat` for an unknown one."""
+    """Return a name in `channels.METHODS`. Raises `UnsupportedFormat` for an unknown one."""
     check_method(method, {**channels.METHODS, "letters": None})
     return "chunked" if method in ("auto", "letters") else method
 
 
 def check_stream(width_in: int, width: int, name: str) -> None:
-    """Raises `UnsupportedFormat` unless a layer of single channels reads as many as it has."""
+    """Raise `UnsupportedFormat` unless a layer of single channels reads as many as it has."""
     if width_in != width:
         raise UnsupportedFormat(
             f"{name} of width {width} reads {width_in} numbers: its channels go in and out one by one, so make the "
@@ -224,10 +225,10 @@ def check_stream(width_in: int, width: int, name: str) -> None:
 
 
 def written_poles(start: Start) -> tuple[Tensor, Tensor]:
-    """A_real = log(−Re Λ) and A_imag = −Im Λ, the latter at least `LEAST_FREQUENCY`: (n,) each.
+    """Return A_real = log(−Re Λ) and A_imag = −Im Λ, the latter at least `LEAST_FREQUENCY`: (n,) each.
 
     Raises:
-        UnsupportedFormat: for a pole that is not in the left half-plane, which the parameters can't hold.
+        UnsupportedFormat: for a pole outside the left half-plane, which the parameters cannot represent.
     """
     poles = torch.from_numpy(start.poles)
     if (wrong := (poles.real >= 0) | ~poles.isfinite()).any():
@@ -240,10 +241,10 @@ def written_poles(start: Start) -> tuple[Tensor, Tensor]:
 
 
 def pairs(x: Any, copies: int) -> Tensor:
-    """Complex numbers (n,) as `copies` rows of pairs: float32 (copies, n, 2)."""
+    """Return complex numbers (n,) as `copies` rows of pairs: float32 (copies, n, 2)."""
     return torch.view_as_real(torch.from_numpy(x)).float().repeat(copies, 1, 1)
 
 
 def complex_of(x: Tensor) -> Tensor:
-    """Pairs (…, 2) as complex128 (…)."""
+    """Return pairs (…, 2) as complex128 (…)."""
     return torch.view_as_complex(x.double().contiguous())

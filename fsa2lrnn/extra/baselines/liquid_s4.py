@@ -1,11 +1,11 @@
-"""Liquid-S4 (Hasani et al. 2022): S4 whose transition is moved by the input, and what its released code computes.
+"""Liquid-S4 (Hasani et al. 2022): S4 with an input-dependent transition, and the computation of its published code.
 
-The two are not the same. `kernel` names which is meant:
+The two differ. `kernel` selects one:
 
 - "exact": the recurrence x_k = (Ā + diag(B̄ u_k)) x_{k−1} + B̄ u_k of the paper, in S4's diagonal basis.
-- "polyb", "kb": S4 plus the correction of the released code to the letter. It multiplies pairs (or p letters) among the
-  last few of the whole word, lays the products over the word in reverse, and weighs them with constants that are frozen
-  at the start. So it is no recurrence: an output depends on later letters, and there is no step.
+- "polyb", "kb": S4 plus the correction exactly as in the published code. It multiplies pairs (or p letters) among the
+  last few of the whole word, adds the products to the word in reverse order, and weights them with constants that are
+  fixed at the start. So it is not a recurrence: an output depends on later letters, and no step exists.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ KERNELS = ("exact", "polyb", "kb")
 
 @dataclass(frozen=True)
 class LiquidS4Config(ChannelConfig):
-    """Liquid-S4 as released: every channel has its own A and B, Δ = exp, B of LegS uncut; the rest as of S4.
+    """Published Liquid-S4: every channel has its own A and B, Δ = exp, B of LegS not clipped; otherwise as S4.
 
     Args:
         kernel: "exact", "polyb" or "kb".
-        degree: of the largest products of letters, for "polyb" and "kb".
-        allcombs: whether products of any letters count, or of neighbours alone.
+        degree: the degree of the largest products of letters, for "polyb" and "kb".
+        allcombs: whether products of any letters count, or only of neighbours.
     """
 
     n_ssm: int | None = None
@@ -57,10 +57,10 @@ class LiquidS4Config(ChannelConfig):
 
 
 class LiquidS4Layer(S4Layer):
-    """The recurrence or what was released in its place, by `config.kernel`; parameters as of `S4Layer`.
+    """The recurrence or the published computation, by `config.kernel`, with the parameters of `S4Layer`.
 
-    For "polyb" and "kb" the buffers `frozen_inputs`, `frozen_outputs`, `frozen_poles` and `frozen_dt` are what the
-    released correction reads in place of the parameters, and are saved with the model.
+    For "polyb" and "kb" the published correction reads the buffers `frozen_inputs`, `frozen_outputs`, `frozen_poles`
+    and `frozen_dt` instead of the parameters; they are saved with the model.
     """
 
     Config = LiquidS4Config
@@ -85,51 +85,51 @@ class LiquidS4Layer(S4Layer):
 
     @property
     def is_causal(self) -> bool:
-        """Of the recurrence alone."""
+        """Whether the kernel is the recurrence."""
         return self.config.kernel == "exact"
 
     @property
     def family(self) -> str | None:
-        """A moved by the input; what was released is no recurrence, and in no family."""
+        """The family of the recurrence; None for the published computation, which is in no family."""
         return "liquid-s4" if self.is_causal else None
 
     @staticmethod
     def start(config: Any) -> hippo.Start:
-        """LegS, Im B uncut."""
+        """Return LegS with Im B not clipped."""
         return hippo.normal_plus_low_rank(config.d_state, clipped=False)
 
     def initial_state(self, batch: int) -> Tensor:
-        """Zero: (B, H, N), or (B, 1) where there is no state, 0 before a word and 1 after it."""
+        """Return zeros: (B, H, N), or (B, 1) without a recurrence, 0 before a word and 1 after it."""
         return super().initial_state(batch) if self.is_causal else channels.no_state(self.D, batch, 1)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As of `ChannelLayer`; "exact" takes `liquid.METHODS`.
+        """Return outputs and last state as in `ChannelLayer`; "exact" takes `liquid.METHODS`.
 
         Raises:
-            UnsupportedFormat: for a word in pieces where `kernel` is not causal.
-            InvalidWord: for a word so short that there are too few products.
+            UnsupportedFormat: for a word in pieces if `kernel` is not causal.
+            InvalidWord: for a word that is too short for enough products.
         """
         if not self.is_causal:
-            return self._released(u if index is None else embedding(index, u), state, check_channels_method(method))
+            return self._published(u if index is None else embedding(index, u), state, check_channels_method(method))
         u = u if index is None else embedding(index, u)
         y, state = liquid(self.system(), u, state, method)
         return self.mixing(y), state
 
     def outputs(self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None) -> Tensor:
-        """The outputs of `forward` alone."""
+        """Return only the outputs of `forward`."""
         return self(u, state, method, index)[0]
 
     def step(self, u: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        """One letter. Raises `UnsupportedFormat` where `kernel` is not causal."""
+        """Return the output and the state of one step. Raises `UnsupportedFormat` if `kernel` is not causal."""
         if not self.is_causal:
             raise self._has_no_state("can't be run step by step")
         y, state = step(self.system(), u, state)
         return self.mixing(y), state
 
     def emit(self, state: Tensor) -> Tensor:
-        """mixing(2 Re Σ C x); without a state, that of zero."""
+        """Return mixing(2 Re Σ C x), for the state zero if there is no recurrence."""
         return super().emit(state if self.is_causal else super().initial_state(len(state)))
 
     def _has_no_state(self, what: str) -> UnsupportedFormat:
@@ -138,7 +138,7 @@ class LiquidS4Layer(S4Layer):
             f'{what}; give whole words, or take the kernel "exact"'
         )
 
-    def _released(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
+    def _published(self, u: Tensor, state: Tensor, method: str) -> tuple[Tensor, Tensor]:
         if channels.may_move(state):
             raise self._has_no_state("can't read a word in pieces")
         if not u.shape[1]:
@@ -156,7 +156,7 @@ class LiquidS4Layer(S4Layer):
         return self.mixing(y), torch.ones_like(state)
 
     def _kb(self, u: Tensor) -> Tensor:
-        """The spectra of two lengths, multiplied bin by bin."""
+        """Return the output for "kb": spectra of two lengths, multiplied per bin."""
         length, system = u.shape[1], self.system()
         K = system._replace(D=torch.zeros_like(system.D)).respond(length, u.dtype).K  # (T, H), without D
         spectrum = torch.fft.rfft(K, 2 * length, 0) * torch.fft.rfft(u, 2 * length, 1)
@@ -167,14 +167,14 @@ class LiquidS4Layer(S4Layer):
         return torch.fft.irfft(spectrum, 2 * length, 1)[:, :length] + self.D * u
 
     def _frozen(self) -> tuple[Tensor, Tensor]:
-        """Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), of the constants: (H,) each."""
+        """Return Σ q and Σ C q with q = Δ B/(1 − Δ Λ/2), of the fixed constants: (H,) each."""
         B, C, poles = (complex_of(x) for x in (self.frozen_inputs, self.frozen_outputs, self.frozen_poles))
         dt = self.frozen_dt.double().unsqueeze(-1)
         q = dt * B / (1 - dt / 2 * poles)
         return twice_real(q).to(self.D.dtype), twice_real(C * q).to(self.D.dtype)
 
     def _products(self, u: Tensor, p: int) -> Tensor:
-        """Products of p letters, laid over the word in reverse: (B, T, H) -> (B, T, H)."""
+        """Return the products of p letters in reverse order: (B, T, H) -> (B, T, H)."""
         if self.config.allcombs:
             factors = [u.index_select(1, places) for places in _subsets(u.shape[1], p, u.device).unbind(1)]
             return reduce(torch.mul, factors)
@@ -186,10 +186,10 @@ class LiquidS4Layer(S4Layer):
 
 @lru_cache
 def _subsets(length: int, p: int, device: torch.device) -> Tensor:
-    """Positions of the factors of each of `length` products: the last p-subsets, the last in lexicographical order
-    first, of so few last positions as have that many: (length, p).
+    """Return the positions of the factors of `length` products, (length, p): the last p-subsets in reverse
+    lexicographical order, of the smallest window of last positions that has so many.
 
-    Raises `InvalidWord` for a word whose letters do not have that many.
+    Raises `InvalidWord` for a word without so many subsets.
     """
     window = next((m for m in range(2, length) if math.comb(m, p) >= length), None)
     if window is None:
@@ -198,10 +198,10 @@ def _subsets(length: int, p: int, device: torch.device) -> Tensor:
             "letters, among all but the first; give a longer word"
         )
     subsets = combinations(range(length - window, length), p)
-    found = torch.tensor(list(islice(subsets, math.comb(window, p) - length, None)))
-    return found.flip(0).to(device)
+    last = torch.tensor(list(islice(subsets, math.comb(window, p) - length, None)))
+    return last.flip(0).to(device)
 
 
 def complex_pairs(x: Tensor) -> Tensor:
-    """Complex numbers (…) as pairs (…, 2)."""
+    """Return complex numbers (…) as pairs (…, 2)."""
     return torch.view_as_real(x.resolve_conj())

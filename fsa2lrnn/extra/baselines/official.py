@@ -1,7 +1,7 @@
-"""Weights as the code released with other layers keeps them, into ours: one function a layer, by the names in a file.
+"""Conversion of weights of the published code of other layers into ours: one function per layer.
 
-Each returns the parameters of one of our layers, by name, made of the given ones by torch operations: gradients go back
-through them. `load_state_dict` takes them as they are. Complex numbers are pairs (…, 2), there as here.
+Each returns the parameters of one of our layers by name, computed by differentiable torch operations, in the form that
+`load_state_dict` takes. Complex numbers are pairs (…, 2) in both.
 
 - `s4_block`: S4 and S4D, S4Block of state-spaces/s4 (and Liquid-S4, `liquid_block`, of its fork).
 - `s5_layer`, `lru_layer`: SequenceLayer of lindermanlab/S5 and of NicolasZucchet/minimal-LRU.
@@ -24,10 +24,9 @@ Weights = Mapping[str, Tensor]
 
 
 def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: str = "softplus") -> dict[str, Tensor]:
-    """Of S4Block. `kernel_length` is its buffer l_kernel, for which its C stands after the first word that it read;
-    None for S4D, and for an S4 that has read nothing yet."""
+    """Return the weights of an S4Block; `kernel_length` is its buffer l_kernel, None for S4D and before any word."""
     kernel = {name.removeprefix("layer.kernel."): x for name, x in weights.items() if name.startswith("layer.kernel.")}
-    found = {
+    own = {
         "inv_dt": kernel["inv_dt"].squeeze(-1),
         "A_real": kernel["A_real"],
         "A_imag": kernel["A_imag"],
@@ -37,21 +36,21 @@ def s4_block(weights: Weights, kernel_length: int | None = None, dt_transform: s
         **_linear(weights, "output_linear.0.", "mixing.linear."),
     }
     if "P" in kernel:
-        found["P"] = kernel["P"].squeeze(0)
+        own["P"] = kernel["P"].squeeze(0)
     if kernel_length is not None:
-        found["C"] = _untruncated(found, kernel_length, dt_transform)
-    return found
+        own["C"] = _untruncated(own, kernel_length, dt_transform)
+    return own
 
 
 def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str, Tensor]:
-    """Of the S4 module of the fork raminmh/liquid-s4, with its frozen constants where `weights` has them as "frozen.…".
+    """Return the weights of the S4 module of the fork raminmh/liquid-s4, with its constants if given as "frozen.…".
 
     `kernel_length` as in `s4_block`.
     """
     kernel = {
         name.removeprefix("kernel.kernel."): x for name, x in weights.items() if name.startswith("kernel.kernel.")
     }
-    found = {
+    own = {
         "inv_dt": kernel["log_dt"],
         "A_real": kernel["inv_w_real"],
         "A_imag": -kernel["w_imag"],
@@ -62,46 +61,46 @@ def liquid_block(weights: Weights, kernel_length: int | None = None) -> dict[str
         **_linear(weights, "output_linear.0.", "mixing.linear."),
     }
     if kernel_length is not None:
-        found["C"] = _untruncated(found, kernel_length, "exp")
+        own["C"] = _untruncated(own, kernel_length, "exp")
     if "frozen.kernel.B" in weights:
         for theirs, ours in (("B", "inputs"), ("w", "poles"), ("C", "outputs")):
             x = weights[f"frozen.kernel.{theirs}"]
-            found[f"frozen_{ours}"] = torch.view_as_real(x.squeeze(0) if theirs == "C" else x)
-        found["frozen_dt"] = weights["frozen.kernel.log_dt"].exp()
-    return found
+            own[f"frozen_{ours}"] = torch.view_as_real(x.squeeze(0) if theirs == "C" else x)
+        own["frozen_dt"] = weights["frozen.kernel.log_dt"].exp()
+    return own
 
 
-def _untruncated(found: Weights, length: int, dt_transform: str) -> Tensor:
-    """C from what the released S4 keeps in its place, with the Ā of now."""
-    copies = len(found["C"]) // len(found["A_real"])
-    poles = torch.complex(-found["A_real"].double().exp(), -found["A_imag"].double()).repeat(copies, 1)
-    P, B = (complex_of(found[name]).repeat(copies, 1) for name in "PB")
-    raw = found["inv_dt"].double().unsqueeze(-1)
+def _untruncated(own: Weights, length: int, dt_transform: str) -> Tensor:
+    """Return C from the parameter that the published S4 stores instead, with the current Ā."""
+    copies = len(own["C"]) // len(own["A_real"])
+    poles = torch.complex(-own["A_real"].double().exp(), -own["A_imag"].double()).repeat(copies, 1)
+    P, B = (complex_of(own[name]).repeat(copies, 1) for name in "PB")
+    raw = own["inv_dt"].double().unsqueeze(-1)
     transition, _ = low_rank(poles, P, B, raw.exp() if dt_transform == "exp" else softplus(raw))
-    return torch.view_as_real(generating.untruncated(transition, complex_of(found["C"]), length))
+    return torch.view_as_real(generating.untruncated(transition, complex_of(own["C"]), length))
 
 
 def s5_layer(weights: Weights) -> dict[str, Tensor]:
-    """Of S5's SequenceLayer, its norm left out. The gates of "full_glu" become one map."""
-    found = {name: weights[f"seq.{name}"] for name in ("Lambda_re", "Lambda_im", "B", "C", "D")}
-    return {**found, "log_step": weights["seq.log_step"].squeeze(-1), **_dense(weights)}
+    """Return the weights of S5's SequenceLayer without its norm; the gates of "full_glu" become one map."""
+    own = {name: weights[f"seq.{name}"] for name in ("Lambda_re", "Lambda_im", "B", "C", "D")}
+    return {**own, "log_step": weights["seq.log_step"].squeeze(-1), **_dense(weights)}
 
 
 def lru_layer(weights: Weights) -> dict[str, Tensor]:
-    """Of LRU's SequenceLayer, its norm left out."""
-    found = {name: weights[f"seq.{name}"] for name in ("nu_log", "theta_log", "gamma_log", "D")}
+    """Return the weights of LRU's SequenceLayer without its norm."""
+    own = {name: weights[f"seq.{name}"] for name in ("nu_log", "theta_log", "gamma_log", "D")}
     for name in "BC":
-        found[name] = torch.stack([weights[f"seq.{name}_re"], weights[f"seq.{name}_im"]], -1)
-    return {**found, **_dense(weights)}
+        own[name] = torch.stack([weights[f"seq.{name}_re"], weights[f"seq.{name}_im"]], -1)
+    return {**own, **_dense(weights)}
 
 
 def rwkv4_block(weights: Weights) -> dict[str, Tensor]:
-    """Of RWKV-4's Block: the same names, mixing weights without their two axes of length 1."""
+    """Return the weights of RWKV-4's Block: the same names, mixing weights without their two axes of length 1."""
     return {name: x.flatten() if ".time_mix_" in name else x for name, x in weights.items()}
 
 
 def part(weights: Weights, prefix: str) -> dict[str, Tensor]:
-    """Those whose names begin with `prefix`, without it.
+    """Return the weights whose names begin with `prefix`, without it.
 
     >>> list(part({"layers.0.D": torch.ones(1), "norm.weight": torch.ones(1)}, "layers.0."))
     ['D']
@@ -114,7 +113,7 @@ def _linear(weights: Weights, theirs: str, ours: str) -> dict[str, Tensor]:
 
 
 def _dense(weights: Weights) -> dict[str, Tensor]:
-    """Flax's Dense layers "out1" and "out2", inputs first, as one map, outputs first."""
+    """Return Flax's Dense layers "out1" and "out2" (inputs first) as one map (outputs first)."""
     names = [name for name in ("out1", "out2") if f"{name}.kernel" in weights]
     if not names:
         return {}

@@ -145,7 +145,6 @@ class Sweep:
         return Trial(task, network, setting, preset(self.preset, task, **changes), self.plan)
 
     def _faults_of_trials(self) -> list[str]:
-        """Return the faults that keep cells from starting: invalid tasks, settings and networks."""
         faults, symbols, entries = [], {}, 0
         for task in self.tasks:
             if entries > MAX_ENTRIES:

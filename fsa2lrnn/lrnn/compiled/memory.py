@@ -23,7 +23,7 @@ _ALIGNMENT = 64
 
 
 class _Block:
-    """Bytes from a multiple of `_ALIGNMENT` on, and the part of them that a tensor holds."""
+    """An aligned block of bytes, and a weak reference to the part that a tensor holds."""
 
     def __init__(self, size: int) -> None:
         block = np.empty(size + _ALIGNMENT, np.uint8)
@@ -31,7 +31,7 @@ class _Block:
         self.data, self.size, self.held = block[start : start + size], size, weakref.ref(block)
 
     def lend(self, size: int) -> np.ndarray:
-        """The first bytes, to be held by a tensor."""
+        """Return the first `size` bytes, to be held by a tensor."""
         part = self.data[:size]
         self.held = weakref.ref(part)
         return part
@@ -42,7 +42,7 @@ _lock = Lock()
 
 
 def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """A contiguous tensor on the CPU at a multiple of 64 bytes, its entries undefined."""
+    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes."""
     size = math.prod(shape) * dtype.itemsize
     if size < LARGE:
         return torch.empty(shape, dtype=dtype)
@@ -53,7 +53,7 @@ def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
         block = _Block(size)
         if size <= KEPT:
             _blocks.append(block)
-        kept = sum(each.size for each in _blocks)
-        while len(_blocks) > MOST or kept > KEPT:
-            kept -= _blocks.pop(0).size
+        total = sum(each.size for each in _blocks)
+        while len(_blocks) > MOST or total > KEPT:
+            total -= _blocks.pop(0).size
         return torch.from_numpy(block.lend(size)).view(dtype).reshape(shape)

@@ -1,4 +1,4 @@
-"""The layers by name. A layer of your own is named by its place, "my_module:MyLayer".
+"""The registry of layers by name. A user-defined layer is named by its import path, "my_module:MyLayer".
 
 >>> sorted(name for name in LAYERS if ":" not in name)  # doctest: +NORMALIZE_WHITESPACE
 ['block', 'hard_lanes', 'hard_reflections', 'householder', 'index', 'liquid_s4', 'lru', 'rwkv4', 's4', 's4d', 's5',
@@ -25,7 +25,7 @@ from fsa2lrnn.reading import shown
 OURS: set[type[Layer]] = {
     BlockLayer, HouseholderLayer, HardLanesLayer, HardReflectionsLayer, IndexLayer,
 }  # fmt: skip
-"""The layers that the verifiers model. What other layers declare is tested on random inputs (`layer_checks`)."""
+"""The layers that the verifiers model. Declarations of other layers are tested on random inputs (`layer_checks`)."""
 
 
 class LayerTable(Mapping[str, type[Layer]]):
@@ -74,10 +74,10 @@ _REQUIRED = ("forward", "initial_state", "emit")
 
 
 def layer_named(name: str) -> type[Layer]:
-    """The layer of that name; "my_module:MyLayer" imports your module, which from then on models may name.
+    """Return the layer class of a name; "my_module:MyLayer" imports the module and registers the layer.
 
     Raises:
-        UnsupportedFormat: for a name that is not known, a module that can't be imported, or a class that is no layer.
+        UnsupportedFormat: for an unknown name, a module that cannot be imported, or a class that is not a layer.
     """
     if name not in LAYERS and ":" in name:
         register(name, _imported(name))
@@ -90,9 +90,9 @@ def layer_named(name: str) -> type[Layer]:
 
 
 def layer_in_file(name: object) -> type[Layer]:
-    """The layer that a file names, one that is known already: a file is never a reason to import a module.
+    """Return the layer class that a file names, if it is registered already: a file never causes an import.
 
-    Raises `UnsupportedFormat` for any other, saying how one of your own is made known.
+    Raises `UnsupportedFormat` for any other name, with how to register a user-defined layer.
     """
     if not isinstance(name, str) or name not in LAYERS:
         check_is_installed(name)
@@ -103,20 +103,20 @@ def layer_in_file(name: object) -> type[Layer]:
 
 
 def register(name: str, layer: type[Layer]) -> None:
-    """Let models name a layer, in their files too.
+    """Register a layer under a name, for configurations and files of models.
 
     Raises:
-        UnsupportedFormat: for a class that is not a layer, lacks a method that every layer has, or shares its Config.
+        UnsupportedFormat: for a class that is not a layer, lacks a required method, or shares its Config.
     """
     check_layer(name, layer, LAYERS.loaded)
     LAYERS.loaded[name] = layer
 
 
 def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]) -> None:
-    """Check that a class is a layer and has a configuration class of its own.
+    """Check that a class is a layer and has its own configuration class.
 
     Raises:
-        UnsupportedFormat: for a class that is not a layer, lacks a method that every layer has, or shares its Config.
+        UnsupportedFormat: for a class that is not a layer, lacks a required method, or shares its Config.
     """
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
@@ -125,8 +125,8 @@ def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]
         raise UnsupportedFormat(f"{name}.Config is {config.__name__}: derive it from fsa2lrnn.lrnn.LayerConfig")
     if missing := [method for method in _REQUIRED if getattr(layer, method) is getattr(Layer, method)]:
         raise UnsupportedFormat(f"{name} lacks {', '.join(missing)}: define it, as fsa2lrnn.lrnn.Layer describes it")
-    for other, known in others.items():
-        if known.Config is config and other != name:
+    for other, registered in others.items():
+        if registered.Config is config and other != name:
             raise UnsupportedFormat(
                 f"{name}.Config is {config.__name__}, which {other} has: derive one of its own, as a model tells its "
                 "layers by it"
@@ -141,11 +141,11 @@ def check_is_installed(name: object) -> None:
 
 
 def name_of(config: LayerConfig) -> str:
-    """The name of the layer that a configuration is of. Raises `UnsupportedFormat` for one that nobody registered."""
+    """Return the name of the layer of a configuration. Raises `UnsupportedFormat` if it is not registered."""
     for name, layer in LAYERS.loaded.items():
         if layer.Config is type(config):
             return name
-    for name, layer in LAYERS.items():  # a configuration that was made before its layer was looked up
+    for name, layer in LAYERS.items():  # a configuration that was created before its layer was loaded
         if layer.Config is type(config):
             return name
     raise UnsupportedFormat(
@@ -155,7 +155,7 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
-    """The class at its place, looked for where Python looks and in the folder that one is in."""
+    """Import a class from its path, searched in `sys.path` and the current folder."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.append(here)

@@ -57,37 +57,37 @@ class BlockLayerConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """Width of the layer's output: H·b, blocks padded to the largest."""
+        """The width of the layer's output: H·b, with blocks padded to the largest."""
         return len(self.block_sizes) * max(self.block_sizes)
 
     @property
     def entries(self) -> int:
-        """H·b² of A(u), or a gate's hidden units."""
+        """The numbers of the widest part of a step: H·b² of A(u), or a gate's hidden units."""
         return max(self.width * max(self.block_sizes), self.transition_hidden, self.value_hidden)
 
     def check_columns(self, columns: Columns) -> None:
-        """Raises `UnsupportedFormat` for blocks of several sizes under the released rule."""
+        """Raise `UnsupportedFormat` for blocks of several sizes under the rule "released"."""
         if columns.rule == "released" and len(set(self.block_sizes)) > 1:
             raise UnsupportedFormat(f"block_sizes = {self.block_sizes}: the released rule takes blocks of one size")
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """`gate` and `temperature`."""
+        """Return the options of a training run: `gate` and `temperature`."""
         return ("gate", "temperature")
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Gates as wide within as what they give out, as the released code has them: H·b² and H·b units."""
+        """Return a configuration with gates of as many hidden units as outputs, H·b² and H·b (the paper's code)."""
         cls.refuse_unknown(options)
         return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width, **options)
 
 
 class AffineLayer(Layer):
-    """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks, A and v made of u_k by gates: what blocks and products share.
+    """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks with A and v from gates: the base class of block and product layers.
 
     Parameters: the gates `transition`, whose outputs become A, and `value`, those of v, None for v = 0; `x0` (H, b),
-    the initial state. Blocks smaller than the largest are padded; their padding is masked, so it neither computes nor
-    learns.
+    the initial state. Blocks smaller than the largest are padded; their padding is masked, so it has no effect and no
+    gradient.
     """
 
     takes_index: ClassVar[bool] = True
@@ -109,27 +109,27 @@ class AffineLayer(Layer):
 
     @property
     def has_tables(self) -> bool:
-        """Yes."""
+        """Always true: the layer is switched affine."""
         return True
 
     def initial_state(self, batch: int) -> Tensor:
-        """x₀ for each word of a batch: (B, H, b)."""
+        """Return x₀ for each word of a batch: (B, H, b)."""
         return (self.x0 * self.mask).expand(batch, *self.x0.shape)
 
     def emit(self, state: Tensor) -> Tensor:
-        """What the layer gives out in a state: (B, H, b) -> (B, H·b)."""
+        """Return the output in a state, the state flattened: (B, H, b) -> (B, H·b)."""
         return state.flatten(-2)
 
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
+        """Return outputs x_1 … x_T, flattened, and the last state: u (B,T,d), state (B,H,b) -> (B,T,H·b), (B,H,b).
 
-        With `index`, int64 (B,T), the rows of u (N,d) are the different inputs, and index[i, k] is the one at step k of
-        word i: A and v are then made N times, not B·T times. Without, "letters" stands for "sequential".
+        With `index`, int64 (B,T), the rows of u (N,d) are the distinct inputs, and index[i, k] is that of step k of
+        word i: A and v are then computed N times, not B·T times. Without it, "letters" means "sequential".
         """
         check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
-        # The scans that can be differentiated twice, and need no compiler, get A and v that can and don't either.
+        # Scans that are twice differentiable and need no compiler get A and v from a column rule with both properties.
         A, v = self.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
         if index is None:
             x = scan(A, v, state, "sequential" if method == "letters" else method)
@@ -140,11 +140,11 @@ class AffineLayer(Layer):
         return x.flatten(-2), x[:, -1] if x.shape[1] else state
 
     def starts_exact(self) -> bool:
-        """Whether x₀ is one-hot in each block, 0 or 1 in each lane."""
+        """Return whether x₀ is one-hot in each block and 0 or 1 in each block of size 1."""
         return starts_closed(self.initial_state(1)[0], self.mask)
 
     def swap_heads(self, first: int, second: int) -> None:
-        """Let two blocks of one size change places in x₀ and in what every gate gives out."""
+        """Exchange two blocks of one size in x₀ and in the outputs of every gate."""
         sizes = self.block_sizes
         if sizes[first] != sizes[second]:
             raise UnsupportedFormat(
@@ -157,11 +157,11 @@ class AffineLayer(Layer):
 
 
 class BlockLayer(AffineLayer):
-    """x_k = A(u_k) x_{k-1} + v(u_k), with A(u) of H blocks of size b from a gate Linear–ReLU–Linear, and v(u) likewise.
+    """x_k = A(u_k) x_{k-1} + v(u_k), with A(u), H blocks of size b, and v(u) from gates Linear–ReLU–Linear.
 
-    The model's column rule bounds the columns of what the gate `transition` writes. Under "onehot" these are logits of
-    one-hot columns, x₀ is one-hot at the largest of `x0` in each block, and v = 0: each block is an automaton over the
-    inputs, in training as in evaluation (T50).
+    The model's column rule applies to the output of the gate `transition`. Under "onehot" that output holds the logits
+    of one-hot columns, x₀ is one-hot at the largest entry of `x0` in each block, and v = 0: each block is an automaton
+    over the inputs, in training and in evaluation (T50).
     """
 
     Config = BlockLayerConfig
@@ -178,33 +178,33 @@ class BlockLayer(AffineLayer):
 
     @classmethod
     def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
-        """A new layer under the column rule."""
+        """Return a new layer under the column rule."""
         return cls(width_in, config, *columns)
 
     @classmethod
     def embedding(cls, config: BlockLayerConfig, n_letters: int, dim: int) -> nn.Module:
-        """Letters one-hot, and not to be trained, for a table gate."""
+        """Return the embedding: for a table gate, one-hot letters that are not trained."""
         is_table = config.gate == "table"
         return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 
     @classmethod
     def is_finite(cls, rule: str) -> bool:
-        """With one-hot columns."""
+        """Return whether the columns are one-hot."""
         return rule == "onehot"
 
     @property
     def family(self) -> str | None:
-        """Lanes are diagonal, larger blocks "block(b)"; where nothing bounds the columns of lanes, none says it."""
+        """The family: "block(b)", for blocks of size 1 "diagonal[-1,1]" under "clip", and None without a bound."""
         b = max(self.block_sizes)
         return f"block({b})" if b > 1 else "diagonal[-1,1]" if self.rule == "clip" else None
 
     def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
-        """A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of the column rule (`normalise`)."""
+        """Return A(u) and v(u): (…, d) -> (…, H, b, b) and (…, H, b). `method` is that of `normalise`."""
         A, v = self._written(u)
         return normalise(A, self.rule, self.p, method, self.temperature), v
 
     def initial_state(self, batch: int) -> Tensor:
-        """x₀ for each word of a batch, under "onehot" the hard one: (B, H, b)."""
+        """Return x₀ for each word of a batch, one-hot under "onehot": (B, H, b)."""
         if self.rule != "onehot":
             return super().initial_state(batch)
         x0 = one_hot_rows(self.x0.masked_fill(~self.mask, -torch.inf), self.temperature)
@@ -213,7 +213,7 @@ class BlockLayer(AffineLayer):
     def forward(
         self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
-        """As any layer with tables; one-hot columns by letter are scanned from their logits (`hard_scan`)."""
+        """Return outputs and last state as in `AffineLayer`; one-hot columns by letter use `hard_scan` on logits."""
         if self.has_maps and index is not None and method in ("auto", "fused"):
             logits = self._written(u)[0]
             if takes(index, logits, state):
@@ -223,7 +223,7 @@ class BlockLayer(AffineLayer):
 
     @property
     def written_by(self) -> Columns:
-        """The rule that it was built under."""
+        """The column rule of the layer."""
         return Columns(self.rule, self.p)
 
     @property
@@ -232,25 +232,25 @@ class BlockLayer(AffineLayer):
         return self.rule == "onehot" and self.value is None
 
     def maps(self, u: Tensor) -> Tensor:
-        """The row of each column's 1: (N, d) -> int64 (N, H, b)."""
+        """Return the row of the 1 of each column: (N, d) -> int64 (N, H, b)."""
         if not self.has_maps:
             return super().maps(u)
         with torch.no_grad():
             return self._written(u)[0].argmax(-2)
 
     def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """What the gates give out, before the column rule."""
+        """Return A and v from the gates, before the column rule."""
         n_heads, b = self.mask.shape
         A = self.transition(u).unflatten(-1, (n_heads, b, b))
         v = A.new_zeros(*A.shape[:-2], b) if self.value is None else self.value(u).unflatten(-1, (n_heads, b))
         if min(self.block_sizes) < b:
-            if self.rule == "onehot":  # no state of the padding is ever the next
+            if self.rule == "onehot":  # so that a state of the padding is never the next one
                 return A.masked_fill(~self.mask[:, :, None], -torch.inf), v
             A, v = A.where(self.mask[:, :, None] & self.mask[:, None, :], 0), v.where(self.mask, 0)
         return A, v
 
     def rounded_tables(self, u: RoundedNumbers) -> tuple[RoundedNumbers, RoundedNumbers]:
-        """What the gates give, and the column rule by either method."""
+        """Return bounds of A and v for every evaluation of the gates and both methods of the column rule."""
         n_heads, b = self.mask.shape
         mask = self.mask.cpu()
         A = self.transition.rounded(u).unflatten((n_heads, b, b))
@@ -266,12 +266,12 @@ class BlockLayer(AffineLayer):
         return A.columns(self.rule, self.p), v
 
     def is_lookup(self, u: Tensor) -> bool:
-        """Whether all gates look up, and no column rule rounds what they give."""
+        """Return whether all gates are lookups and no column rule rounds their outputs."""
         return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Each gate adds up integers; each block is a map or a reset, each lane x, 1 − x, 0 or 1; and the column rule
-        keeps it, by whatever method a run takes. Under "onehot" it is enough that rounding changes no column."""
+        """Return whether each gate adds integers, each block is a map or a reset (x, 1 − x, 0 or 1 for size 1), and the
+        column rule by any method leaves it unchanged. Under "onehot" it suffices that rounding changes no column."""
         if self.rule == "onehot":
             A, v = self.rounded_tables(RoundedNumbers.exact(u))
             return A.is_exact and v.is_exact and maps_closed(A.mid, v.mid, self.mask.cpu())
@@ -281,23 +281,23 @@ class BlockLayer(AffineLayer):
         return keeps(A, self.rule) and maps_closed(A, v, self.mask)
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Write the columns of a look-up's block."""
+        """Write the columns of a lookup's block."""
         size = self.block_sizes[head]
         block = self._block(cell, head)[:size, :size]
         block.zero_()
         block[rows, torch.arange(size)] = 1
 
     def get_map(self, cell: int, head: int) -> Tensor:
-        """The row of each column's 1 in a look-up's block."""
+        """Return the row of the 1 of each column in a lookup's block."""
         size = self.block_sizes[head]
         return self._block(cell, head)[:size, :size].argmax(0)
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Let rows and columns of a look-up's block change places."""
+        """Transpose a lookup's block."""
         block = self._block(cell, head)
         block.copy_(block.T.clone())
 
     def _block(self, cell: int, head: int) -> Tensor:
-        """A view (b, b) of one block, where it stands in the gate's second matrix."""
+        """Return a view (b, b) of one block in the gate's second matrix."""
         n_heads, b = self.mask.shape
         return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

@@ -113,13 +113,13 @@ class HardLayer(AffineLayer):
         )
 
     def _is_open(self, logits: RoundedNumbers) -> Tensor:
-        """Whether another logit may be the largest in some evaluation: (…, H, n) -> bool (…, H)."""
-        found = torch.zeros(logits.mid.shape[:-1], dtype=torch.bool)
+        """Return whether another logit may be the largest in some evaluation: (…, H, n) -> bool (…, H)."""
+        is_open = torch.zeros(logits.mid.shape[:-1], dtype=torch.bool)
         for mid, off in zip(self.options(logits.mid), self.options(logits.off), strict=True):
             columns = RoundedNumbers(mid.unsqueeze(-1), off.unsqueeze(-1), logits.kind)
             hot = columns.largest(torch.ones(mid.shape[-1], 1, dtype=torch.bool))
-            found |= (hot.off != 0).flatten(-3).any(-1)
-        return found
+            is_open |= (hot.off != 0).flatten(-3).any(-1)
+        return is_open
 
     def is_lookup(self, u: Tensor) -> bool:
         """Whether the gate looks up: to choose rounds nothing."""

@@ -1,4 +1,4 @@
-"""Column normalisation of transition blocks, by name (the paper's Eq. 6, and what the released code does instead).
+"""Column normalisation of transition blocks, by name (the paper's Eq. 6, and the different rule of the paper's code).
 
 `reference` is the definition; `fused` is tested against it, forward and backward.
 """
@@ -19,27 +19,27 @@ RULES = ("clip", "released", "none", "onehot")
 METHODS = {"reference": reference, "fused": fused}
 """The ways to compute them: plain torch, and compiled kernels."""
 
-_WORTH_COMPILING = 1 << 11  # numbers; below, no number of calls makes up for a second of compilation
+_WORTH_COMPILING = 1 << 11  # numbers; for fewer, no number of calls outweighs one second of compilation
 
 
 def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature: float = TEMPERATURE) -> Tensor:
-    """Blocks with bounded columns: (…, b, b) -> (…, b, b).
+    """Return blocks with bounded columns: (…, b, b) -> (…, b, b).
 
-    - "clip": v ↦ v / max(1, ‖v‖_p) for each column v (Eq. 6). One-hot columns have norm 1 for every p and stay.
-    - "released": the code published with the paper: subtract each column's mean, then divide the block by its largest
-      column p-norm. Columns that are all constant give 0/0, NaN, as they do there.
-    - "none": as they are.
-    - "onehot": each column becomes one-hot at its largest entry; backward it is a softmax at `temperature`
-      (`one_hot_columns`). There is one way to compute it, whatever the method.
+    - "clip": v ↦ v / max(1, ‖v‖_p) for each column v (Eq. 6). One-hot columns have norm 1 for every p: no change.
+    - "released": the rule of the paper's code: subtract each column's mean, then divide the block by its largest column
+      p-norm. If all columns are constant, the result is 0/0 = NaN, as it is there.
+    - "none": no change.
+    - "onehot": each column becomes one-hot at its largest entry; the backward pass uses a softmax at `temperature`
+      (`one_hot_columns`). It has a single implementation for all methods.
 
-    Stable in general only for p = 1 (Eq. 7); see docs/theory.md §3.
+    Stability in general holds only for p = 1 (Eq. 7); see docs/theory.md §3.
 
     `method` is "reference" (torch), "fused" (compiled, on the CPU; differentiable once) or "auto" (`choose_method`).
 
     Raises:
         ValueError: for blocks that are not square.
-        UnsupportedFormat: for an unknown rule or method, a p that is no finite number of at least 1, or blocks that the
-            method does not take.
+        UnsupportedFormat: for an unknown rule or method, a p that is not finite or below 1, or blocks that the method
+            does not support.
 
     >>> import torch
     >>> normalise(torch.tensor([[3.0, 0.5], [1.0, 0.0]]), "clip", 1).tolist()
@@ -59,11 +59,11 @@ def normalise(A: Tensor, rule: str, p: float, method: str = "auto", temperature:
 
 
 def keeps(A: Tensor, rule: str) -> bool:
-    """Whether every method returns these blocks (…, b, b) number for number, for every p that a model may have.
+    """Return whether every method returns these blocks (…, b, b) unchanged, bit for bit, for every p.
 
-    Without a rule it does. Under "clip" it does where each column is zero but for at most one entry, which is 1 or −1
-    (T2 of docs/theory.md): one argument for all methods, sizes and places, where to try one would speak of one. No such
-    argument is made for "released". "onehot" keeps columns that are one-hot.
+    This holds for "none"; for "clip" if each column has at most one non-zero entry, which is 1 or −1 (T2 of
+    docs/theory.md: such columns have norm 0 or 1 in exact arithmetic, for all methods and sizes); and for "onehot" if
+    the columns are one-hot. No such argument is made for "released".
 
     >>> import torch
     >>> keeps(torch.eye(3), "clip"), keeps(torch.eye(3) / 2, "clip"), keeps(torch.eye(3), "released")
@@ -78,7 +78,7 @@ def keeps(A: Tensor, rule: str) -> bool:
 
 
 def choose_method(A: Tensor) -> str:
-    """The method that "auto" stands for: "fused" where it takes A (…, b, b) and the work is worth compiling it.
+    """Return the method of "auto": "fused" if it supports A (…, b, b) and A is large enough to be worth compiling.
 
     >>> import torch
     >>> choose_method(torch.empty(128, 40, 8, 8, 8)), choose_method(torch.empty(5, 1, 8, 8))
@@ -88,7 +88,7 @@ def choose_method(A: Tensor) -> str:
 
 
 def released_scale(b: int, p: float) -> float:
-    """The factor by which the "released" rule scales a one-hot permutation of size b, a step, on vectors of sum zero.
+    """Return the factor per step of a one-hot permutation of size b under the rule "released", on zero-sum vectors.
 
     A centred one-hot column has one entry 1 − 1/b and b − 1 entries −1/b; the block is divided by its p-norm.
 

@@ -175,10 +175,10 @@ def _under_autocast(tensor: Tensor) -> bool:
     return torch.amp.is_autocast_available(device) and torch.is_autocast_enabled(device)
 
 
-def check_method(method: str, known: Mapping[str, Any]) -> None:
-    """Raises `UnsupportedFormat` unless `method` is "auto" or a key of `known`."""
-    if method != "auto" and method not in known:
-        raise UnsupportedFormat(f"scan method {method!r} is not known: choose one of auto, {', '.join(known)}")
+def check_method(method: str, methods: Mapping[str, Any]) -> None:
+    """Raise `UnsupportedFormat` unless `method` is "auto" or a key of `methods`."""
+    if method != "auto" and method not in methods:
+        raise UnsupportedFormat(f"scan method {method!r} is not known: choose one of auto, {', '.join(methods)}")
 
 
 def _check_shapes(A: Tensor, v: Tensor, x0: Tensor) -> None:

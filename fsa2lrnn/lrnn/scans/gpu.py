@@ -61,15 +61,15 @@ def check(A: Tensor, v: Tensor, x0: Tensor) -> None:
     tensors = {"A": A, "v": v, "x0": x0}
     if not is_installed("triton"):
         raise missing("triton", "gpu", 'method="triton"', 'choose method="chunked"')
-    given = ", ".join(f"{name} {str(t.dtype).removeprefix('torch.')} on {t.device}" for name, t in tensors.items())
+    inputs = ", ".join(f"{name} {str(t.dtype).removeprefix('torch.')} on {t.device}" for name, t in tensors.items())
     if len({t.device for t in tensors.values()}) > 1 or any(t.dtype not in DTYPES for t in tensors.values()):
         raise UnsupportedFormat(
-            f"{given}: the Triton scan takes float32, float64, bfloat16 or float16, all on one GPU; convert them, or "
+            f"{inputs}: the Triton scan takes float32, float64, bfloat16 or float16, all on one GPU; convert them, or "
             'choose method="sequential"'
         )
     if A.device.type != "cuda" and not (A.device.type == "cpu" and is_interpreted()):
         raise UnsupportedFormat(
-            f'{given}: the Triton scan runs on a GPU; move them to one, choose method="auto", or to try the kernels '
+            f'{inputs}: the Triton scan runs on a GPU; move them to one, choose method="auto", or to try the kernels '
             "without one set TRITON_INTERPRET=1 before Python starts"
         )
     if (b := v.shape[-1]) > WIDEST:
@@ -91,7 +91,7 @@ def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bo
     >>> takes(torch.float32, 1, 4096, 1, 16), takes(torch.float32, 1, 4096, 1, 17), takes(torch.float32, 1, 40, 1, 17)
     (True, False, True)
     """
-    fills = b <= WIDEST_SPLIT or _wanted_chunks(batch, length, heads) == 1
+    fills = b <= WIDEST_SPLIT or _n_chunks(batch, length, heads) == 1
     return dtype in DTYPES and b <= WIDEST and fills
 
 
@@ -174,8 +174,8 @@ class _GpuTokenScan(Function):
         g = torch.empty(x.shape, dtype=_state(*ctx.dtypes), device=x.device)
         dx0 = _backward(tokens, A, x0, x, dx.contiguous(), None, g)
         dA, dv = _collected(tokens, g, x0, x, len(A)) if any(needed[:2]) else (None, None)
-        found = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
-        return None, *(t.to(dtype) if t is not None and wanted else None for t, wanted, dtype in found)
+        gradients = zip((dA, dv, dx0), needed, ctx.dtypes, strict=True)
+        return None, *(t.to(dtype) if t is not None and is_needed else None for t, is_needed, dtype in gradients)
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[int | None, ...], *tensors: Tensor) -> tuple[Tensor, int]:
@@ -261,15 +261,15 @@ def _kernel(name: str) -> Any:
 
 def _shape(x: Tensor, state: torch.dtype) -> _Shape:
     batch, length, heads, b = x.shape
-    n_chunks = _wanted_chunks(batch, length, heads) if b <= WIDEST_SPLIT else 1
+    n_chunks = _n_chunks(batch, length, heads) if b <= WIDEST_SPLIT else 1
     size = -(-length // n_chunks)
     return _Shape(batch, length, heads, b, size, -(-length // size), state)
 
 
-def _wanted_chunks(batch: int, length: int, heads: int) -> int:
-    """Into how many chunks time is split.
+def _n_chunks(batch: int, length: int, heads: int) -> int:
+    """Return the number of chunks into which time is split.
 
-    >>> _wanted_chunks(128, 500, 8), _wanted_chunks(8, 4096, 8), _wanted_chunks(1, 65_536, 8)
+    >>> _n_chunks(128, 500, 8), _n_chunks(8, 4096, 8), _n_chunks(1, 65_536, 8)
     (1, 16, 128)
     """
     fitting = min(_FULL // max(1, batch * heads), length // _SHORTEST, math.isqrt(length))

@@ -28,7 +28,7 @@ def needs_triton():
 @pytest.fixture
 def in_chunks(monkeypatch):
     """Makes every scan split its time into so many chunks."""
-    return lambda n: monkeypatch.setattr(gpu, "_wanted_chunks", lambda _batch, length, _heads: min(n, length))
+    return lambda n: monkeypatch.setattr(gpu, "_n_chunks", lambda _batch, length, _heads: min(n, length))
 
 
 def dense(batch, length, heads, b, dtype=torch.float32):
