@@ -35,7 +35,7 @@ def with_entry(a: int, q: int, value: int) -> np.ndarray:
         ),
         (
             {"delta": with_entry(0, 1, -1), "outputs": range(8)},
-            "delta[0, 1] = -1, but states run 0..7: correct the table, or complete a partial one with language.complete",
+            "delta[0, 1] = -1, but states run 0..7: correct the table, or complete a partial one with language.complete",  # noqa: E501
         ),
         ({"delta": [[0, 1], [0]], "outputs": "xy"}, "the rows of delta have the lengths [2, 1]: give one row a letter"),
         ({"delta": [[0, 1], 3], "outputs": "xy"}, "the rows of delta have the lengths [2, 1]: give one row a letter"),

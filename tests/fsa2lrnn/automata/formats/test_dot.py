@@ -56,7 +56,7 @@ def test_an_edited_drawing_of_ours_is_checked():
     text = to_dot(MooreMachine([[1, 0]], [True, False], alphabet="a"))
     with pytest.raises(
         InvalidMachine,
-        match=r"2 problems\n  line 8: .*correct it, or remove fsa2lrnn=1(.|\n)*line 10: letters= is missing: correct it",
+        match=r"2 problems\n  line 8: .*correct it, or remove fsa2lrnn=1(.|\n)*line 10: letters= is missing: correct",
     ):
         from_dot(text.replace('letters="[\\"a\\"]"', "", 1).replace('output="false"', "output=no"))
 
