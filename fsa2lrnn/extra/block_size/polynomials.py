@@ -33,7 +33,7 @@ def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
     """Return a short proof for `recheck`, or None if the polynomial is reducible or has no proof of these kinds.
 
     >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
-    (Irreducible(reason='degree', m=0), Irreducible(reason='cyclotomic', m=5), None)
+    (IrreducibilityProof(reason='degree', m=0), IrreducibilityProof(reason='cyclotomic', m=5), None)
     """
     poly = fmpz_poly(list(polynomial))
     if sum(exponent for _, exponent in poly.factor()[1]) != 1:
