@@ -1,9 +1,9 @@
-"""Which block size a machine needs: the least b for which one layer of blocks of size at most b represents it.
+"""The least block size of a machine: the least b for which one layer of blocks of size at most b represents it.
 
 A block of size b is a space of b functions of the state that the letters map into itself, up to constants (T30 of
 docs/theory.md). So the question is which submodules of the module of all functions tell the states apart. The lower
-bound comes from a chain of submodules that holds all small ones (T31), the upper one from submodules that were found;
-both are certificates, and neither is said before `families.recheck` has accepted it. Where they don't meet the answer
+bound comes from a chain of submodules that contains all small ones (T31), the upper one from submodules of the search;
+both are certificates, returned only after `families.recheck` has accepted them. Where they do not meet the answer
 is the interval.
 
 >>> from fsa2lrnn.automata import zoo
@@ -40,11 +40,11 @@ BUDGET = 60.0  # seconds
 _OPEN = "submodules of these sizes were neither found nor excluded"
 MAX_STATES = 200
 """States of the minimal machine beyond which there are only the bounds that need no search."""
-MAX_WORK = 50_000_000  # multiplications of one matrix a letter, beyond which a single step could outlast a budget
+MAX_WORK = 50_000_000  # multiplications per letter matrix, beyond which a single step could outlast a budget
 
 
 def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Deadline = BUDGET) -> MinimalBlock:
-    """The least block size over a field, or an interval.
+    """Return the least block size over a field, or an interval.
 
     Args:
         machine: any machine; its minimal machine is what gets represented, one vector a state.
@@ -68,7 +68,7 @@ def minimal_block(machine: MooreMachine, field: Field = "R", budget: float | Dea
 
 
 def too_large(minimal: MooreMachine) -> str:
-    """Why no submodules are looked for; nothing if they are.
+    """Return the reason why submodules are not searched, or an empty text if they are.
 
     >>> from fsa2lrnn.automata import zoo
     >>> too_large(zoo.sum_mod(150))
@@ -83,7 +83,7 @@ def too_large(minimal: MooreMachine) -> str:
 
 
 def _accepted(answer: MinimalBlock) -> MinimalBlock:
-    """The answer as far as the independent checker accepts its certificates."""
+    """Return the answer as far as the independent checker accepts its certificates."""
     try:
         recheck(answer.to_json())
     except RejectedCertificate as fault:
@@ -123,12 +123,12 @@ def _bounds(minimal: MooreMachine, field: Field, check: Callable[[], None]) -> M
 
 @dataclass
 class MachineAnalysis:
-    """What is found out about a minimal machine, once for all fields.
+    """The analysis of a minimal machine, shared by all fields.
 
     Args:
         module: V.
-        whole: why it is simple, None if it is not known to be; unset until it was looked for.
-        kinds: of its constituents, None if some were not found; unset likewise.
+        whole: the proof that it is simple, or None; "unset" before the search.
+        kinds: of its constituents, None if some were not found; "unset" before the search.
     """
 
     module: Module
@@ -148,18 +148,18 @@ def _analysis(minimal: MooreMachine) -> MachineAnalysis:
 
 
 def analysed(minimal: MooreMachine, check: Callable[[], None]) -> tuple[Module, list[ModuleKind] | None]:
-    """V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
-    known = _analysis(minimal)
-    if known.kinds == "unset":
-        known.kinds = constituents(known.module, check)
-    return known.module, known.kinds
+    """Return V and the kinds of its constituents, None if some part could neither be split nor proved irreducible."""
+    analysis = _analysis(minimal)
+    if analysis.kinds == "unset":
+        analysis.kinds = constituents(analysis.module, check)
+    return analysis.module, analysis.kinds
 
 
 def _whole(minimal: MooreMachine) -> SimplicityWitness | None:
-    known = _analysis(minimal)
-    if known.whole == "unset":
-        known.whole = simple(known.module)
-    return known.whole
+    analysis = _analysis(minimal)
+    if analysis.whole == "unset":
+        analysis.whole = simple(analysis.module)
+    return analysis.whole
 
 
 __all__ = ["FIELDS", "MAX_STATES", "MinimalBlock", "StateBlock", "analysed", "minimal_block", "too_large"]

@@ -1,4 +1,4 @@
-"""The answer to "which block size does this machine need?": two bounds, each with what proves it."""
+"""The answer on the least block size of a machine: two bounds, each with its certificate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FIELDS: dict[Field, str] = {"Q": "rational", "R": "real", "C": "complex"}
 
 @dataclass(frozen=True)
 class MinimalBlock:
-    """The least b for which one layer of blocks of size at most b represents the machine, or an interval that holds it.
+    """The least b for which one layer of blocks of size at most b represents the machine, or an interval containing it.
 
     One vector a state of the minimal machine, exact arithmetic, any norm (docs/theory.md §9 says what other notions of
     representation there are, and that they can do with less).
@@ -27,7 +27,7 @@ class MinimalBlock:
         machine: the minimal machine.
         field: which numbers the blocks may have.
         lower: no layer with smaller blocks represents the machine.
-        upper: a layer with blocks of this size does.
+        upper: a size that suffices.
         impossible: the certificate of `lower`; None where it is 0 or 1, which needs none.
         found: blocks that prove `upper`; None for the one block of all n − 1 functions.
         note: why the bounds don't meet, if they don't.
@@ -43,18 +43,18 @@ class MinimalBlock:
 
     @property
     def value(self) -> int | None:
-        """b, if the bounds meet."""
+        """The least block size b, if the bounds meet."""
         return self.lower if self.lower == self.upper else None
 
     @cached_property
     def blocks(self) -> tuple[StateBlock, ...]:
-        """Blocks of size at most `upper` that represent the machine together."""
+        """The blocks of size at most `upper` that together represent the machine."""
         if self.found is not None:
             return self.found
         return (whole_block(self.machine.delta.tolist()),) if self.machine.n_states > 1 else ()
 
     def check(self) -> str:
-        """Re-verify both bounds by `recheck`, which shares no code with the search; what is proved, in one line.
+        """Re-verify both bounds by `recheck`, which shares no code with the search; return the result in one line.
 
         Raises `recheck.RejectedCertificate` if one is not proved.
         """
@@ -64,14 +64,14 @@ class MinimalBlock:
         return "; ".join(proved)
 
     def explain(self) -> str:
-        """The answer in a sentence."""
+        """Return the answer as a sentence."""
         name = FIELDS[self.field]
         if self.value is not None:
             return f"{name} blocks of size {self.value} do, and smaller ones don't (both proved)"
         return f"{name} blocks of size {self.upper} do, of less than {self.lower} don't; between: {self.note}"
 
     def to_json(self) -> dict[str, Any]:
-        """The certificate of the upper bound, as `recheck` accepts it; that of the lower one is `impossible`."""
+        """Return the certificate of the upper bound for `recheck`; that of the lower one is `impossible`."""
         return {
             **certificate_header(self.machine, f"block({max(self.upper, 1)})", "representable"),
             "field": self.field,

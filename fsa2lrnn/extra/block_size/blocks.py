@@ -1,4 +1,4 @@
-"""Blocks as functions of the state that letters move affinely, over the rationals or a number field (T30)."""
+"""Blocks as functions of the state on which letters act affinely, over the rationals or a number field (T30)."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class StateBlock:
 
     @property
     def size(self) -> int:
-        """b, over the field of its numbers."""
+        """The size b, over the field of its numbers."""
         return len(self.functions)
 
     @property
     def real_size(self) -> int:
-        """Over the real numbers: where h has no real root, functions that are not rational have two parts."""
+        """The size over the reals: where h has no real root, functions that are not rational have two parts."""
         return sum(len(parts) for parts in self._parts)
 
     @property
     def _parts(self) -> list[tuple[str, ...]]:
-        """For each function the parts that are not zero."""
+        """The nonzero parts of each function."""
         if real_roots(self.polynomial):
             return [("real",)] * self.size
         are_rational = [not any(c != 0 for number in row for c in number[1:]) for row in self.functions]
@@ -56,12 +56,12 @@ class StateBlock:
 
     @property
     def is_rational(self) -> bool:
-        """Whether all numbers are."""
+        """Whether all numbers are integers."""
         return len(self.polynomial) == 2
 
     @cached_property
     def _powers(self) -> list[acb]:
-        """1, t, t² … to 60 digits."""
+        """The powers 1, t, t² … to 60 digits."""
         before = ctx.prec
         try:
             ctx.prec = _BITS
@@ -84,7 +84,7 @@ class StateBlock:
             ctx.prec = before
 
     def rounded(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
+        """Return functions (b, n), A (|Σ|, b, b) and v (|Σ|, b) in float64, b the real size; exact for integers.
 
         t is the largest real root of h, or else any root, and then functions are given by their parts. Each number is
         the float nearest to the true one, or next to it.
@@ -105,7 +105,7 @@ class StateBlock:
         return functions[kept], matrices[:, kept][:, :, kept], shifts[:, kept]
 
     def to_json(self) -> dict[str, Any]:
-        """As `recheck` reads it."""
+        """Return the block as JSON for `recheck`."""
         return {
             "polynomial": list(self.polynomial),
             "irreducible": irreducible_to_json(self.polynomial),
@@ -120,14 +120,14 @@ def _row(numbers: Sequence[Number]) -> list[list[int | str]]:
 
 
 def rational_block(module: Module, rows: fmpq_mat, delta: Sequence[Sequence[int]]) -> StateBlock:
-    """The block of a submodule of V that rows span, in a basis in which everything is an integer."""
+    """Return the block of a submodule of V that rows span, in a basis in which all entries are integers."""
     return field_block(module, [_lattice(module, rows)], RATIONAL, delta)
 
 
 def field_block(
     module: Module, coefficients: list[fmpq_mat], polynomial: Polynomial, delta: Sequence[Sequence[int]]
 ) -> StateBlock:
-    """The block of functions Σ_m t^m f_m, over Q[t]/(h), that span a submodule.
+    """Return the block of functions Σ_m t^m f_m, over Q[t]/(h), that span a submodule.
 
     Args:
         module: V.
@@ -167,7 +167,7 @@ def _side_by_side(parts: list[fmpq_mat], d: int) -> fmpq_mat:
 
 
 def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
-    """A basis, short and of integers, of a lattice of functions that letters map into itself."""
+    """Return a short integer basis of a lattice of functions that letters map into itself."""
     r, d = rows.nrows(), rows.ncols()
     lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
     letters = [letter.numer_denom()[0] for letter in module.letters]
@@ -181,7 +181,7 @@ def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
 
 
 def whole_block(delta: Sequence[Sequence[int]]) -> StateBlock:
-    """All n − 1 functions: the indicators of the states but the first, less their values there."""
+    """Return the block of all n − 1 functions: the indicators of the states but the first, minus their values there."""
     n = len(delta[0])
     functions = tuple(tuple((int(q == i),) for q in range(n)) for i in range(1, n))
     matrices = tuple(

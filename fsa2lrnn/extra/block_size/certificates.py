@@ -1,4 +1,4 @@
-"""Lower bounds as certificates that `recheck` accepts: what no smaller block can tell apart, and why (T31 to T33)."""
+"""Lower bounds as certificates for `recheck`: two states that no smaller block separates, with proofs (T31 to T33)."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from fsa2lrnn.families.verdicts import certificate_header
 
 
 def chain_certificate(
-    machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], found: SubmoduleChain
+    machine: MooreMachine, field: str, size: int, kinds: Sequence[ModuleKind], chain: SubmoduleChain
 ) -> dict[str, Any] | None:
-    """That no layer of blocks of the size or less represents the machine; None if U_size does tell all states apart.
+    """Return a certificate that no layer of blocks of at most this size represents the machine, or None.
 
     None too where the polynomial of a field is too large for the proofs of irreducibility that `recheck` reads.
     """
-    states = found.merged(size) if size < len(found.sizes) else None
+    states = chain.merged(size) if size < len(chain.sizes) else None
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
         return None
     return {
@@ -33,17 +33,17 @@ def chain_certificate(
         "field": field,
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
-        **_copies(machine, found, _late_copies(kinds, found, field, size)),
+        **_copies(machine, chain, _late_copies(kinds, chain, field, size)),
     }
 
 
-def _late_copies(kinds: Sequence[ModuleKind], found: SubmoduleChain, field: str, size: int) -> set[int]:
-    """The copies that some level c ≤ size lacks although they stand on U_j, j = c less the weight of their kind."""
+def _late_copies(kinds: Sequence[ModuleKind], chain: SubmoduleChain, field: str, size: int) -> set[int]:
+    """Return the copies that some level c ≤ size lacks although their base is U_j, j = c − weight of their kind."""
     late: set[int] = set()
-    for number, copy in enumerate(found.copies):
-        start = sum(other.rows.nrows() for other in found.copies[:number])
+    for number, copy in enumerate(chain.copies):
+        start = sum(other.rows.nrows() for other in chain.copies[:number])
         weight = kinds[copy.kind].weight(field)
-        if any(copy.base <= found.sizes[c - weight] <= start for c in range(weight, min(size + 1, copy.level))):
+        if any(copy.base <= chain.sizes[c - weight] <= start for c in range(weight, min(size + 1, copy.level))):
             late.add(number)
     return late
 
@@ -51,7 +51,7 @@ def _late_copies(kinds: Sequence[ModuleKind], found: SubmoduleChain, field: str,
 def simple_certificate(
     machine: MooreMachine, element: Element, function: fmpq_mat, covector: fmpq_mat
 ) -> dict[str, Any]:
-    """That only all n − 1 dimensions will do, over every field, for a machine of at least three states."""
+    """Return a certificate that n − 1 dimensions are necessary, over every field, for at least three states."""
     return {
         **certificate_header(machine, f"block({machine.n_states - 2})", "impossible"),
         "field": "C",
@@ -77,18 +77,18 @@ def factor_certificate(
     m: int | None,
     kinds: Sequence[ModuleKind],
     forbidden: Sequence[Sequence[Word]],
-    found: SubmoduleChain,
+    chain: SubmoduleChain,
 ) -> dict[str, Any] | None:
-    """That m Householder factors do not suffice, or that no number does; None if level 0 tells all states apart.
+    """Return a certificate that m (None: any number of) Householder factors do not suffice, or None.
 
     Args:
         machine: the minimal machine.
         m: the number, None for any.
         kinds: of all constituents.
         forbidden: for each kind words with which no inner product agrees; none for a kind that has not so many.
-        found: copies of the kinds, at level 0 those that qualify.
+        chain: copies of the kinds, at level 0 those that qualify.
     """
-    states = found.merged(0)
+    states = chain.merged(0)
     if states is None or any(why_irreducible(kind.commutant.polynomial) is None for kind in kinds):
         return None
     return {
@@ -96,12 +96,12 @@ def factor_certificate(
         "states": list(states),
         "kinds": [kind_to_json(kind) for kind in kinds],
         "words": [[list(word) for word in words] for words in forbidden],
-        **_copies(machine, found, set()),
+        **_copies(machine, chain, set()),
     }
 
 
-def _copies(machine: MooreMachine, found: SubmoduleChain, late: set[int]) -> dict[str, Any]:
-    rows = linear.stack((copy.rows for copy in found.copies), machine.n_states - 1)
+def _copies(machine: MooreMachine, chain: SubmoduleChain, late: set[int]) -> dict[str, Any]:
+    rows = linear.stack((copy.rows for copy in chain.copies), machine.n_states - 1)
     return {
         "copies": [
             {
@@ -111,14 +111,14 @@ def _copies(machine: MooreMachine, found: SubmoduleChain, late: set[int]) -> dic
                 "rows": _integers(copy.rows),
                 "late": _late(copy.late) if number in late else None,
             }
-            for number, copy in enumerate(found.copies)
+            for number, copy in enumerate(chain.copies)
         ],
         "inverse": _integers(linear.together_primitive(rows.inv())),
     }
 
 
 def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
-    """A kind with what proves it irreducible and tells its constituents."""
+    """Return a kind as JSON with the proof of its irreducibility and its constituents."""
     return {
         "letters": [_texts(letter) for letter in kind.standard.module.letters],
         "path": [list(step) for step in kind.standard.path[1:]],
@@ -129,7 +129,7 @@ def kind_to_json(kind: ModuleKind) -> dict[str, Any]:
 
 
 def irreducible_to_json(polynomial: Polynomial) -> list[Any]:
-    """The reason that `recheck` wants."""
+    """Return the reason in the form of `recheck`."""
     reason = why_irreducible(polynomial)
     if reason is None:
         raise ValueError(f"no short proof that {polynomial} is irreducible: take another generator of the field")
@@ -153,7 +153,7 @@ def _words(element: Element) -> list[list[Any]]:
 
 
 def text(number: object) -> int | str:
-    """An integer as such, another rational as text."""
+    """Return an integer as such, another rational as text."""
     text = str(number)
     return text if "/" in text else int(text)
 

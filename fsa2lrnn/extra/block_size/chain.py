@@ -1,4 +1,4 @@
-"""The chain of submodules that holds all blocks of bounded size (T31 of docs/theory.md).
+"""The chain of submodules that contains all blocks of bounded size (T31 of docs/theory.md).
 
 U_c holds every submodule over K of dimension at most c: it is the sum, over the kinds, of the copies of each in V/U_j,
 j = c less the kind's weight over K. Where U_c does not tell two states apart, no block of size c does. All U_c are
@@ -52,26 +52,26 @@ class SubmoduleChain:
     sizes: tuple[int, ...]
 
     def rows(self, c: int) -> fmpq_mat:
-        """A basis of U_c."""
+        """Return a basis of U_c."""
         return linear.stack((copy.rows for copy in self.copies if copy.level <= c), self.copies[0].rows.ncols())
 
     def merged(self, c: int) -> tuple[int, int] | None:
-        """Two states that U_c does not tell apart."""
-        seen: dict[int, int] = {}
+        """Return two states that U_c does not separate, or None."""
+        first_state: dict[int, int] = {}
         for q, number in enumerate(classes(self.rows(c))):
-            if number in seen:
-                return seen[number], q
-            seen[number] = q
+            if number in first_state:
+                return first_state[number], q
+            first_state[number] = q
         return None
 
     @property
     def bound(self) -> int:
-        """The least c at which all states are told apart: no smaller block does it."""
+        """The least c at which U_c separates all states, a lower bound on the block size."""
         return next(c for c in range(len(self.sizes)) if self.merged(c) is None)
 
 
 def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callable[[], None]) -> SubmoduleChain:
-    """The chain of V over a field, from the kinds of all its constituents."""
+    """Return the chain of V over a field, from the kinds of all its constituents."""
     d = module.dimension
     weights = [kind.weight(field) for kind in kinds]
     echelon = Echelon(d, linear.PRIME)
@@ -93,13 +93,13 @@ def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callab
             rows = generators[i, base]
             is_alone = len(rows) == kind.commutant.dimension
             if is_alone and i not in delayed and echelon.is_new(linear.residues(rows[0])):
-                found = linear.together_primitive(image(kind.standard, module, rows[0]))
+                rows_of_copy = linear.together_primitive(image(kind.standard, module, rows[0]))
                 under = linear.stack((copy.rows for copy in below), d)
                 count = sum(copy.kind == i for copy in below)
                 late = None
                 if len(spin(module, rows[0]).path) * weight > c * kind.dimension:
-                    late = late_copy(module, kinds, i, under, found, count)
-                delayed[i] = KindCopy(i, base, c, found, late), count
+                    late = late_copy(module, kinds, i, under, rows_of_copy, count)
+                delayed[i] = KindCopy(i, base, c, rows_of_copy, late), count
             if i in delayed:
                 copy, count = delayed[i]
                 is_same = is_alone and count == sum(other.kind == i for other in below)
@@ -109,9 +109,9 @@ def chain(module: Module, kinds: Sequence[ModuleKind], field: str, check: Callab
                     echelon.independent(linear.residues(copy.rows))
             for row in rows if not is_alone else ():
                 if echelon.is_new(linear.residues(row)):
-                    found = linear.together_primitive(image(kind.standard, module, row))
-                    echelon.independent(linear.residues(found))
-                    copies.append(KindCopy(i, base, c, found))
+                    rows_of_copy = linear.together_primitive(image(kind.standard, module, row))
+                    echelon.independent(linear.residues(rows_of_copy))
+                    copies.append(KindCopy(i, base, c, rows_of_copy))
         sizes.append(sum(copy.rows.nrows() for copy in copies))
     return SubmoduleChain(tuple(copies), tuple(sizes))
 
@@ -121,7 +121,7 @@ def _starts(copies: list[KindCopy]) -> list[int]:
 
 
 def _generators(module: Module, below: list[KindCopy], kind: ModuleKind) -> list[fmpq_mat]:
-    """Functions whose classes modulo what is below are the images of v under a basis of the homomorphisms."""
+    """Return functions whose classes modulo `below` are the images of v under a basis of the homomorphisms."""
     rows = linear.stack((copy.rows for copy in below), module.dimension)
     modulo = quotient(module, linear.row_space(rows))
     lifted = homs(kind.standard, modulo.module) * modulo.lift

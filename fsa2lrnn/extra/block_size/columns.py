@@ -1,6 +1,6 @@
 """Blocks whose columns have 1-norm at most 1, the paper's stable rule, for permutation machines (T39).
 
-States are told apart by functions that a subgroup H of index at most b moves up to sign only, f∘h = χ(h) f.
+States are separated by functions that a subgroup H of index at most b moves up to sign only, f∘h = χ(h) f.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class SignedBlocks:
 
     @property
     def value(self) -> int | None:
-        """b, if the bounds meet."""
+        """The least size b, if the bounds meet."""
         return self.lower if self.lower == self.upper else None
 
 
 def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
-    """The least block size under the norm, by all subgroups; None if a letter does not permute the states.
+    """Return the least block size under the norm, by all subgroups, or None if a letter does not permute the states.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [signed_blocks(zoo.sum_mod(n)).value for n in (2, 3, 4, 5, 6, 8, 10)]
@@ -68,13 +68,13 @@ def signed_blocks(machine: MooreMachine) -> SignedBlocks | None:
     raise AssertionError("the trivial subgroup tells all states apart")
 
 
-def _kernels(mask: np.ndarray, found: list[np.ndarray]) -> list[np.ndarray]:
-    """The kernels of the homomorphisms of a subgroup to {1, −1}: itself, and its subgroups of index 2."""
-    return [mask, *(other for other in found if 2 * other.sum() == mask.sum() and not (other & ~mask).any())]
+def _kernels(mask: np.ndarray, masks: list[np.ndarray]) -> list[np.ndarray]:
+    """Return the kernels of the homomorphisms of a subgroup to {1, −1}: itself, and its subgroups of index 2."""
+    return [mask, *(other for other in masks if 2 * other.sum() == mask.sum() and not (other & ~mask).any())]
 
 
 def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> list[tuple[int, int]]:
-    """For each state its orbit under H and a sign: 0 for all orbits on which every function with this χ is zero."""
+    """Return each state's orbit under H with a sign: 0 for all orbits on which every function with this χ is zero."""
     n = permutations.shape[1]
     values = [(-1, 0)] * n
     members = [(int(h), 1 if kernel[h] else -1) for h in np.flatnonzero(mask)]
@@ -91,7 +91,7 @@ def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> l
 
 
 def _largest_odd_prime(order: int) -> int:
-    """The largest odd prime that divides an order, or 1: an element of that order moves as many axes."""
+    """Return the largest odd prime that divides an order, or 1: an element of that order moves as many axes."""
     largest, p = 1, 2
     while order > 1:
         while order % p == 0:

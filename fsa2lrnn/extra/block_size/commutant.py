@@ -44,20 +44,20 @@ class Commutant:
 
     @property
     def degree(self) -> int:
-        """Of E over the rationals."""
+        """The dimension of E over the rationals."""
         return len(self.polynomial) - 1
 
     @property
     def dimension(self) -> int:
-        """Of C over the rationals."""
+        """The dimension of C over the rationals."""
         return self.degree * (1 if self.pair is None else 4)
 
     def splits_in_one_way(self, field: str) -> bool:
-        """Whether the constituents over a field are finitely many, conjugate to each other."""
+        """Return whether the constituents over a field are finitely many, conjugate to each other."""
         return self.pair is None or field == "Q" or (field == "R" and self.prime is None)
 
     def least_ideal(self, field: str) -> int:
-        """The dimension over a field K of a least one-sided ideal of C ⊗ K that is not zero."""
+        """Return the dimension over a field K of a least nonzero one-sided ideal of C ⊗ K."""
         if field == "C":
             return 1 if self.pair is None else 2
         if field == "Q":
@@ -83,11 +83,11 @@ class Algebra:
 
     @property
     def dimension(self) -> int:
-        """e."""
+        """The dimension e."""
         return self.basis.nrows()
 
     def times(self, coordinates: fmpq_mat) -> fmpq_mat:
-        """The matrix of "then c" on coordinates."""
+        """Return the matrix of "then c" on coordinates."""
         total = fmpq_mat(self.dimension, self.dimension)
         for j, product in enumerate(self.products):
             total = total + product * coordinates[0, j]
@@ -95,7 +95,7 @@ class Algebra:
 
     @property
     def center(self) -> fmpq_mat:
-        """Coordinates, a row each, of a basis of the maps that commute with all."""
+        """The coordinates, as rows, of a basis of the maps that commute with all."""
         e = self.dimension
         sides = [
             [
@@ -109,7 +109,7 @@ class Algebra:
 
 
 def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commutant | ZeroDivisor | None:
-    """What kind of algebra C is; None if it is neither a field nor quaternions that are known to have no zero divisors.
+    """Return C as a field or as quaternions without zero divisors, or None if neither is proved.
 
     Args:
         algebra: C.
@@ -130,7 +130,7 @@ def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commuta
 def _field(
     algebra: Algebra, one: fmpq_mat, center: fmpq_mat, hints: list[fmpq_mat]
 ) -> tuple[Polynomial, fmpq_mat] | ZeroDivisor | None:
-    """A generator of the center with an integral polynomial, the smallest of some."""
+    """Return a generator of the center with an integral polynomial, the smallest of several."""
     degree = center.nrows()
     best: tuple[tuple[bool, int], Polynomial, fmpq_mat] | None = None
     within = linear.row_space(center)
@@ -169,13 +169,13 @@ def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
 
 
 def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
-    """A proper factor of a reducible polynomial."""
+    """Return a proper factor of a reducible polynomial, or None."""
     factors = minimal.factor()[1]
     return factors[0][0] if sum(exponent for _, exponent in factors) > 1 else None
 
 
 def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: fmpq_poly) -> fmpq_mat:
-    """The coordinates of polynomial(c)."""
+    """Return the coordinates of polynomial(c)."""
     total, power, times = one * 0, one, algebra.times(candidate)
     for coefficient in polynomial.coeffs():
         total = total + power * coefficient
@@ -184,7 +184,7 @@ def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: 
 
 
 def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
-    """The monic polynomial with integer coefficients of a multiple of a root, and the least such factor.
+    """Return the monic polynomial with integer coefficients of a multiple of a root, and the least such factor.
 
     >>> integral(fmpq_poly([fmpq(1, 4), 0, 1]))
     ((1, 0, 1), 2)
@@ -202,7 +202,7 @@ def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
 
 
 def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
-    """The generator less the integer nearest to the mean of its conjugates; a cyclotomic one is left as it is."""
+    """Return the generator minus the integer nearest to the mean of its conjugates; a cyclotomic one is unchanged."""
     degree = len(polynomial) - 1
     poly = fmpz_poly(list(polynomial))
     if degree > 1 and poly.is_cyclotomic():
@@ -215,7 +215,7 @@ def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tupl
 def _quaternions(
     algebra: Algebra, one: fmpq_mat, center: fmpq_mat, found: Commutant, generator: fmpq_mat
 ) -> Commutant | ZeroDivisor | None:
-    """i and j with i², j² in the center and ij = −ji, if the algebra is seen to have no zero divisors."""
+    """Return i and j with i², j² in the center and ij = −ji, if the algebra is proved to have no zero divisors."""
     powers = [one]
     for _ in range(found.degree - 1):
         powers.append(powers[-1] * algebra.times(generator))
@@ -249,7 +249,7 @@ def _quaternions(
 
 
 def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) -> bool:
-    """Whether E has only real roots, and the quaternions are Hamilton's over each of them."""
+    """Return whether E has only real roots, and the quaternions are Hamilton's over each of them."""
     degree = len(polynomial) - 1
     return real_roots(polynomial) == degree and all(
         negative_at_real_roots(square, polynomial) == degree for square in squares
@@ -257,13 +257,13 @@ def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) ->
 
 
 def _ramified(a: fmpq, b: fmpq) -> int | None:
-    """A prime p at which a x² + b y² = z² has only the zero solution; None if there is none."""
+    """Return a prime p at which a x² + b y² = z² has only the zero solution, or None."""
     candidates = {2} | {int(p) for number in (a, b) for part in (number.p, number.q) for p, _ in abs(part).factor()}
     return next((p for p in sorted(candidates) if hilbert_symbol(a, b, p) == -1), None)
 
 
 def hilbert_symbol(a: fmpq, b: fmpq, p: int) -> int:
-    """1 if a x² + b y² = z² has a p-adic solution that is not zero, else −1 (Serre, A Course in Arithmetic, III).
+    """Return 1 if a x² + b y² = z² has a nonzero p-adic solution, else −1 (Serre, A Course in Arithmetic, III).
 
     >>> [hilbert_symbol(fmpq(-1), fmpq(-1), p) for p in (2, 3)], hilbert_symbol(fmpq(-1), fmpq(3), 3)
     ([-1, 1], -1)
@@ -288,7 +288,7 @@ def _legendre(x: int, p: int) -> int:
 
 
 def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
-    """x less half its trace: x² = t x − n with t and n in the center, so that (x − t/2)² is central."""
+    """Return x minus half its trace: x² = t x − n with t and n in the center, so that (x − t/2)² is central."""
     k = basis.nrows()
     times = algebra.times(x)
     system = linear.stack([basis * times, basis, x * times], algebra.dimension)
@@ -302,7 +302,7 @@ def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
 
 
 def _coordinates(row: fmpq_mat, basis: fmpq_mat) -> list[fmpq]:
-    """The coefficients of a row in a basis of a space that holds it."""
+    """Return the coefficients of a row in a basis of a space that contains it."""
     k = basis.nrows()
     relation = linear.left_kernel(linear.stack([basis, row], basis.ncols()))
     return [-relation[0, j] / relation[0, k] for j in range(k)]

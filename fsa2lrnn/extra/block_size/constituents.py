@@ -28,19 +28,19 @@ _LENGTHS = (0, 1, 1, 2, 2, 3, 4, 5, 7, 9)  # of words
 
 
 def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] | None:
-    """The kinds of all constituents of a module, each once; None if some part could neither be split nor proved simple.
+    """Return the distinct kinds of all constituents, or None if some part could neither be split nor proved simple.
 
     Args:
         module: of any dimension.
         check: called between steps; it may raise to end the search.
     """
-    found: list[ModuleKind] = []
+    kinds: list[ModuleKind] = []
     pending = [module]
     while pending:
         part = pending.pop()
         while part.dimension:
             check()
-            reduced = _known_part(part, found)
+            reduced = _known_part(part, kinds)
             if not reduced.nrows():
                 break
             part = quotient(part, reduced).module
@@ -50,14 +50,14 @@ def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] 
         if result is None:
             return None
         if isinstance(result, ModuleKind):
-            found.append(result)
+            kinds.append(result)
         else:
             pending += result
-    return found
+    return kinds
 
 
 def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
-    """The sum of all submodules of the kinds, in reduced rows."""
+    """Return the sum of all submodules of the kinds, in reduced rows."""
     parts = []
     for kind in kinds:
         rows = homs(kind.standard, module)
@@ -67,7 +67,7 @@ def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
 
 
 def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKind | tuple[Module, Module] | None:
-    """The module as a kind, proved irreducible, or a quotient and the submodule; None if nothing was found."""
+    """Return the module as a kind, proved irreducible, or a quotient and the submodule, or None if undecided."""
     rng, n_maps = random.Random(seed), 0
     for _ in range(DRAWN // _SHORTLIST):
         check()
@@ -89,7 +89,7 @@ def split(module: Module, check: Callable[[], None], seed: int = 0) -> ModuleKin
 def _norton(
     module: Module, element: Element, kernel: fmpq_mat, n_maps: int
 ) -> tuple[fmpq_mat | ModuleKind | None, int]:
-    """Rows that span a proper submodule, or the module as a kind; None if this element decides nothing.
+    """Return rows that span a proper submodule, or the module as a kind, or None if this element decides nothing.
 
     With it comes the dimension of all maps that commute with the letters, 0 for not known yet, as it is given.
     """
@@ -122,7 +122,7 @@ def _norton(
 
 
 def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule:
-    """The same basis with an element that kills v and as little else as is found, made of the relations of v.
+    """Return the same basis with an element that kills v and little else, composed of the relations of v.
 
     Row i of the basis is v·w; w·a − Σ (letter a)[i, j] w_j kills v. In an irreducible module most sums of such
     relations, followed by words, kill nothing but v·C.
@@ -148,7 +148,7 @@ def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule
 
 
 def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
-    """Some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
+    """Return some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
     words, tree = words_of(form.path), set(form.path[1:])
     found: list[tuple[int, int, list[int]]] = []
     for a, letter in enumerate(form.module.letters):
@@ -175,7 +175,7 @@ def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[t
 
 
 def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | None:
-    """C from the rows v·c, with the letters that commute with all as hints for a generator of its center."""
+    """Return C from the rows v·c, with the letters that commute with all as hints for a generator of its center."""
     d = form.dimension
     algebra = structure(form, maps)
     first = fmpq_mat(1, d, [int(j == 0) for j in range(d)])
@@ -186,7 +186,7 @@ def _commutant(form: CyclicModule, maps: fmpq_mat) -> Commutant | ZeroDivisor | 
 
 
 def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
-    """The algebra of the maps v ↦ row, by its products."""
+    """Return the algebra of the maps v ↦ row, by its products."""
     chosen = linear.pivots(maps)
     square = linear.columns_of(maps, chosen).inv()
     products = []
@@ -197,7 +197,7 @@ def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
-    """Of some elements drawn the one with the smallest kernel that is not zero, and the kernel."""
+    """Return the random element with the smallest nonzero kernel, and the kernel."""
     best: tuple[int, Element] | None = None
     for _ in range(_SHORTLIST):
         element = draw(len(module.letters), rng)
@@ -212,7 +212,7 @@ def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
 
 
 def draw(n_letters: int, rng: random.Random) -> Element:
-    """A short combination of words: nothing, differences, sums, or sums of products of differences with words."""
+    """Draw a short combination of words: differences, sums, or sums of products of differences with words."""
 
     def word() -> Word:
         return tuple(rng.randrange(n_letters) for _ in range(rng.choice(_LENGTHS)))

@@ -1,4 +1,4 @@
-"""Which block size suffices at some depth (T37 of docs/theory.md): the simple groups in the monoid decide."""
+"""The least block size at any depth (T37 of docs/theory.md), from the simple groups in the monoid."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ class AnyDepth:
 
     @property
     def value(self) -> int | None:
-        """b, if the bounds meet."""
+        """The least size b, if the bounds meet."""
         return self.lower if self.lower == self.upper else None
 
 
 def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
-    """The least block size with any number of layers, from the composition factors of the groups of the monoid.
+    """Return the least block size with any number of layers, from the composition factors of the monoid's groups.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [any_depth(machine).value for machine in (zoo.dyck(2, 2), zoo.sum_mod(5), zoo.group("A5"))]
@@ -79,7 +79,7 @@ def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
 
 
 def degree(name: str, field: Field) -> tuple[int, int | None]:
-    """Bounds on the least degree of a finite group of matrices with a simple quotient; None for no upper one.
+    """Return bounds on the least degree of a finite group of matrices with a simple quotient; None: no upper bound.
 
     >>> degree("Z7", "R"), degree("Z7", "Q"), degree("simple of order 504", "R")
     ((2, 2), (6, 6), (3, None))

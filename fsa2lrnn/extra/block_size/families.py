@@ -20,7 +20,7 @@ _BUDGET = 20.0  # seconds for each question
 
 @dataclass(frozen=True)
 class RealBlockWitness(CertifiedAnswer, AffineWitness):
-    """Blocks whose entries are not one-hot: functions of the state that letters move affinely, exact.
+    """Blocks with entries other than one-hot: functions of the state on which letters act affinely, exact.
 
     Args:
         blocks: none larger than b; with numbers of a real number field where rational ones take more.
@@ -36,11 +36,11 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all entries are integers, so that a running module never rounds as long as floats hold them."""
+        """Whether all entries are integers, so that all operations are exact while they fit in floating point."""
         return all(block.is_rational for block in self.blocks)
 
     def tables(self) -> AffineTables:
-        """The blocks side by side; numbers of a field are rounded."""
+        """Return the tables of the blocks; numbers of a field are rounded."""
         n_letters, n = len(self.machine.alphabet), self.machine.n_states
         sizes = tuple(block.real_size for block in self.blocks)
         b = max(sizes)
@@ -52,7 +52,7 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(A, v, x, sizes)
 
     def explain(self) -> str:
-        """The sizes, in a sentence."""
+        """Return a sentence on the sizes."""
         numbers = "integers" if self.is_exact else "real numbers, which floats round"
         return f"One layer of blocks of sizes {', '.join(str(block.real_size) for block in self.blocks)}, of {numbers}."
 
@@ -63,7 +63,7 @@ class RealBlockWitness(CertifiedAnswer, AffineWitness):
 
 @dataclass(frozen=True)
 class BlockImpossibility(CertifiedAnswer):
-    """No layer of blocks of this size, with any real entries, represents the machine.
+    """A certificate that no layer of blocks of this size, with any real entries, represents the machine.
 
     Args:
         bound: what is known of the least size.
@@ -73,19 +73,19 @@ class BlockImpossibility(CertifiedAnswer):
     bound: MinimalBlock
 
     def explain(self) -> str:
-        """How large real blocks must be."""
+        """Return a sentence on the necessary size of real blocks."""
         least = f"at least {self.bound.lower}" if self.bound.value is None else str(self.bound.value)
         return f"Real blocks must have size {least}: smaller ones leave two states with one vector."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts, of the largest size that does not do."""
+        """Return a certificate for `recheck`, of the largest size that does not suffice."""
         assert self.bound.impossible is not None
         return self.bound.impossible
 
 
 @dataclass(frozen=True)
 class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
-    """Heads with as many factors a letter as asked for, by T36: on each, letters are orthogonal or zero.
+    """Heads with a bounded number of factors per letter, by T36: on each, letters are orthogonal or zero.
 
     Args:
         bounds: with the functions of the heads.
@@ -100,13 +100,13 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
         return sum(head.real_size for head in self.bounds.heads)
 
     def tables(self) -> HeadTables:
-        """The heads in floats: keys of reflections and of projections."""
+        """Return the heads in floating point: keys of reflections and of projections."""
         return head_tables(self.machine, self.bounds.heads, max(1, self.bounds.upper or 0))
 
     def explain(self) -> str:
-        """The cost, in a sentence."""
+        """Return a sentence on the number of factors and dimensions."""
         sizes = ", ".join(str(head.real_size) for head in self.bounds.heads)
-        return f"{self.bounds.upper} Householder factors a letter at most, in heads of {sizes} dimensions."
+        return f"{self.bounds.upper} Householder factors per letter at most, in heads of {sizes} dimensions."
 
     def to_json(self) -> dict[str, Any]:
         return {**self.bounds.to_json(), "family": self.family}
@@ -114,7 +114,7 @@ class FactorHeadsWitness(CertifiedAnswer, HeadsWitness):
 
 @dataclass(frozen=True)
 class FactorImpossibility(CertifiedAnswer):
-    """So few factors do not represent the machine, or no number of them does.
+    """A certificate that so few factors (or any number) do not represent the machine.
 
     Args:
         bounds: what is known of the least number.
@@ -124,13 +124,13 @@ class FactorImpossibility(CertifiedAnswer):
     bounds: FactorBounds
 
     def explain(self) -> str:
-        """Why, in a sentence."""
+        """Return the reason as a sentence."""
         if self.bounds.lower is None:
             return "No number of factors does: the letters agree with no inner product in which none of them expands."
         return f"A letter needs at least {self.bounds.lower} factors: fewer leave two states with one vector."
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts, of the largest number that does not do."""
+        """Return a certificate for `recheck`, of the largest number that does not suffice."""
         assert self.bounds.impossible is not None
         return self.bounds.impossible
 
@@ -141,9 +141,9 @@ def real_blocks(machine: MooreMachine, family: str, size: int) -> CertifiedAnswe
     if size < real.lower:
         return BlockImpossibility(machine, family, real)
     rational = minimal_block(machine, "Q", _BUDGET)
-    for found in (rational, real):
-        if size >= found.upper:
-            return RealBlockWitness(machine, family, found.blocks)
+    for answer in (rational, real):
+        if size >= answer.upper:
+            return RealBlockWitness(machine, family, answer.blocks)
     return Unknown(machine, family, f"{real.explain()}; several layers of smaller blocks may do it")
 
 

@@ -1,4 +1,4 @@
-"""Which number field a constituent needs over the real or the complex numbers, and a generator of it."""
+"""The number field that a constituent needs over the real or the complex numbers, with a generator."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def splitting_map(kind: ModuleKind, field: str) -> tuple[Polynomial, fmpq_mat] |
 
 
 def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmpq_mat] | None:
-    """The first with an irreducible polynomial of the degree, scaled to integers."""
+    """Return the first candidate with an irreducible polynomial of the degree, scaled to integers."""
     for candidate in candidates:
         minimal = candidate.minpoly()
         if minimal.degree() == degree:
@@ -57,7 +57,7 @@ def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmp
 
 
 def value_at(coefficients: tuple[fmpq, ...], matrix: fmpq_mat) -> fmpq_mat:
-    """A polynomial of a square matrix."""
+    """Return a polynomial of a square matrix."""
     total = fmpq_mat(matrix.nrows(), matrix.nrows())
     for coefficient in reversed(coefficients):
         total = total * matrix + linear.identity(matrix.nrows()) * coefficient
@@ -97,6 +97,6 @@ def complex_conjugation(polynomial: Polynomial) -> tuple[fmpq, ...] | None:
 
 
 def _nearest(value: arb) -> int | None:
-    """The one integer in a ball; None if the ball is too wide, or holds none."""
+    """Return the one integer in a ball, or None if the ball is too wide or contains none."""
     middle = (value + arb("0.5")).floor().unique_fmpz()
     return None if middle is None else int(middle)

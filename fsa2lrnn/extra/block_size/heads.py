@@ -1,4 +1,4 @@
-"""Heads of Householder products in numbers: orthogonal letters as reflections (T36 (c) of docs/theory.md).
+"""Heads of Householder products in floating point: orthogonal letters as reflections (T36 (c) of docs/theory.md).
 
 Letters that permute the states permute the values of a function, which keeps its mean and its sum of squares. So in
 functions of mean zero that are orthonormal as rows of n values, such letters are orthogonal and nothing is added.
@@ -19,7 +19,7 @@ _STILL = 1e-9  # how far an orthogonal matrix moves what it fixes, after roundin
 
 
 def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> HeadTables:
-    """At most m factors a letter and head, for letters that are permutations and constants.
+    """Return heads of at most m factors per letter and head, for letters that are permutations and constants.
 
     Raises:
         NotExact: if more are needed after rounding.
@@ -46,17 +46,17 @@ def head_tables(machine: MooreMachine, heads: Sequence[StateBlock], m: int) -> H
 
 
 def reflections(A: np.ndarray) -> np.ndarray:
-    """Unit vectors k, as many as rank(A − I), with A = ∏ (I − 2 k kᵀ) for an orthogonal A, the first applied first.
+    """Return rank(A − I) unit vectors k with A = ∏ (I − 2 k kᵀ) for an orthogonal A, in order of application.
 
     Each exchanges A x and x for a vector x that is moved, and leaves what A fixes where it is.
 
     >>> reflections(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3).tolist()
     [[-0.707, 0.707]]
     """
-    b, found = len(A), list[np.ndarray]()
-    while (moved := np.linalg.norm(A - np.eye(b), axis=0)).max() > _STILL and len(found) < b:
+    b, keys = len(A), list[np.ndarray]()
+    while (moved := np.linalg.norm(A - np.eye(b), axis=0)).max() > _STILL and len(keys) < b:
         x = np.eye(b)[moved.argmax()]
         k = (A @ x - x) / moved.max()
-        found.append(k)
+        keys.append(k)
         A = A - 2 * np.outer(k, k @ A)
-    return np.array(found[::-1]).reshape(-1, b)
+    return np.array(keys[::-1]).reshape(-1, b)

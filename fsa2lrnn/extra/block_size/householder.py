@@ -1,4 +1,4 @@
-"""Bounds on the factors of a layer of Householder products, with what proves them (T36 of docs/theory.md)."""
+"""Bounds on the factors of a layer of Householder products, with certificates (T36 of docs/theory.md)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BUDGET = 60.0  # seconds
 
 @dataclass(frozen=True)
 class FactorBounds:
-    """How many factors I − β k kᵀ a letter needs in one layer of heads.
+    """Bounds on the number of factors I − β k kᵀ per letter in one layer of heads.
 
     Args:
         machine: the minimal machine.
@@ -53,7 +53,7 @@ class FactorBounds:
     note: str
 
     def to_json(self) -> dict[str, Any]:
-        """The certificate of `upper` by heads, as `recheck` accepts it."""
+        """Return the certificate of `upper` by heads, for `recheck`."""
         return {
             **certificate_header(self.machine, f"householder({max(self.upper or 1, 1)})", "representable"),
             "field": "R",
@@ -62,7 +62,7 @@ class FactorBounds:
 
 
 def factor_bounds(machine: MooreMachine, budget: float | Deadline = BUDGET) -> FactorBounds:
-    """The least number of factors, exact for permutations and constants, else bounds.
+    """Return the least number of factors, exact for permutations and constants, else bounds.
 
     >>> from fsa2lrnn.automata import zoo
     >>> [factor_bounds(machine).upper for machine in (zoo.group("S4"), zoo.group("S3"), zoo.dyck(1, 2))]
@@ -113,7 +113,7 @@ def _bounds(
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:
-    """The bounds as far as the independent checker accepts their certificates."""
+    """Return the bounds as far as the independent checker accepts their certificates."""
     if bounds.heads:
         try:
             recheck(bounds.to_json())
@@ -129,6 +129,6 @@ def _accepted(bounds: FactorBounds) -> FactorBounds:
 
 
 def _of_letter(row: np.ndarray, sink: int) -> int:
-    """The factors of a letter that is one to one but for a sink: its chains' states, and a cycle's less one."""
+    """Return the number of factors of a letter that is one to one except into a sink."""
     chains, cycles = paths(row, sink)
     return sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)

@@ -36,7 +36,7 @@ class CyclicModule:
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """The dimension d."""
         return self.module.dimension
 
 
@@ -56,23 +56,23 @@ class ModuleKind:
 
     @property
     def dimension(self) -> int:
-        """Over the rationals."""
+        """The dimension over the rationals."""
         return self.standard.dimension
 
     def weight(self, field: str) -> int:
-        """The dimension over "Q", "R" or "C" of the simple modules that it splits into (all have the same)."""
+        """Return the dimension over "Q", "R" or "C" of its simple constituents (all have the same)."""
         return self.dimension // self.commutant.dimension * self.commutant.least_ideal(field)
 
 
 def standard(module: Module, vector: fmpq_mat, path: Path, element: Element) -> CyclicModule:
-    """The module in the basis that the path makes of a vector, which must be one of all of it."""
+    """Return the module in the basis of a vector's images along the path, which must span it."""
     rows = follow(module, vector, path)
     inverse = rows.inv()
     return CyclicModule(Module(tuple(rows * letter * inverse for letter in module.letters)), path, element)
 
 
 def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
-    """Rows x, a basis of the images of v under all homomorphisms from a kind to a module.
+    """Return a basis of the images of v under all homomorphisms from a kind to a module, as rows.
 
     θ kills v, so x lies in the kernel of θ; and the images of x along the path must satisfy the relations of the rows.
     """
@@ -81,26 +81,26 @@ def homs(kind: CyclicModule, module: Module) -> fmpq_mat:
     while kernel.nrows():
         images = _along(kernel, module, kind.path)
         relations = _relations(kind, module, images, width)
-        found = linear.left_kernel(relations) * kernel
-        if width >= module.dimension or all(is_hom(kind, module, row) for row in _single_rows(found)):
-            return linear.row_space(found)
+        basis = linear.left_kernel(relations) * kernel
+        if width >= module.dimension or all(is_hom(kind, module, row) for row in _single_rows(basis)):
+            return linear.row_space(basis)
         width = 4 * width
     return kernel
 
 
 def image(kind: CyclicModule, module: Module, row: fmpq_mat) -> fmpq_mat:
-    """The rows of the kind's basis under the homomorphism v ↦ row."""
+    """Return the images of the kind's basis under the homomorphism v ↦ row."""
     return follow(module, row, kind.path)
 
 
 def is_hom(kind: CyclicModule, module: Module, row: fmpq_mat) -> bool:
-    """Whether v ↦ row extends to a homomorphism."""
+    """Return whether v ↦ row extends to a homomorphism."""
     rows = image(kind, module, row)
     return all(a * rows == rows * b for a, b in zip(kind.module.letters, module.letters, strict=True))
 
 
 def endomorphism(kind: CyclicModule, row: fmpq_mat) -> fmpq_mat:
-    """The matrix of the map v ↦ row of a kind to itself."""
+    """Return the matrix of the map v ↦ row of a kind to itself."""
     return follow(kind.module, row, kind.path)
 
 
@@ -133,7 +133,7 @@ def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width
 
 
 def _probe(m: int, width: int) -> fmpq_mat:
-    """Fixed columns with entries of no pattern, between −8 and 8."""
+    """Return fixed pseudo-random columns with entries between −8 and 8."""
     rng = random.Random(m)
     return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
 

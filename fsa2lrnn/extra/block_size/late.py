@@ -1,4 +1,4 @@
-"""Copies that come late in the chain: what they need below them is more than their weight says (T31).
+"""Copies that come late in the chain: the submodules that they need below them are larger than their weight (T31).
 
 Let one copy of a kind F stand on U. A submodule W with it as its head holds a function f outside of U that an element
 of the algebra finds: it is nilpotent on one line of F and invertible on all other kinds. If U has no F in it, W holds
@@ -52,7 +52,7 @@ class LateCopy:
 
 
 def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
-    """At least which dimension over the field a submodule has with the copy as its head; 0 if nothing is known."""
+    """Return a lower bound on the dimension over the field of a submodule with the copy as its head; 0 if unknown."""
     if late is None or not kind.commutant.splits_in_one_way(field):
         return 0
     return -(-late.dimension * kind.weight(field) // kind.dimension)
@@ -61,7 +61,7 @@ def least(late: LateCopy | None, kind: ModuleKind, field: str) -> int:
 def late_copy(
     module: Module, kinds: Sequence[ModuleKind], i: int, under: fmpq_mat, rows: fmpq_mat, count: int
 ) -> LateCopy | None:
-    """What every submodule with a copy of kind i as its head holds; None if no element that finds it is drawn.
+    """Return the content of every submodule with a copy of kind i as its head, or None if no suitable element is drawn.
 
     Args:
         module: V.
@@ -88,7 +88,7 @@ def late_copy(
 
 
 def _finders(kind: ModuleKind) -> Iterator[Element]:
-    """Elements that are singular on a kind: its own, and others less an eigenvalue that they have there."""
+    """Yield elements that are singular on a kind: its own, and others minus an eigenvalue on it."""
     yield kind.standard.element
     rng, module = random.Random(0), kind.standard.module
     letters = range(len(module.letters))
@@ -113,7 +113,7 @@ def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fm
 def _moves(
     module: Module, function: fmpq_mat, parameters: fmpq_mat, reduced: fmpq_mat
 ) -> tuple[tuple[Element, ...], int]:
-    """Elements that kill the parameters and lead f into U; the dimension of what the images generate."""
+    """Return elements that kill the parameters and map f into U, and the dimension that the images generate."""
     below = quotient(module, reduced)
     joint = Module(
         tuple(
@@ -130,21 +130,21 @@ def _moves(
         raise ArithmeticError("a submodule modulo a prime is none over the rationals")
     images = follow(module, function, path)
     echelon = Echelon(module.dimension, linear.PRIME)
-    kept: list[Element] = []
-    found: list[fmpq_mat] = []
+    elements: list[Element] = []
+    inside: list[fmpq_mat] = []
     for relation, row in sorted(_relations(path, letters, images, module), key=lambda pair: len(pair[0])):
         if echelon.is_new(linear.residues(row)):
-            kept.append(relation)
-            found.append(row)
-            echelon.independent(linear.residues(spin(module, linear.stack(found, module.dimension)).rows))
-    dimension = len(spin(module, linear.stack(found, module.dimension)).path) if found else 0
-    return tuple(kept), dimension
+            elements.append(relation)
+            inside.append(row)
+            echelon.independent(linear.residues(spin(module, linear.stack(inside, module.dimension)).rows))
+    dimension = len(spin(module, linear.stack(inside, module.dimension)).path) if inside else 0
+    return tuple(elements), dimension
 
 
 def _relations(
     path: Path, letters: Sequence[fmpq_mat], images: fmpq_mat, module: Module
 ) -> Iterator[tuple[Element, fmpq_mat]]:
-    """Each w_i·a − Σ_j (letter a)[i, j] w_j, of the words of a path, and the row that it leads f to."""
+    """Yield each w_i·a − Σ_j (letter a)[i, j] w_j, of the words of a path, with the image of f."""
     words, tree = words_of(path), set(path[1:])
     for a, letter in enumerate(letters):
         moved = images * module.letters[a] - letter * images
@@ -156,7 +156,7 @@ def _relations(
 
 
 def _killed(module: Module, element: Element, rows: fmpq_mat) -> fmpq_mat:
-    """The rows of a submodule that some power of an element kills."""
+    """Return the rows of a submodule that some power of an element kills."""
     reduced = linear.row_space(rows)
     chosen = linear.pivots(reduced)
     action = linear.columns_of(reduced * module.element(element), chosen)

@@ -37,12 +37,12 @@ class DepthBound:
 
     @property
     def value(self) -> int | None:
-        """b, if the bounds meet."""
+        """The least size b, if the bounds meet."""
         return self.lower if self.lower == self.upper else None
 
 
 def layered(machine: MooreMachine, layers: int, field: Field = "R") -> DepthBound:
-    """The least block size for a permutation machine in at most so many layers, with finitely many vectors reached.
+    """Return the least block size for a permutation machine in a number of layers, with finitely many reached vectors.
 
     Raises:
         InvalidMachine: if a letter does not permute the states of the minimal machine.
@@ -84,7 +84,7 @@ def layered(machine: MooreMachine, layers: int, field: Field = "R") -> DepthBoun
 
 
 def _bounds(group: PermutationGroup, field: Field) -> tuple[int, int]:
-    """Bounds on b for which a group is a quotient of a subgroup of a product of finite subgroups of GL_b."""
+    """Return bounds on b for which a group is a quotient of a subgroup of a product of finite subgroups of GL_b."""
     if group.order == 1:
         return 1, 1
     if group.is_abelian if field == "C" else group.is_elementary_two:
@@ -100,7 +100,7 @@ def _bounds(group: PermutationGroup, field: Field) -> tuple[int, int]:
 
 
 def _is_almost_dihedral(group: PermutationGroup) -> bool:
-    """Whether an abelian normal subgroup has an elementary abelian 2-group as quotient, as in finite groups of O(2)."""
+    """Return whether some abelian normal subgroup has an elementary abelian 2-group as quotient (as in O(2))."""
     return any(
         group.restricted(mask).is_abelian and group.quotient(mask).is_elementary_two for mask in group.normal_subgroups
     )

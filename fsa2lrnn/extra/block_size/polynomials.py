@@ -1,4 +1,4 @@
-"""Integer polynomials that define number fields: why one is irreducible, how many real roots it has, and their signs.
+"""Integer polynomials that define number fields: irreducibility proofs, numbers of real roots, and signs at them.
 
 A polynomial is the tuple of its coefficients, constant first, monic.
 """
@@ -17,7 +17,7 @@ _ARGUMENTS = 400  # at which a prime value is looked for
 
 
 class IrreducibilityProof(NamedTuple):
-    """Why a monic polynomial is irreducible over the rationals.
+    """A reason why a monic polynomial is irreducible over the rationals.
 
     Args:
         reason: "degree" (at most 3, without an integer root), "cyclotomic" (the m-th) or "prime" (its value at m is a
@@ -30,7 +30,7 @@ class IrreducibilityProof(NamedTuple):
 
 
 def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
-    """A short proof that `recheck` can follow; None if the polynomial is reducible, or has none of these kinds.
+    """Return a short proof for `recheck`, or None if the polynomial is reducible or has no proof of these kinds.
 
     >>> why_irreducible((-5, 0, 1)), why_irreducible((1, 1, 1, 1, 1)), why_irreducible((-1, 0, 1))
     (IrreducibilityProof(reason='degree', m=0), IrreducibilityProof(reason='cyclotomic', m=5), None)
@@ -53,13 +53,13 @@ def why_irreducible(polynomial: Polynomial) -> IrreducibilityProof | None:
 
 
 def complex_roots(polynomial: Polynomial) -> list[acb]:
-    """All roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
-    found: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs don't know
-    return [root for root, _ in found]
+    """Return all roots, as balls of the current precision; real ones have an imaginary part of exactly 0."""
+    pairs: Any = fmpz_poly(list(polynomial)).complex_roots()  # with multiplicities, which the stubs lack
+    return [root for root, _ in pairs]
 
 
 def real_roots(polynomial: Polynomial) -> int:
-    """How many real roots a polynomial without multiple roots has, by Sturm's theorem.
+    """Return the number of real roots of a polynomial without multiple roots, by Sturm's theorem.
 
     >>> real_roots((-5, 0, 1)), real_roots((1, 1, 1, 1, 1))
     (2, 0)
@@ -68,7 +68,7 @@ def real_roots(polynomial: Polynomial) -> int:
 
 
 def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> int:
-    """At how many of the real roots of an irreducible polynomial that of the field element `value` is negative.
+    """Return the number of real roots of an irreducible polynomial at which the field element `value` is negative.
 
     >>> negative_at_real_roots((fmpq(0), fmpq(1)), (-5, 0, 1))
     1
@@ -78,7 +78,7 @@ def negative_at_real_roots(value: tuple[fmpq, ...], polynomial: Polynomial) -> i
 
 
 def _query(modulus: fmpq_poly, value: fmpq_poly) -> int:
-    """Σ sign(value) over the real roots of the modulus, which has none in common with it (Sturm; Tarski)."""
+    """Return Σ sign(value) over the real roots of the modulus, which has none in common with it (Sturm; Tarski)."""
     chain = [modulus, modulus.derivative() * value % modulus]
     while chain[-1].degree() > 0:
         chain.append(-(chain[-2] % chain[-1]))

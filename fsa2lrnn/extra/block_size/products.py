@@ -1,6 +1,6 @@
-"""How many Householder-like factors a letter needs in one layer of heads (T36 of docs/theory.md).
+"""The number of Householder-like factors per letter in one layer of heads (T36 of docs/theory.md).
 
-A head with m factors I − β k kᵀ a letter carries functions on which no letter differs from the identity by rank more
+A head with m factors I − β k kᵀ per letter carries functions on which no letter differs from the identity by rank more
 than m, and which have an inner product that no letter expands. So do their constituents. What can be built from
 constituents that qualify is a submodule; if it does not tell all states apart, m factors do not suffice.
 """
@@ -25,12 +25,12 @@ from fsa2lrnn.families.identities import cycle_lengths
 from fsa2lrnn.families.modules import Module, Word, classes, quotient
 
 _WORDS = 150  # that an inner product is asked to agree with
-_LARGEST = 16  # dimensions of a kind for which inner products are looked for
+_LARGEST = 16  # dimensions of a kind for which inner products are searched
 
 
 @dataclass(frozen=True)
 class Factors:
-    """What heads of Householder products need.
+    """The requirements of heads of Householder products.
 
     Args:
         kinds: the kinds of the machine.
@@ -43,12 +43,12 @@ class Factors:
     forbidden: tuple[tuple[Word, ...], ...]
 
     def allowed(self, m: int | None) -> list[int]:
-        """The kinds that m factors can do, or any number of them."""
+        """Return the kinds for which m factors suffice (None: any number)."""
         return [i for i, count in enumerate(self.counts) if not self.forbidden[i] and (m is None or count <= m)]
 
 
 def factors(delta: np.ndarray, kinds: Sequence[ModuleKind], check: Callable[[], None]) -> Factors:
-    """Ranks and inner products of all kinds."""
+    """Return the ranks and inner products of all kinds."""
     is_free = all(len(np.unique(row)) in (1, delta.shape[1]) for row in delta)  # a group and constants: means do
     forbidden = []
     for kind in kinds:
@@ -64,13 +64,13 @@ def _count(kind: ModuleKind) -> int:
 
 
 def largest_rank(module: Module) -> int:
-    """The most that a letter differs from the identity, in rank, on all functions."""
+    """Return the largest rank of a letter minus the identity, on all functions."""
     one = linear.identity(module.dimension)
     return max(linear.rank(letter - one) for letter in module.letters)
 
 
 def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ...]:
-    """Words that leave only G = 0 with P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω, M = w P; none if more is left.
+    """Return words w for which only G = 0 has P G = G Pᵀ and M G Mᵀ = P G Pᵀ, P = w^ω, M = w P, or none.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.extra.block_size.constituents import constituents
@@ -107,7 +107,7 @@ def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ..
 
 
 def _words(delta: np.ndarray) -> list[tuple[Word, np.ndarray]]:
-    """Short words, as they act on functions, with their maps of states: one for each map that is no constant."""
+    """Return short words, as they act on functions, with their maps of states: one per map that is not constant."""
     n = delta.shape[1]
     found: dict[bytes, tuple[Word, np.ndarray]] = {np.arange(n).tobytes(): ((), np.arange(n))}
     queue = list(found.values())
@@ -137,7 +137,7 @@ def _power(matrix: np.ndarray, exponent: int) -> np.ndarray:
 
 
 def reach(module: Module, found: Factors, m: int | None, check: Callable[[], None]) -> SubmoduleChain:
-    """V in copies: first, at level 0, the largest submodule of allowed kinds, then the rest at level 1."""
+    """Return V in copies: at level 0 the largest submodule of allowed kinds, at level 1 the rest."""
     d = module.dimension
     copies: list[KindCopy] = []
     for level, allowed in enumerate((found.allowed(m), range(len(found.kinds)))):
@@ -163,7 +163,7 @@ def reach(module: Module, found: Factors, m: int | None, check: Callable[[], Non
 
 
 def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> int | None:
-    """The least m that is not excluded; None if no number of factors does."""
+    """Return the least m that is not excluded, or None if no number of factors suffices."""
     counts = sorted({found.counts[i] for i in found.allowed(None)})
     if reach(module, found, None, check).merged(0) is not None:
         return None
@@ -173,10 +173,10 @@ def least_factors(module: Module, found: Factors, check: Callable[[], None]) -> 
 def excluded(
     machine: MooreMachine, module: Module, found: Factors, m: int | None, check: Callable[[], None]
 ) -> dict[str, Any] | None:
-    """The certificate that m factors do not suffice, or that no number of them does; None if that is not known."""
+    """Return the certificate that m (None: any number of) factors do not suffice, or None if unknown."""
     return factor_certificate(machine, m, found.kinds, found.forbidden, reach(module, found, m, check))
 
 
 def separates(rows: fmpq_mat) -> bool:
-    """Whether functions tell all states apart."""
+    """Return whether functions separate all states."""
     return len(set(classes(rows))) == rows.ncols() + 1

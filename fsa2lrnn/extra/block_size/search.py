@@ -1,4 +1,4 @@
-"""Small submodules that tell states apart: upper bounds on the block size (T30).
+"""Small submodules that separate states: upper bounds on the block size (T30).
 
 A submodule W that tells p from q and is as small as can be has one maximal submodule X (T30), and W/X is a kind F. Over
 the reals or the complex numbers F may split, and then X with one constituent of F tells as much as W: functions over
@@ -25,12 +25,12 @@ from fsa2lrnn.families.modules import Module, classes, quotient, restricted, rev
 
 _MIXED = 3  # sums of several copies of a kind, which tell more states apart than one
 _NATURAL = 40  # states from which indicator functions are no longer tried
-_PAIRS = 200  # of states, for which submodules are looked for one by one
+_PAIRS = 200  # of states, for which submodules are searched one by one
 
 
 @dataclass(frozen=True)
 class Split:
-    """How a kind splits over the field: a map that commutes with it, its polynomial, and the size of what it gives."""
+    """The split of a kind over the field: a map that commutes with it, its polynomial, and the resulting size."""
 
     kind: ModuleKind
     polynomial: Polynomial
@@ -40,7 +40,7 @@ class Split:
 
 @dataclass(frozen=True)
 class SubmoduleCandidate:
-    """A submodule, and the size of the block that tells as much as it does.
+    """A submodule, and the size of the block that separates as many states.
 
     Args:
         rows: a basis of it.
@@ -56,7 +56,7 @@ class SubmoduleCandidate:
 
 
 class BlockSearch:
-    """Blocks over one field, for one machine: what was found is kept."""
+    """The search for blocks over one field, for one machine, with a cache of submodules."""
 
     def __init__(
         self,
@@ -80,10 +80,10 @@ class BlockSearch:
         self._pairs: dict[tuple[int, int], list[SubmoduleCandidate]] = {}
 
     def blocks(self, size: int) -> list[StateBlock] | None:
-        """Blocks of at most the size that together tell all states apart, none superfluous; None if none are found."""
+        """Return blocks of at most the size that together separate all states, without redundant ones, or None."""
         n = len(self._delta[0])
         for _ in self._pool:
-            pass  # each is kept in _known
+            pass  # each is stored in _known
         chosen: list[SubmoduleCandidate] = []
         numbers: tuple[int, ...] = (0,) * n
         for candidate in sorted(self._known.values(), key=lambda c: (-max(c.numbers), c.size)):
@@ -101,7 +101,7 @@ class BlockSearch:
         return [self._block(candidate) for candidate in _needed(chosen, n)]
 
     def of_copies(self, found: SubmoduleChain) -> list[StateBlock]:
-        """Blocks of the copies at level 0 that stand on nothing, none superfluous, if they tell all states apart."""
+        """Return blocks of the copies at level 0 with base 0, without redundant ones, if they separate all states."""
         n = len(self._delta[0])
         chosen = [
             candidate
@@ -112,7 +112,7 @@ class BlockSearch:
         return [self._block(candidate) for candidate in _needed(chosen, n)]
 
     def _candidates(self, found: SubmoduleChain) -> Iterator[SubmoduleCandidate]:
-        """Submodules that are known or easily found: copies in the chain, mixed ones of a kind first; of indicators."""
+        """Yield submodules that are easy to compute: copies in the chain, mixed ones of a kind first; of indicators."""
         alike: dict[tuple[int, int, int], list[fmpq_mat]] = {}
         for copy in found.copies:
             alike.setdefault((copy.kind, copy.base, copy.level), []).append(linear.rows_of(copy.rows, [0]))
@@ -132,7 +132,7 @@ class BlockSearch:
             yield from self._candidate(spin(self._module, fmpq_mat(1, d, [int(i) for i in indicator])).rows)
 
     def _for_pair(self, pair: tuple[int, int]) -> list[SubmoduleCandidate]:
-        """Submodules that tell two states apart and hold no smaller one that does, smallest first."""
+        """Return minimal submodules that separate two states, smallest first."""
         if pair not in self._pairs:
             found: dict[str, SubmoduleCandidate] = {}
             for kept in range(len(self._kinds)):
@@ -144,7 +144,7 @@ class BlockSearch:
         return self._pairs[pair]
 
     def _smallest(self, pair: tuple[int, int], kept: int) -> fmpq_mat:
-        """A submodule that tells a pair apart, and no proper part of it does: from above, by what z is not needed in.
+        """Return a minimal submodule that separates a pair, from above: by adding kinds to the part without z.
 
         In the dual z = e_p − e_q; a submodule N of the dual without z grows by simple ones until each that could still
         be added holds z. Where several kinds could, the one numbered `kept` is not added.
@@ -201,7 +201,7 @@ class BlockSearch:
 
 
 def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split) -> list[fmpq_mat]:
-    """Functions Σ t^m f_m that span X with one constituent of W/X: v·h(c)/(c − t) and its images.
+    """Return functions Σ t^m f_m that span X with one constituent of W/X: v·h(c)/(c − t) and its images.
 
     h(x)/(x − t) = Σ_m t^m q_m(x) with q_{k−1} = 1 and q_{m−1} = x q_m + h_m, t the image of x.
     """
@@ -227,7 +227,7 @@ def _split_rows(module: Module, radical: fmpq_mat, rows: fmpq_mat, split: Split)
 
 
 def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size: int) -> list[fmpq_mat]:
-    """Images of Σ t^m v_m under words that are independent over the field, as many as `size`; one matrix for each m."""
+    """Return `size` images of Σ t^m v_m under words that are independent over the field, as one matrix per m."""
     d, k = form.dimension, len(h) - 1
     echelon = Echelon(k * d, linear.PRIME)
     queue = [quotients]
@@ -248,12 +248,12 @@ def _spanning(form: CyclicModule, quotients: list[fmpq_mat], h: Polynomial, size
 
 
 def _wide(parts: list[fmpq_mat]) -> fmpq_mat:
-    """Rows side by side as one."""
+    """Return the concatenation of rows."""
     return linear.matrix([[entry for part in parts for entry in part.entries()]], sum(part.ncols() for part in parts))
 
 
 def _dual(kind: ModuleKind) -> CyclicModule:
-    """The kind of the columns, generated by its covector."""
+    """Return the kind of the columns, generated by its covector."""
     spun = spin(kind.standard.module.dual, kind.covector)
     return standard(kind.standard.module.dual, kind.covector, spun.path, reverse(kind.standard.element))
 
@@ -266,7 +266,7 @@ def _holds(reduced: fmpq_mat, row: fmpq_mat) -> bool:
 def _with(
     candidate: SubmoduleCandidate, size: int, chosen: list[SubmoduleCandidate], numbers: tuple[int, ...]
 ) -> tuple[list[SubmoduleCandidate], tuple[int, ...]]:
-    """The choice with a candidate, if it is small enough and tells more."""
+    """Return the choice extended by a candidate, if it is small enough and separates more states."""
     if candidate.size > size:
         return chosen, numbers
     finer = _numbered(zip(numbers, candidate.numbers, strict=True))
@@ -278,7 +278,7 @@ def _joined(chosen: list[SubmoduleCandidate], n: int) -> tuple[int, ...]:
 
 
 def _needed(chosen: list[SubmoduleCandidate], n: int) -> list[SubmoduleCandidate]:
-    """Those that are left when each that the others can spare is dropped, the largest first."""
+    """Return the choice without redundant candidates, dropped largest first."""
     for candidate in sorted(chosen, key=lambda c: -c.size):
         rest = [c for c in chosen if c is not candidate]
         if max(_joined(rest, n)) == n - 1:
@@ -292,5 +292,5 @@ def _numbered(codes: Iterator[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def _merged(numbers: tuple[int, ...]) -> tuple[int, int]:
-    """Two states that share a number."""
+    """Return two states that share a number."""
     return next((p, q) for p, q in combinations(range(len(numbers)), 2) if numbers[p] == numbers[q])

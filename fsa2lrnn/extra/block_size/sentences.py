@@ -1,4 +1,4 @@
-"""What a machine's blocks need, in sentences and as JSON: for `explain` and for people."""
+"""The requirements of a machine's blocks, as sentences and as JSON, for `explain`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ BUDGET = 20.0  # seconds for each question
 
 @dataclass(frozen=True)
 class BlockNeeds:
-    """What blocks of a machine need, each question with its bounds.
+    """The requirements of a machine's blocks, each question with its bounds.
 
     Args:
         machine: the minimal machine.
         blocks: over each field, in one layer.
         columns: with columns of 1-norm at most 1; None if a letter does not permute the states.
         depth: with any number of layers, over the reals.
-        factors: Householder factors a letter, in one layer.
+        factors: Householder factors per letter, in one layer.
     """
 
     machine: MooreMachine
@@ -47,7 +47,7 @@ class BlockNeeds:
         complex blocks: 1 (proved)
         columns of 1-norm at most 1: 5 (by all subgroups)
         any number of layers: 2 over the reals, for Z5
-        Householder factors a letter: 2 (proved)
+        Householder factors per letter: 2 (proved)
         """
         lines = [
             ("one-hot block", str(self.machine.n_states)),
@@ -63,19 +63,19 @@ class BlockNeeds:
         size = str(depth.value) if depth.value is not None else f"{depth.lower} to {depth.upper}"
         groups = f", for {', '.join(depth.factors)}" if depth.factors else ", as no word permutes states"
         lines.append(("any number of layers", f"{size} over the reals{groups}{_note(depth.note)}"))
-        lines.append(("Householder factors a letter", _factors(self.factors)))
+        lines.append(("Householder factors per letter", _factors(self.factors)))
         return lines
 
     def to_json(self) -> dict[str, Any]:
-        """Each question with its two bounds; null for an upper bound that is not known, or a lower one beyond all."""
-        found: dict[str, Any] = {"one_hot": self.machine.n_states}
+        """Return each question with its two bounds; null for an unknown upper bound, or a lower one beyond all."""
+        value: dict[str, Any] = {"one_hot": self.machine.n_states}
         for field, answer in self.blocks.items():
-            found[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
+            value[FIELDS[field]] = _bounds(answer.lower, answer.upper, answer.note)
         signed, depth, factors = self.columns, self.depth, self.factors
-        found["columns"] = signed and _bounds(signed.lower, signed.upper, signed.note)
-        found["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
-        found["householder"] = _bounds(factors.lower, factors.upper, factors.note)
-        return found
+        value["columns"] = signed and _bounds(signed.lower, signed.upper, signed.note)
+        value["any_depth"] = {**_bounds(depth.lower, depth.upper, depth.note), "groups": list(depth.factors)}
+        value["householder"] = _bounds(factors.lower, factors.upper, factors.note)
+        return value
 
 
 def checked_needs(machine: MooreMachine) -> BlockNeeds | str:
@@ -91,7 +91,7 @@ def checked_needs(machine: MooreMachine) -> BlockNeeds | str:
 
 
 def needs(machine: MooreMachine, budget: float = BUDGET) -> BlockNeeds:
-    """All questions at once, `budget` seconds for each."""
+    """Return the answers to all questions, with `budget` seconds for each."""
     minimal = minimise(machine)
     blocks: dict[Field, MinimalBlock] = {field: minimal_block(minimal, field, budget) for field in FIELDS}
     return BlockNeeds(minimal, blocks, signed_blocks(minimal), any_depth(minimal), factor_bounds(minimal, budget))

@@ -15,7 +15,7 @@ _DRAWN = 60
 
 
 class SimplicityWitness(NamedTuple):
-    """An element that kills one row and one column, each of which spans everything."""
+    """An element that kills one row and one column, each of which generates the whole module."""
 
     element: Element
     function: fmpq_mat
@@ -23,7 +23,7 @@ class SimplicityWitness(NamedTuple):
 
 
 def simple(module: Module, seed: int = 0) -> SimplicityWitness | None:
-    """The proof that a module is simple over every field; None if it is not, or no element that kills a line is met.
+    """Return a proof that a module is simple over every field, or None if it is not or no suitable element is drawn.
 
     >>> from fsa2lrnn.automata import zoo
     >>> from fsa2lrnn.families.modules import functions_module

@@ -1,4 +1,4 @@
-"""Layers that others have released: automata written into them as whole models, run and proved on their own code.
+"""External layers: automata written into whole models of other packages, run and proved on the external code.
 
 A layer is one file, which declares what it executes, and an entry in `LAYERS`. `export.export` writes a folder,
 `folder.load` loads it as any user of its package would, `proof.prove` walks their one-token step until nothing new
@@ -26,7 +26,7 @@ LAYERS = {
 
 
 def layer_file(name: str) -> Any:
-    """The file of a layer: `LAYER`, what it says of itself, `CODE`, how it is run, `plan` and `build`.
+    """Return the module of a layer: `LAYER`, its declaration, `CODE`, the interface to run it, `plan` and `build`.
 
     Where no whole model runs on a CPU, `CODE` is None, and plans have `closed` in the place of `build`.
 

@@ -1,4 +1,4 @@
-"""Whether a layer of others can hold a machine: a construction, a refusal with its certificate, or neither."""
+"""Answers on whether an external layer can represent a machine: a construction, a certified refusal, or neither."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsa2lrnn.extra.huggingface.refuse import Refusal, refuse
 
 @dataclass(frozen=True, eq=False)
 class LayerAnswer:
-    """What is known of a layer and a machine.
+    """The answer on a layer and a machine.
 
     Args:
         kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal of all stacks
@@ -28,13 +28,13 @@ class LayerAnswer:
     refusal: Refusal | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object, with the certificate of a refusal."""
+        """Return a JSON object, with the certificate of a refusal."""
         value: dict[str, Any] = {"answer": self.kind, "evidence": self.why}
         return value if self.refusal is None else {**value, "certificate": self.refusal.to_json()}
 
 
 def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
-    """Say whether a stack of the layer can hold the machine. Raises `UnsupportedFormat` for an unknown layer.
+    """Return whether a stack of the layer can represent the machine; raise `UnsupportedFormat` for an unknown layer.
 
     >>> from fsa2lrnn.automata import zoo
     >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind

@@ -1,7 +1,7 @@
-"""A machine as a cascade through the layers of a model: components that are registers, or move by transpositions.
+"""A machine as a cascade through the layers of a model, with components that are registers or move by transpositions.
 
 Component i moves at a letter by a map that the letter and components below it choose, as these were before the letter.
-So a layer of components is followed by a layer that shows what they held a letter ago, and its units, which see that
+Hence a layer of components is followed by a layer with their states one letter ago, and its units, which see that
 and the letter, write what the next components are to do. By Krohn & Rhodes every machine without groups is a cascade of
 registers; where a layer has reflections, `counters` makes transpositions of other groups too.
 
@@ -31,7 +31,7 @@ from fsa2lrnn.extra.huggingface.transpositions import transposition_heads
 
 
 def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
-    """Return a plan of two layers for each of the cascade's but the last; None where no such cascade is found.
+    """Return a plan with two layers per layer of the cascade except the last, or None if no such cascade is found.
 
     Raises `BudgetExceeded` if a layer would need more than `MAX_UNITS` units.
 
@@ -51,11 +51,11 @@ def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
 
 
 def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
-    """Cascades of registers, and of transpositions where there are reflections, those of the fewest layers first."""
+    """Return cascades of registers (and transpositions, with reflections), those of the fewest layers first."""
     largest = max(2, prime_bound(machine).prime) if has_reflections else 2  # some component has as many states
     if largest > MAX_POINTS:
         return []
-    found = list[Cascade]()
+    cascades = list[Cascade]()
     for make in (
         lambda: decompose(machine, max_block=largest).cascade,
         lambda: assemble(machine, holonomy(machine.delta, machine.start)),
@@ -65,41 +65,41 @@ def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
         except (BudgetExceeded, NotExpressible):
             continue
         if cascade is not None and (has_reflections or all(map(is_register, cascade.components))):
-            found.append(cascade)
-    return sorted(found, key=lambda cascade: (cascade.n_layers, len(cascade.states)))
+            cascades.append(cascade)
+    return sorted(cascades, key=lambda cascade: (cascade.n_layers, len(cascade.states)))
 
 
 MAX_UNITS = 4_000  # of one layer
-Maps = tuple[tuple[int, ...], ...]  # what each component of a layer is to do
+Maps = tuple[tuple[int, ...], ...]  # the map of each component of a layer
 
 
 @dataclass(frozen=True, eq=False)
 class _Stages:
-    """A cascade on its way to a plan."""
+    """The conversion of a cascade to a plan."""
 
     cascade: Cascade
 
     def plan(self) -> StagePlan:
-        """Raises `BudgetExceeded` where a layer would need too many units."""
+        """Return the plan; raise `BudgetExceeded` if a layer would need too many units."""
         cascade, stages, n_orbits = self.cascade, list[Stage](), 0
-        shown = dict[int, range]()  # the orbits that show each component
-        before = dict[int, int]()  # the orbit that shows a cascade's layer a letter ago
+        orbits_of = dict[int, range]()  # the orbits of each component
+        before = dict[int, int]()  # the orbit of a cascade's layer one letter ago
         members = [self._members(layer) for layer in range(cascade.n_layers)]
-        joint = dict[int, dict[tuple[int, ...], int]]()  # what the components of a layer are in together, numbered
+        joint = dict[int, dict[tuple[int, ...], int]]()  # the joint states of the components of a layer, numbered
         symbols: list[Maps] = [tuple(_letter_map(cascade.components[i], a) for i in members[0]) for a in self._letters]
         for layer, inside in enumerate(members):
             orbits = list[Orbit]()
             for place, i in enumerate(inside):
                 heads = _heads(np.array([maps[place] for maps in symbols]), cascade.components[i], layer == 0)
-                shown[i] = range(n_orbits, n_orbits := n_orbits + len(heads))
+                orbits_of[i] = range(n_orbits, n_orbits := n_orbits + len(heads))
                 orbits += heads
             if layer == len(members) - 1:
-                stages.append(self._last(orbits, shown, n_orbits))
+                stages.append(self._last(orbits, orbits_of, n_orbits))
                 break
             joint[layer] = {row: j for j, row in enumerate(sorted(set(map(tuple, cascade.states[:, inside].tolist()))))}
             after = self._after
             rows = sorted({tuple(row) for row in cascade.states[after][:, inside].tolist()})
-            units = [Unit(None, self._marks(n_orbits, shown, inside, row), joint[layer][row]) for row in rows]
+            units = [Unit(None, self._marks(n_orbits, orbits_of, inside, row), joint[layer][row]) for row in rows]
             stages.append(Stage(tuple(orbits), tuple(units), len(joint[layer])))
             before[layer] = n_orbits
             n_orbits += 1
@@ -114,7 +114,7 @@ class _Stages:
 
     @property
     def _after(self) -> np.ndarray:
-        """Numbers of the joint states that some letter leads to."""
+        """The numbers of the joint states that some letter leads to."""
         return np.unique(self.cascade.delta)
 
     def _members(self, layer: int) -> list[int]:
@@ -128,11 +128,11 @@ class _Stages:
         before: dict[int, int],
         n_orbits: int,
     ) -> tuple[list[Unit], list[Maps]]:
-        """Units that choose the maps of components by the letter and what those below were, and these maps."""
+        """Return units that select components' maps by the letter and the states below, and these maps."""
         cascade = self.cascade
         read = {j for i in inside for j in cascade.components[i].reads}
-        layers = [layer for layer, there in enumerate(members) if read & set(there)]
-        kinds, found = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
+        layers = [layer for layer, inside_layer in enumerate(members) if read & set(inside_layer)]
+        kinds, kind_of = dict[Maps, int](), dict[tuple[int, tuple[int, ...]], int]()
         # States that agree in these layers choose the same maps: the first of each kind stands for all, in their order.
         columns = [i for layer in layers for i in members[layer]]
         firsts = np.sort(np.unique(cascade.states[self._after][:, columns], axis=0, return_index=True)[1])
@@ -142,48 +142,48 @@ class _Stages:
             rows = [cascade.rows(i, a) for i in inside]
             maps = [cascade.components[i].maps[row] for i, row in zip(inside, rows, strict=True)]
             for j in after:
-                seen = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
+                marks = tuple(1 + joint[layer][tuple(cascade.states[j, members[layer]].tolist())] for layer in layers)
                 chosen = tuple(tuple(part[j].tolist()) for part in maps)
-                found[a, seen] = kinds.setdefault(chosen, len(kinds))
+                kind_of[a, marks] = kinds.setdefault(chosen, len(kinds))
             first = tuple(_first(part[0], cascade.components[i]) for i, part in zip(inside, maps, strict=True))
-            found[a, (0,) * len(layers)] = kinds.setdefault(first, len(kinds))
-        _check_size(len(found))
+            kind_of[a, (0,) * len(layers)] = kinds.setdefault(first, len(kinds))
+        _check_size(len(kind_of))
         units = [
-            Unit(a, _marks(n_orbits, {before[layer]: mark for layer, mark in zip(layers, seen, strict=True)}), kind)
-            for (a, seen), kind in found.items()
+            Unit(a, _marks(n_orbits, {before[layer]: mark for layer, mark in zip(layers, marks, strict=True)}), kind)
+            for (a, marks), kind in kind_of.items()
         ]
         return units, list(kinds)
 
     def _marks(
-        self, n_orbits: int, shown: dict[int, range], components: Sequence[int], states: tuple[int, ...]
+        self, n_orbits: int, orbits_of: dict[int, range], components: Sequence[int], states: tuple[int, ...]
     ) -> tuple[int | None, ...]:
-        """What orbits show where components are in these states."""
-        known = dict[int, int]()
+        """Return the marks of the orbits for components in these states."""
+        marks = dict[int, int]()
         for i, q in zip(components, states, strict=True):
             component = self.cascade.components[i]
             if is_register(component):
-                known[shown[i][0]] = q
+                marks[orbits_of[i][0]] = q
             else:
                 others = (t for t in range(component.n_states) if t != component.start)
-                known |= {o: int(t == q) for o, t in zip(shown[i], others, strict=True)}
-        return _marks(n_orbits, known)
+                marks |= {o: int(t == q) for o, t in zip(orbits_of[i], others, strict=True)}
+        return _marks(n_orbits, marks)
 
-    def _last(self, orbits: list[Orbit], shown: dict[int, range], n_orbits: int) -> Stage:
-        """The last components, and units for the machine's outputs."""
+    def _last(self, orbits: list[Orbit], orbits_of: dict[int, range], n_orbits: int) -> Stage:
+        """Return the stage of the last components, with units for the machine's outputs."""
         cascade, machine = self.cascade, self.cascade.machine
         outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
         reads = cascade.output_reads
-        found = {
+        output_of = {
             tuple(cascade.states[j, list(reads)].tolist()): outputs[machine.outputs[cascade.image[j]]]
             for j in self._after
         }
-        _check_size(len(found))
-        units = [Unit(None, self._marks(n_orbits, shown, reads, row), output) for row, output in found.items()]
+        _check_size(len(output_of))
+        units = [Unit(None, self._marks(n_orbits, orbits_of, reads, row), output) for row, output in output_of.items()]
         return Stage(tuple(orbits), tuple(units), len(outputs))
 
 
 def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbit, ...]:
-    """Heads for a component whose map number a is symbol a's.
+    """Return heads for a component whose map number a is that of symbol a.
 
     Of a register mark number q is state q. In the first layer its start is the zero that S is at first; in later ones a
     symbol has always been written.
@@ -201,17 +201,17 @@ def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbi
 
 
 def _first(row: np.ndarray, component: Component) -> tuple[int, ...]:
-    """What a component does at the first letter: a register is written, others start from S = 0."""
+    """Return a component's map at the first letter: a register is written, others start from S = 0."""
     return tuple((np.full_like(row, row[component.start]) if is_register(component) else row).tolist())
 
 
 def _letter_map(component: Component, a: int) -> tuple[int, ...]:
-    """What letter number a does in a component that reads no other."""
+    """Return the map of letter number a in a component that reads no other."""
     return tuple(component.maps[int(np.flatnonzero(component.keys[:, 0] == a)[0])].tolist())
 
 
-def _marks(n_orbits: int, known: dict[int, int]) -> tuple[int | None, ...]:
-    return tuple(known.get(i) for i in range(n_orbits))
+def _marks(n_orbits: int, mark_of: dict[int, int]) -> tuple[int | None, ...]:
+    return tuple(mark_of.get(i) for i in range(n_orbits))
 
 
 def _check_size(n_units: int) -> None:

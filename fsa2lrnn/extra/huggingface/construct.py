@@ -1,4 +1,4 @@
-"""Which construction writes a machine into gated delta layers: one head, heads side by side, or a stack of layers."""
+"""The choice of a construction for gated delta layers: one head, heads in parallel, or a stack of layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
 
     Args:
         has_reflections: whether β reaches 2 in the layer.
-        longest_lag: how many letters back a layer sees.
+        longest_lag: the number of previous letters that a layer reads.
 
     Raises:
         NotExpressible: if no stack of the constructions is found. This does not prove that none exists.
@@ -43,8 +43,8 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
         )
     identity = np.arange(minimal.n_states)
     for partition in _partitions(minimal, only_all=True):
-        if (found := _heads_for(minimal, [partition], has_reflections)) is not None:
-            return found
+        if (heads := _heads_for(minimal, [partition], has_reflections)) is not None:
+            return heads
     too_many: BudgetExceeded | None = None
     for length in range(1, longest_lag + 1):
         try:
@@ -54,16 +54,16 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
             break
         if behind is not None and (plan := two_stages(minimal, behind)) is not None:
             return plan
-    chosen, known = list[np.ndarray](), np.zeros(minimal.n_states, np.int64)
+    chosen, refined = list[np.ndarray](), np.zeros(minimal.n_states, np.int64)
     for partition in _partitions(minimal, only_all=False):
-        finer = meet(known, partition)
-        if finer.max() == known.max() or _one_head(minimal, partition, has_reflections) is None:
+        finer = meet(refined, partition)
+        if finer.max() == refined.max() or _one_head(minimal, partition, has_reflections) is None:
             continue
-        chosen, known = [*chosen, partition], finer
-        if np.array_equal(known, identity) and len(chosen) <= _MAX_HEADS:
-            found = _heads_for(minimal, chosen, has_reflections)
-            if found is not None:
-                return found
+        chosen, refined = [*chosen, partition], finer
+        if np.array_equal(refined, identity) and len(chosen) <= _MAX_HEADS:
+            heads = _heads_for(minimal, chosen, has_reflections)
+            if heads is not None:
+                return heads
     if (cascade := cascaded(minimal, has_reflections)) is not None:
         return cascade
     if too_many is not None:
@@ -77,7 +77,7 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
 
 
 def _partitions(minimal: MooreMachine, only_all: bool) -> Iterator[np.ndarray]:
-    """Congruences, coarse ones first; or the identity alone."""
+    """Return congruences, coarse ones first, or the identity alone."""
     if only_all:
         yield np.arange(minimal.n_states)
         return
@@ -85,20 +85,20 @@ def _partitions(minimal: MooreMachine, only_all: bool) -> Iterator[np.ndarray]:
 
 
 def _one_head(minimal: MooreMachine, partition: np.ndarray, has_reflections: bool) -> tuple[Orbit, str] | None:
-    """A head that runs the machine beneath a congruence, and its kind."""
+    """Return a head that runs the quotient of the machine by a congruence, and its kind."""
     first = np.unique(partition, return_index=True)[1]
     delta = partition[minimal.delta[:, first]]
-    if (found := register(delta)) is not None:
-        return found, "a register"
-    if has_reflections and (found := reflections(delta, int(partition[minimal.start]))) is not None:
-        return found, "reflections"
+    if (orbit := register(delta)) is not None:
+        return orbit, "a register"
+    if has_reflections and (orbit := reflections(delta, int(partition[minimal.start]))) is not None:
+        return orbit, "reflections"
     return None
 
 
 def _heads_for(minimal: MooreMachine, partitions: list[np.ndarray], has_reflections: bool) -> StagePlan | None:
-    found = [_one_head(minimal, partition, has_reflections) for partition in partitions]
-    heads = [pair for pair in found if pair is not None]
-    if len(heads) < len(found):
+    candidates = [_one_head(minimal, partition, has_reflections) for partition in partitions]
+    heads = [pair for pair in candidates if pair is not None]
+    if len(heads) < len(candidates):
         return None
     kinds = ", ".join(kind for _, kind in heads)
     count = "one head" if len(heads) == 1 else f"{len(heads)} heads side by side"

@@ -1,4 +1,4 @@
-"""Covers that make the components of a cascade move by transpositions, with the help of counters modulo 2ᵏ.
+"""Covers by which the components of a cascade move by transpositions, with counters modulo 2ᵏ.
 
 A letter that turns three points is no symmetric transition: one of these has period 1 or 2 if it is read again and
 again. Above a counter it is. Let the permutation a add δ_a to a counter p modulo N = 2ᵏ, and let y = c(p)·x for some
@@ -35,7 +35,7 @@ Permutation = tuple[int, ...]
 
 
 def is_register(component: Component) -> bool:
-    """Return whether a component does no more than keep its state or reset it."""
+    """Return whether a component only keeps or resets its state."""
     return component.kind in ("reset", "trivial")
 
 
@@ -91,7 +91,7 @@ def counter_cover(maps: np.ndarray, start: int) -> Cover | None:
 
 
 def _additions(permutations: list[Permutation], modulus: int) -> list[tuple[int, ...]]:
-    """List what each permutation may add, small numbers first; the w-th power of another adds w times as much.
+    """List the numbers that each permutation may add, small ones first; the w-th power of another adds w times as much.
 
     As p can be multiplied by any odd number, the first that is odd is 1; were all even, half the modulus would do.
     """
@@ -113,7 +113,7 @@ def _additions(permutations: list[Permutation], modulus: int) -> list[tuple[int,
 
 
 class _Search:
-    """Depth-first search for c. A letter a that adds 1 gives c(p + 1) = t·c(p)·a⁻¹, t a transposition or the identity.
+    """A depth-first search for c. A letter a that adds 1 gives c(p + 1) = t·c(p)·a⁻¹, t a transposition or 1.
 
     Args:
         permutations: those that move by transpositions of y, without the identity.
@@ -152,7 +152,7 @@ class _Search:
         return c if extend() else None
 
     def _fits(self, c: list[Permutation], modulus: int, added: tuple[int, ...]) -> bool:
-        """Whether the same letter j times is j transpositions at most between known c, and all have two sides."""
+        """Return whether j repetitions of a letter are at most j transpositions between values of c, all two-sided."""
         last, pairs = len(c) - 1, list[tuple[int, int]]()
         for a, d in zip(self._permutations, added, strict=True):
             power = self._steps[0]
@@ -168,7 +168,7 @@ class _Search:
         return two_sides(len(c[0]), self._start, pairs, self._targets) is not None
 
     def _length(self, f: Permutation) -> int:
-        """How many transpositions make f: points less cycles, and two more for each cycle that the start is not in,
+        """Return the number of transpositions in f: points minus cycles, and two more for each cycle without the start,
         if all transpositions are with it."""
         seen, length = set[int](), len(f)
         for q in (self._start, *range(len(f))):
@@ -181,7 +181,7 @@ class _Search:
 
 
 def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict[Permutation, int]) -> Cover:
-    """The cover by pairs (p, y); a constant sets p to 0, where y is the point itself."""
+    """Return the cover by pairs (p, y); a constant sets p to 0, where y is the point itself."""
     queue, numbers, columns = [(0, start)], {(0, start): 0}, list[list[int]]()
     for p, y in queue:  # grows
         x, column = c[p].index(y), list[int]()
@@ -231,7 +231,7 @@ def series_cover(maps: np.ndarray, start: int) -> Cover | None:
 
 
 def _normal_of_prime_index(group: set[Permutation]) -> set[Permutation] | None:
-    """A largest subgroup that has all commutators and p-th powers; None if the commutators generate the group."""
+    """Return a largest subgroup with all commutators and p-th powers, or None if the commutators generate the group."""
     derived = _generated({_compose(_compose(f, g), _inverse(_compose(g, f))) for f in group for g in group})
     index = len(group) // len(derived)
     if index == 1:
@@ -255,7 +255,7 @@ def _generated(generators: set[Permutation]) -> set[Permutation]:
 
 
 def _compose(f: Permutation, g: Permutation) -> Permutation:
-    """First g, then f."""
+    """Return the composition: first g, then f."""
     return tuple(f[q] for q in g)
 
 

@@ -1,4 +1,4 @@
-"""What a layer of others says of itself here, and how its code is spoken to."""
+"""The declarations of external layers and the interface to their code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far
 
 @dataclass(frozen=True)
 class ExternalLayer:
-    """A layer, as its own code executes it.
+    """An external layer, as its own code executes it.
 
     Args:
         name: as users write it.
@@ -43,55 +43,55 @@ class ExternalLayer:
 
 
 class Code(Protocol):
-    """How to write, load and run the whole models of a package, with what they keep between letters.
+    """The interface to write, load and run whole models of a package, with their state between letters.
 
     A cache is what their code goes on from, None before a word; a state is what of it may be read again.
     """
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path, /) -> None:
-        """Weights and configuration, and a tokenizer where the package has some, into a folder that is there."""
+        """Write weights, configuration and (if the package has one) a tokenizer into an existing folder."""
         ...
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Read the weights of a folder, by name. Raises `CheckpointError` for a folder that holds none."""
+        """Return the weights of a folder, by name; raise `CheckpointError` for a folder without weights."""
         ...
 
     def settings(self, folder: Path) -> dict[str, str]:
-        """Return what else the package's loaders take from a folder: all values, by name, as text."""
+        """Return all other values that the package's loaders take from a folder, by name, as text."""
         ...
 
     def load(self, folder: Path) -> Any:
-        """Load a model as a user of the package does, in evaluation mode. Raises `CheckpointError` for another kind."""
+        """Load a model as a user of the package does, in evaluation mode; raise `CheckpointError` for another kind."""
         ...
 
     def describe(self, model: Any) -> str:
-        """What a claim is about: the class, the versions of its packages, which calls of it, at which positions."""
+        """Return the scope of a claim: the class, versions of its packages, calls and positions."""
         ...
 
     def versions(self) -> dict[str, str]:
-        """Of the packages that a claim depends on."""
+        """Return the versions of the packages that a claim depends on."""
         ...
 
     def dtype(self, model: Any) -> str:
-        """Of its weights: "float32"."""
+        """Return the dtype of its weights: "float32"."""
         ...
 
     def n_parameters(self, model: Any) -> int:
-        """How many numbers its weights are."""
+        """Return the number of its weights."""
         ...
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """The token put out after each of some letters, int64 (T,) -> (T,), and the cache after them."""
+        """Return the output token after each letter, int64 (T,) -> (T,), and the cache after them."""
         ...
 
     def state(self, model: Any, cache: Any) -> State:
-        """What the cache holds that may be read again."""
+        """Return the part of the cache that later calls may read."""
         ...
 
     def cache(self, model: Any, state: State) -> Any:
-        """A cache that holds that state."""
+        """Return a cache with that state."""
         ...
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` unless a state determines all that follows."""
+        """Raise `UnsupportedFormat` unless a state determines all later outputs."""
         ...

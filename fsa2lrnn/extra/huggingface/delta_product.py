@@ -1,7 +1,7 @@
-"""DeltaProduct: several delta steps a letter, so that a letter can be any permutation, as neighbours exchanged in turn.
+"""DeltaProduct: several delta steps per letter, so that a letter can be any permutation, by exchanges of neighbours.
 
-Its released layers run on GPUs alone, so that what is said here is of the published recurrence, run in float32, and of
-no module: there is no whole model to export. With one step a letter it is the recurrence of `olmo-hybrid`.
+Its published layers run on GPUs only. All claims here are on the published recurrence, run in float32, not on a module:
+there is no whole model to export. With one step per letter it is the recurrence of `olmo-hybrid`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Factor = tuple[np.ndarray, np.ndarray, float]  # key, value, β
 
 @dataclass(frozen=True, eq=False)
 class Product(OneLayerPlan):
-    """Heads that take several delta steps a letter, and what the machine puts out for the matrices that they reach.
+    """Heads with several delta steps per letter, and the machine's outputs for the matrices that they reach.
 
     Args:
         machine: the minimal machine.
@@ -59,81 +59,81 @@ class Product(OneLayerPlan):
 
     @property
     def n_factors(self) -> int:
-        """The most steps that a letter takes; letters with fewer have β = 0 in the rest."""
+        """The largest number of steps of a letter; letters with fewer have β = 0 in the rest."""
         return max(len(word) for head in self.factors for word in head)
 
     def start(self) -> tuple[np.ndarray, ...]:
-        """Zeros, float32 (d_k, d_v) a head."""
+        """Return the start state: zeros, float32 (d_k, d_v) per head."""
         shapes = [next((len(k), len(v)) for word in head for k, v, _ in word) for head in self.factors]
         return tuple(np.zeros(shape, np.float32) for shape in shapes)
 
     def step(self, states: tuple[np.ndarray, ...], a: int) -> tuple[np.ndarray, ...]:
-        """The recurrence in float32, factor after factor."""
-        found = list[np.ndarray]()
+        """Return the next state by the recurrence in float32, factor by factor."""
+        following = list[np.ndarray]()
         for S, alphas, head in zip(states, self.alphas, self.factors, strict=True):
             S = np.float32(alphas[a]) * S
             for k, v, beta in head[a]:
                 key = k.astype(np.float32)
                 S = S + np.float32(beta) * np.outer(key, v.astype(np.float32) - S.T @ key)
-            found.append(S + np.float32(0))
-        return tuple(found)
+            following.append(S + np.float32(0))
+        return tuple(following)
 
     def closed(self) -> int:
-        """How many states the heads run through, compared bit for bit until none is new.
+        """Return the number of reachable states of the heads, compared bit for bit and enumerated completely.
 
         Raises:
             NotExpressible: if one of them would have to put out two things.
             BudgetExceeded: beyond `MAX_STATES`.
         """
         first = self.start(), self.machine.start
-        seen, stack, shown = {_key(*first)}, [first], dict[bytes, Hashable]()
+        visited, stack, output_of = {_key(*first)}, [first], dict[bytes, Hashable]()
         while stack:
             states, q = stack.pop()
             for a in range(len(self.machine.alphabet)):
                 after = self.step(states, a), int(self.machine.delta[a, q])
                 output = self.machine.outputs[after[1]]
-                if shown.setdefault(_key(after[0]), output) != output:
+                if output_of.setdefault(_key(after[0]), output) != output:
                     raise NotExpressible("one state of the heads would need two outputs")
-                if _key(*after) not in seen:
-                    seen.add(_key(*after))
+                if _key(*after) not in visited:
+                    visited.add(_key(*after))
                     stack.append(after)
-                    if len(seen) > MAX_STATES:
+                    if len(visited) > MAX_STATES:
                         raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
-        return len(seen)
+        return len(visited)
 
 
 def plan(machine: MooreMachine) -> Product:
-    """One layer for the machine, minimised first: heads as `olmo-hybrid` has them, or words of reflections.
+    """Return one layer for the machine, minimised first: heads as in `olmo-hybrid`, or products of reflections.
 
     Raises:
         NotExpressible: if letters are neither permutations nor resets, which proves nothing.
         BudgetExceeded: for a machine with too many states.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> found = plan(zoo.sum_mod(5))
-    >>> found.how, found.n_factors, found.closed()
+    >>> product = plan(zoo.sum_mod(5))
+    >>> product.how, product.n_factors, product.closed()
     ('words of at most 6 reflections, of 5 points', 6, 5)
     """
     minimal = minimise(machine)
     try:
-        known = construct(minimal, has_reflections=True)
+        stages = construct(minimal, has_reflections=True)
     except NotExpressible:
-        known = None
-    if known is not None and known.n_layers == 1:
-        heads = [orbit.head for orbit in known.stages[0].orbits]
+        stages = None
+    if stages is not None and stages.n_layers == 1:
+        heads = [orbit.head for orbit in stages.stages[0].orbits]
         alphas = np.stack([head.alphas for head in heads])
         factors = tuple(
             tuple(((k, v, float(beta)),) for k, v, beta in zip(head.keys, head.values, head.betas, strict=True))
             for head in heads
         )
-        return Product(minimal, alphas, factors, known.how)
+        return Product(minimal, alphas, factors, stages.how)
     for delta, start in _actions(minimal):
-        found = _words(minimal, delta, start)
-        if found is not None:
-            return found
+        product = _words(minimal, delta, start)
+        if product is not None:
+            return product
     for sink in _sinks(minimal):
-        if (found := _injections(minimal, sink)) is not None:
-            return found
+        if (product := _injections(minimal, sink)) is not None:
+            return product
     raise NotExpressible(
         f"letters of these {minimal.n_states} states are not all resets, permutations of at most {_MOST_POINTS} points "
         f"that tell its states, or one to one among {_MOST_STATES} but for those that they lead to a state for good: "
@@ -142,7 +142,7 @@ def plan(machine: MooreMachine) -> Product:
 
 
 def _actions(minimal: MooreMachine) -> Iterator[tuple[np.ndarray, int]]:
-    """What letters do to blocks of states, few blocks first: (|Σ|, n) and the block of the start."""
+    """Yield the quotients by congruences, few blocks first: maps (|Σ|, n) and the block of the start."""
     partitions = list(lattice(np.unique(minimal.delta, axis=0), _CONGRUENCES).partitions[1:])
     partitions.append(np.arange(minimal.n_states))
     for partition in sorted(partitions, key=lambda blocks: int(blocks.max())):
@@ -152,7 +152,7 @@ def _actions(minimal: MooreMachine) -> Iterator[tuple[np.ndarray, int]]:
 
 
 def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | None:
-    """Letters as words of neighbours exchanged; None where letters are more, or the points tell too little."""
+    """Return letters as products of exchanges of neighbours, or None if this is impossible."""
     n, maps, resets = delta.shape[1], list[np.ndarray](), list[bool]()
     for row in delta:
         is_reset = bool((row == row[0]).all())
@@ -169,9 +169,9 @@ def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | No
     rng, best = np.random.default_rng(0), None
     for order in [np.arange(n), *(rng.permutation(n) for _ in range(_ORDERS))]:
         place = np.argsort(order)
-        found = [_bubbled(place[row[order]]) for row in maps]
-        if best is None or max(map(len, found)) < max(map(len, best)):
-            best = found
+        bubbled = [_bubbled(place[row[order]]) for row in maps]
+        if best is None or max(map(len, bubbled)) < max(map(len, best)):
+            best = bubbled
     assert best is not None
     idle: Factor = (keys[0], UNIT * keys[0], 0.0)
     factors = tuple(tuple((keys[i], UNIT * keys[i], 2.0) for i in word) or (idle,) for word in best)
@@ -185,12 +185,12 @@ def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | No
 
 
 def _sinks(minimal: MooreMachine) -> list[int | None]:
-    """States that are not left again, and none."""
+    """Yield the absorbing states, and None."""
     return [*np.flatnonzero((minimal.delta == np.arange(minimal.n_states)).all(axis=0)).tolist(), None]
 
 
 def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
-    """Letters that are one to one but for what they lead to the sink, which is 0; None where others are.
+    """Return a layer for letters that are one to one except into the sink, which is 0, or None for other letters.
 
     C − S is a state: 64 on two entries of its own, the start's being C. A letter erases those entries (β = 1) of states
     that it leads to the sink. Half of four entries as a key exchanges two states, and turns their signs, which each of
@@ -212,11 +212,11 @@ def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
     for row in minimal.delta:
         is_reset = bool((row == row[0]).all())
         moves = {home: places.get(int(row[0]))} if is_reset else {i: places.get(int(row[q])) for q, i in places.items()}
-        kept = {i: j for i, j in moves.items() if j is not None}
-        if len(set(kept.values())) < len(kept):
+        staying = {i: j for i, j in moves.items() if j is not None}
+        if len(set(staying.values())) < len(staying):
             return None
-        word = [factor([2 * i + side], 1.0, 1.0) for i in moves if i not in kept for side in (0, 1)]
-        for i, j in _exchanges(kept):
+        word = [factor([2 * i + side], 1.0, 1.0) for i in moves if i not in staying for side in (0, 1)]
+        for i, j in _exchanges(staying):
             four = [2 * i, 2 * i + 1, 2 * j, 2 * j + 1]
             word += [factor(four, 0.5, 2.0), *(factor([entry], 1.0, 2.0) for entry in four)]
         alphas.append(0.0 if is_reset else 1.0)
@@ -226,7 +226,7 @@ def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
 
 
 def _exchanges(moves: dict[int, int]) -> list[tuple[int, int]]:
-    """Pairs of places to exchange, first to last, after which what was at i is at `moves[i]`."""
+    """Return the pairs of places to exchange, in order, that move the content of i to `moves[i]`."""
     at, word = {i: i for i in moves}, list[tuple[int, int]]()
     for i, j in moves.items():
         if (now := at[i]) != j:
@@ -236,7 +236,7 @@ def _exchanges(moves: dict[int, int]) -> list[tuple[int, int]]:
 
 
 def _bubbled(row: np.ndarray) -> list[int]:
-    """A word in exchanges of neighbours i and i + 1, first to last, that does what the permutation does."""
+    """Return a permutation as exchanges of neighbours i and i + 1, in order."""
     left, word = row.tolist(), list[int]()
     for _ in range(len(left)):
         for i in range(len(left) - 1):

@@ -1,4 +1,4 @@
-"""A machine run backwards: coordinates that copy one another, for layers whose transitions do so.
+"""The dual of a machine: coordinates that copy one another, for layers with such transitions.
 
 In h ← P h + b with rows of P that are one-hot, a new coordinate is an old one plus a number. So coordinates are not
 states but functions of the state: an indicator of an output, φ(q) = [ω(q) = γ], and whatever words make of it, φ∘a.
@@ -24,7 +24,7 @@ ONE, ZERO = 0, 1  # coordinates that always hold these
 
 @dataclass(frozen=True, eq=False)
 class Dual(OneLayerPlan):
-    """A machine as copies and sums of small whole numbers; h is e₁ at the start.
+    """A machine as copies and sums of small integers; h is e₁ at the start.
 
     Args:
         machine: the minimal machine.
@@ -42,37 +42,37 @@ class Dual(OneLayerPlan):
 
     @property
     def n_coordinates(self) -> int:
-        """N."""
+        """The number of coordinates, N."""
         return self.sources.shape[1]
 
     @property
     def how(self) -> str:
-        """The construction, in a line."""
+        """The construction, in one line."""
         return f"the dual: {self.n_coordinates} coordinates that copy one another"
 
     def start(self) -> np.ndarray:
-        """h before a word, (N,)."""
+        """Return h before a word, (N,)."""
         return np.eye(self.n_coordinates, dtype=np.int64)[ONE]
 
     def step(self, h: np.ndarray, a: int) -> np.ndarray:
-        """h after letter number a."""
+        """Return h after letter number a."""
         return h[self.sources[a]] + self.added[a]
 
     def output(self, h: np.ndarray) -> Hashable:
-        """What h shows."""
+        """Return the output of h."""
         scores = h[self.shown] + self.at_start
         return self.outputs[0 if not scores.any() else 1 + int(scores.argmax())]
 
 
 def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
-    """The dual of a machine, minimised first. Raises `BudgetExceeded` beyond `limit` coordinates.
+    """Return the dual of a machine, minimised first; raise `BudgetExceeded` beyond `limit` coordinates.
 
     >>> from fsa2lrnn.automata import zoo
-    >>> found = dual(zoo.sum_mod(5))
-    >>> h = found.start()
+    >>> run = dual(zoo.sum_mod(5))
+    >>> h = run.start()
     >>> for letter in (3, 4, 1):
-    ...     h = found.step(h, letter)
-    >>> found.n_coordinates, found.output(h)
+    ...     h = run.step(h, letter)
+    >>> run.n_coordinates, run.output(h)
     (7, 3)
     """
     minimal = minimise(machine)
@@ -81,17 +81,17 @@ def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
     functions = list[np.ndarray]()
 
     def number(values: np.ndarray) -> int:
-        found = numbers.setdefault(values.tobytes(), len(functions) + 2)
-        if found == len(functions) + 2:
+        code = numbers.setdefault(values.tobytes(), len(functions) + 2)
+        if code == len(functions) + 2:
             functions.append(values)
-            if found >= limit:
+            if code >= limit:
                 raise BudgetExceeded(
                     f"the dual of these {minimal.n_states:,} states has more than {limit:,} coordinates, and every "
                     "letter takes a matrix of their square: give a smaller machine"
                 )
-        return found
+        return code
 
-    indicators = [np.array([output == wanted for output in minimal.outputs], np.int64) for wanted in outputs[1:]]
+    indicators = [np.array([output == target for output in minimal.outputs], np.int64) for target in outputs[1:]]
     at_start = np.array([values[minimal.start] for values in indicators], np.int64)
     shown = np.array([number(v - v[minimal.start]) for v in indicators], np.int64)
     rows = [[(ONE, 0), (ZERO, 0)] for _ in minimal.delta]

@@ -1,4 +1,4 @@
-"""A machine as a folder that `AutoModelForCausalLM` loads, proved before it is handed over."""
+"""Export of a machine as a folder that `AutoModelForCausalLM` loads, proved before it is published."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsa2lrnn.verdicts import Proved
 
 @dataclass(frozen=True, eq=False)
 class ExportResult:
-    """What was written, and what was proved of it as it was read back."""
+    """The exported model, and the proof on the model as read back."""
 
     plan: Any
     verdict: Proved
@@ -26,9 +26,9 @@ class ExportResult:
 
 
 def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float32") -> ExportResult:
-    """Write the machine as a whole model of that layer, load it as a user would, prove it, and put it into a folder.
+    """Write the machine as a whole model of a layer, load it as a user would, prove it, and move it to a folder.
 
-    Nothing is at `folder` until the proof has succeeded, or what was there before.
+    `folder` is unchanged until the proof has succeeded.
 
     Raises:
         NotExpressible: if no stack of the layer can hold the machine, or no construction is known here; the message
@@ -51,13 +51,13 @@ def export(machine: MooreMachine, layer: str, folder: Path, dtype: str = "float3
             f"layer {layer}: its models run on GPUs alone, and here it is known by the recurrence that was published; "
             f"`explain SOURCE --layer {layer}` says what that holds"
         )
-    said = answer(machine, layer)
-    if said.kind == "no":
-        raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {said.why}")
+    decided = answer(machine, layer)
+    if decided.kind == "no":
+        raise NotExpressible(f"no stack of {layer} layers without attention can hold this machine: {decided.why}")
     try:
-        plan = file.plan(machine) if said.plan is None else said.plan  # the former says what is missing
+        plan = file.plan(machine) if decided.plan is None else decided.plan  # the former says what is missing
     except NotExpressible as fault:
-        raise NotExpressible(said.why) from fault
+        raise NotExpressible(decided.why) from fault
     model: Any = file.build(plan, DTYPES[dtype])
     with folder_written_whole(folder, FILE) as place:
         save(model, layer, plan, place)

@@ -1,6 +1,6 @@
-"""Folders of whole models, which their own packages load; `fsa2lrnn.json` names the automaton that they hold.
+"""Folders of whole models, loaded by their own packages; `fsa2lrnn.json` records the automaton that they implement.
 
-A folder may come from anybody, so nothing in it is believed. `load` writes the recorded automaton again with the code
+A folder may come from an untrusted source. `load` therefore writes the recorded automaton again with the code
 that is installed and compares the folder with that: which files there are, every field of every JSON file, the names,
 shapes and types of the weights, and what the package's own loaders make of the configuration and the tokenizer.
 """
@@ -31,7 +31,7 @@ FILE = "fsa2lrnn.json"
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 # Fields that may differ from what `export` writes, since no output depends on them. "how" and "written_with" are notes
-# for people. transformers reads "transformers_version" for tokenizers of Mistral models alone, and these are none.
+# for display. transformers reads "transformers_version" for tokenizers of Mistral models alone, and these are none.
 _NOTES = {
     FILE: {"how", "written_with"},
     "config.json": {"transformers_version"},
@@ -45,7 +45,7 @@ MOST_OTHER_STATES = 12  # of a recorded machine that is not the expected one: pl
 
 @dataclass(frozen=True, eq=False)
 class ExportedModel:
-    """A whole model of others, and the automaton that it was written from.
+    """A whole external model, with the automaton from which it was written.
 
     Args:
         model: in evaluation mode.
@@ -67,12 +67,12 @@ class ExportedModel:
 
     @property
     def dtype(self) -> str:
-        """Of the weights: "float32"."""
+        """The dtype of the weights: "float32"."""
         return self.code.dtype(self.model)
 
 
 def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
-    """The model, and `fsa2lrnn.json` with its machine. Raises `UnsupportedFormat` for letters without text."""
+    """Write the model and `fsa2lrnn.json` with its machine; raise `UnsupportedFormat` for letters without text."""
     code = layer_file(layer).CODE
     code.save(model, plan.machine.alphabet, plan.outputs, folder)
     value = {
@@ -87,7 +87,7 @@ def save(model: Any, layer: str, plan: Any, folder: Path) -> None:
 
 
 def described(folder: Path) -> tuple[MooreMachine, str]:
-    """The machine and the layer of a folder that `save` wrote. Raises `CheckpointError` for another."""
+    """Return the machine and the layer of a folder that `save` wrote; raise `CheckpointError` for others."""
     path = folder / FILE
     try:
         value = parse_json(read_text(path), str(path))
@@ -137,13 +137,13 @@ def load(folder: Path, expected: MooreMachine | None = None) -> ExportedModel:
         check_files(folder, [path.name for path in reference.iterdir()])
         _check_fields(folder, reference)
         changed = _changed(folder, weights, code.weights(reference))
-        found, written = code.settings(folder), code.settings(reference)
+        settings, written = code.settings(folder), code.settings(reference)
     _refuse(
         folder,
         (
-            f"{name} becomes {found.get(name)}, where `export` leads to {written.get(name)}"
-            for name in sorted({*found, *written})
-            if found.get(name) != written.get(name)
+            f"{name} becomes {settings.get(name)}, where `export` leads to {written.get(name)}"
+            for name in sorted({*settings, *written})
+            if settings.get(name) != written.get(name)
         ),
     )
     return ExportedModel(code.load(folder), layer, machine, plan.outputs, code, _digest(folder), changed)
@@ -163,7 +163,7 @@ def _check_recorded(folder: Path, machine: MooreMachine, expected: MooreMachine)
 
 
 def check_files(folder: Path, names: Iterable[str]) -> None:
-    """Raises `CheckpointError` if a folder holds files other than `names` that a package may read in their place."""
+    """Raise `CheckpointError` if a folder contains files other than `names` that a package may read instead."""
     _refuse(
         folder,
         (
@@ -176,48 +176,48 @@ def check_files(folder: Path, names: Iterable[str]) -> None:
 
 
 def _check_fields(folder: Path, reference: Path) -> None:
-    """Raises `CheckpointError` if a JSON file holds a field that `export` does not write, or another value.
+    """Raise `CheckpointError` if a JSON file has a field that `export` does not write, or another value.
 
     A field may be missing, as versions of a package differ in which they write; what its loader takes instead is
     compared afterwards, by `Code.settings`.
     """
     for path in sorted(reference.glob("*.json")):
-        given = folder / path.name
+        file = folder / path.name
         try:
-            found, expected = (parse_json(read_text(place), str(place)) for place in (given, path))
+            fields, expected = (parse_json(read_text(place), str(place)) for place in (file, path))
         except (OSError, UnsupportedFormat) as fault:
-            raise CheckpointError(f"{given} can't be read ({fault}): export it again") from None
+            raise CheckpointError(f"{file} can't be read ({fault}): export it again") from None
         notes = _NOTES.get(path.name, set())
-        found, expected = (
+        fields, expected = (
             {name: part for name, part in value.items() if name not in notes} if isinstance(value, dict) else value
-            for value in (found, expected)
+            for value in (fields, expected)
         )
-        _refuse(folder, _differences(found, expected, path.name))
+        _refuse(folder, _differences(fields, expected, path.name))
 
 
-def _differences(found: Any, expected: Any, where: str) -> Iterator[str]:
-    if isinstance(found, dict) and isinstance(expected, dict):
-        for name, part in found.items():
+def _differences(value: Any, expected: Any, where: str) -> Iterator[str]:
+    if isinstance(value, dict) and isinstance(expected, dict):
+        for name, part in value.items():
             if name in expected:
                 yield from _differences(part, expected[name], f"{where}: {name}")
             else:
                 yield f"{where}: {shown(name)[1:-1]} is a field that `export` does not write"
-    elif json.dumps(found) != json.dumps(expected):  # 1, 1.0 and true differ
-        yield f"{where} is {shown(found)}, where `export` writes {shown(expected)}"
+    elif json.dumps(value) != json.dumps(expected):  # 1, 1.0 and true differ
+        yield f"{where} is {shown(value)}, where `export` writes {shown(expected)}"
 
 
-def _changed(folder: Path, found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
-    """The weights whose bits differ. Raises `CheckpointError` where names, shapes or types do."""
-    kinds, wanted = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (found, expected))
+def _changed(folder: Path, weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
+    """Return the names of the weights whose bits differ; raise `CheckpointError` if names, shapes or types do."""
+    kinds, right = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (weights, expected))
     _refuse(
         folder,
         (
-            f"the weight {shown(name)[1:-1]} is {_kind(kinds.get(name))}; `export` has it {_kind(wanted.get(name))}"
-            for name in sorted({*kinds, *wanted})
-            if kinds.get(name) != wanted.get(name)
+            f"the weight {shown(name)[1:-1]} is {_kind(kinds.get(name))}; `export` has it {_kind(right.get(name))}"
+            for name in sorted({*kinds, *right})
+            if kinds.get(name) != right.get(name)
         ),
     )
-    return tuple(name for name, part in expected.items() if not torch.equal(_bits(part), _bits(found[name])))
+    return tuple(name for name, part in expected.items() if not torch.equal(_bits(part), _bits(weights[name])))
 
 
 def _kind(of: tuple[torch.Size, torch.dtype] | None) -> str:
@@ -229,24 +229,24 @@ def _bits(part: torch.Tensor) -> torch.Tensor:
 
 
 def _refuse(folder: Path, faults: Iterable[str], remedy: str = "export it again") -> None:
-    """Raises `CheckpointError` with the first faults and the remedy, if there are any faults."""
-    found = list(faults)
-    if found:
-        more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-        raise CheckpointError(f"{folder}: {'; '.join(map(shortened, found[:_SHOWN]))}{more}: {remedy}")
+    """Raise `CheckpointError` with the first faults and the remedy, if there are any faults."""
+    listed = list(faults)
+    if listed:
+        more = f"; and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else ""
+        raise CheckpointError(f"{folder}: {'; '.join(map(shortened, listed[:_SHOWN]))}{more}: {remedy}")
 
 
 def _digest(folder: Path) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in sorted(path for path in folder.iterdir() if path.is_file()):
         with path.open("rb") as file:
-            found.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
-    return found.hexdigest()
+            digest.update(f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 @torch.no_grad()
 def run(exported: ExportedModel, tokens: Any, chunk: int = 2_048, cache: Any = None) -> tuple[Any, Any]:
-    """The token put out after each letter, (T,), and the cache; letters go `chunk` at a time, 1 for decoding.
+    """Return the output token after each letter, (T,), and the cache; `chunk` letters at a time, 1 for decoding.
 
     Args:
         tokens: int64 tensor (T,).

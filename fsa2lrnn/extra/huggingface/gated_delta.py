@@ -26,7 +26,7 @@ _LEAST_SILU = 0.25  # SiLU is above −0.278
 
 @dataclass(frozen=True, eq=False)
 class Mixer:
-    """One layer's weights, before a model's own order of them; rows are outputs, columns the stream, float64.
+    """The weights of one layer, before a model's order of them; rows are outputs, columns the stream, float64.
 
     q, k are (n_heads, d_k, H), v and gate (n_heads, d_v, H), alpha and beta (n_heads, H), out (H, n_heads, d_v), and
     taps (n_heads, d_v, w) the convolution of v, whose last tap is the current letter's.
@@ -106,7 +106,7 @@ def units(plan: StagePlan, number: int) -> tuple[np.ndarray, np.ndarray, np.ndar
 
 
 def write_units(mlp: Any, plan: StagePlan, number: int) -> None:
-    """A stage's units into an MLP that computes down(SiLU(gate x)·up x)."""
+    """Write a stage's units into an MLP that computes down(SiLU(gate x)·up x)."""
     gate, up, down = units(plan, number)
     write(mlp.gate_proj.weight, gate)
     write(mlp.up_proj.weight, up)
@@ -122,17 +122,17 @@ def _logit(beta: float, largest: int) -> float:
 
 
 def _query(query: np.ndarray) -> np.ndarray:
-    """Numbers whose SiLU points along the query: large ones where it has no negative entries, else small ones."""
+    """Return numbers whose SiLU points along the query: large if it has no negative entries, else small."""
     if (query >= 0).all():
         return KEY * query / query.max()
     return _before_silu(_LEAST_SILU * query / np.abs(query).max())
 
 
-def _before_silu(wanted: np.ndarray) -> np.ndarray:
-    """Numbers whose SiLU is what is wanted, from −¼ to ¼; 0 for 0."""
-    low, high = np.full(wanted.shape, -1.278), np.full(wanted.shape, 1.0)
+def _before_silu(target: np.ndarray) -> np.ndarray:
+    """Return numbers whose SiLU is the target, from −¼ to ¼; 0 for 0."""
+    low, high = np.full(target.shape, -1.278), np.full(target.shape, 1.0)
     for _ in range(80):  # SiLU rises from −1.278 on
         middle = (low + high) / 2
-        below = middle / (1 + np.exp(-middle)) < wanted
+        below = middle / (1 + np.exp(-middle)) < target
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return np.where(wanted == 0, 0.0, low)
+    return np.where(target == 0, 0.0, low)

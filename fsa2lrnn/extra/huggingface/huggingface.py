@@ -55,18 +55,18 @@ class HuggingFace:
     continues_by_pieces: bool = True
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
-        """Weights, configuration and tokenizer. Raises `UnsupportedFormat` for letters without text."""
+        """Write weights, configuration and tokenizer; raise `UnsupportedFormat` for letters without text."""
         with transformers():
             words = tokenizer(alphabet, outputs)
             model.save_pretrained(folder)
             words.save_pretrained(folder)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Read the tensors of the one file that `save` writes. Raises `CheckpointError` for another file."""
+        """Return the tensors of the one file that `save` writes; raise `CheckpointError` for another file."""
         return tensors(folder / "model.safetensors")
 
     def settings(self, folder: Path) -> dict[str, str]:
-        """Return what transformers makes of the JSON files: configuration, generation settings and tokenizer.
+        """Return the values that transformers reads from the JSON files: configuration, generation settings, tokenizer.
 
         Raises `CheckpointError` where it fails on them.
         """
@@ -94,7 +94,7 @@ class HuggingFace:
         }
 
     def load(self, folder: Path) -> Any:
-        """Load a model as any user of transformers would. Raises `CheckpointError` if that gives another class."""
+        """Load a model as any user of transformers would; raise `CheckpointError` if that gives another class."""
         with transformers() as package:
             try:
                 model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
@@ -107,29 +107,29 @@ class HuggingFace:
         return model
 
     def describe(self, model: Any) -> str:
-        """Class, versions, which calls, and positions."""
-        known = versions()
+        """Return the scope of a claim: class, versions, calls and positions."""
+        packages = versions()
         without = ", without fla" if hides_fla() else ""
-        code = f"{self.kind} of transformers {known['transformers']} on torch {known['torch']}{without}"
+        code = f"{self.kind} of transformers {packages['transformers']} on torch {packages['torch']}{without}"
         positions = ", at every position" if _rotary(model) else ""
         return f"{code}, one token a call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
-        """Of transformers, torch and what they read files with."""
+        """Return the versions of transformers, torch and their file readers."""
         return versions()
 
     def dtype(self, model: Any) -> str:
-        """Of the weights."""
+        """Return the dtype of the weights."""
         return str(next(model.parameters()).dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
-        """How many numbers the weights are."""
+        """Return the number of weights."""
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the cache. Raises `CheckpointError` where their code fails on the model."""
+        """Return the output tokens, (T,) -> (T,), and the cache; raise `CheckpointError` if the external code fails."""
         is_one_call = cache is None or self.continues_by_pieces
-        found = list[torch.Tensor]()
+        outputs = list[torch.Tensor]()
         with transformers():
             for piece in tokens.split(len(tokens) if is_one_call else 1):
                 try:
@@ -140,21 +140,21 @@ class HuggingFace:
                         "it again"
                     ) from None
                 cache = getattr(answer, self.cache_name)
-                found.append(answer.logits[0].argmax(dim=1))
-        return torch.cat(found), cache
+                outputs.append(answer.logits[0].argmax(dim=1))
+        return torch.cat(outputs), cache
 
     def state(self, model: Any, cache: Any) -> State:
-        """Window and recurrent state of each linear layer; zeros without their sign, as nothing here divides by any."""
-        kept = list[torch.Tensor]()
+        """Return window and recurrent state of each linear layer; −0 becomes 0, as nothing here divides by them."""
+        parts = list[torch.Tensor]()
         for i, mixer in self._mixers(model):
             layer, depth = cache.layers[i], _depth(mixer)
             window, S = layer.conv_states[0].clone(), layer.recurrent_states[0].clone()
             window[..., : window.shape[-1] - depth] = 0
-            kept += [window + 0.0, S + 0.0]
-        return tuple(kept)
+            parts += [window + 0.0, S + 0.0]
+        return tuple(parts)
 
     def cache(self, model: Any, state: State) -> Any:
-        """As their code makes it; layers that attend start anew, which adds the same zeros."""
+        """Return a cache as the external code builds it; attention layers start anew, which adds the same zeros."""
         made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
         for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
             made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
@@ -162,7 +162,7 @@ class HuggingFace:
         return made
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` unless layers that attend have no weight but zeros, and angles are finite."""
+        """Raise `UnsupportedFormat` unless attention layers have only zero weights, and angles are finite."""
         for rotary in _rotary(model):
             is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
             if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):
@@ -182,18 +182,18 @@ class HuggingFace:
                 )
 
     def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
-        """Layers with a convolution and a state, by number."""
+        """Return the layers with a convolution and a state, by number."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
             if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
                 yield i, mixer
 
 
 def _rotary(model: Any) -> list[Any]:
-    """The modules that turn positions into angles."""
+    """Return the modules that turn positions into angles."""
     return [part for part in model.modules() if hasattr(part, "inv_freq")]
 
 
 def _depth(mixer: Any) -> int:
-    """How many letters of its window a layer reads again."""
+    """Return the number of letters of its window that a layer reads again."""
     taps = mixer.conv1d.weight[:, 0].ne(0).any(dim=0)  # the last is the current letter's
     return max((len(taps) - 1 - j for j in range(len(taps)) if taps[j]), default=0)

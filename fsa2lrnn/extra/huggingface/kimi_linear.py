@@ -43,13 +43,13 @@ _LARGEST_BETA = 1
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Registers, side by side or behind windows; raises as `construct` does."""
+    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """`KimiLinearForCausalLM` with the plan in its first layers; the last attends to zeros."""
+    """Return `KimiLinearForCausalLM` with the plan in its first layers; the last one attends to zeros."""
     code, where, n_stages = modeling("kimi_linear"), layout(plan), len(plan.stages)
     d = max(*sizes(plan), power_of_four(plan.n_heads))
     config = code.KimiLinearConfig(
@@ -87,20 +87,20 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_heads(layer: Any, plan: StagePlan, number: int, d: int) -> None:
-    """q, k and v of one size d; a head's number among d carries its decay; the gate stays at σ(0) = ½."""
-    found, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
+    """Write q, k and v of one size d; entry h of d carries the decay of head h; the gate stays at σ(0) = ½."""
+    weights, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
     taps = np.zeros((3, plan.n_heads, d, layer.conv_kernel_size))
     taps[..., -1] = 1
-    taps[2, :, : found.taps.shape[1]] = found.taps
+    taps[2, :, : weights.taps.shape[1]] = weights.taps
     out = np.zeros((H, plan.n_heads, d))
-    out[:, :, : found.out.shape[2]] = (found.out > 0) * 2 * SHOWN / math.sqrt(d)
+    out[:, :, : weights.out.shape[2]] = (weights.out > 0) * 2 * SHOWN / math.sqrt(d)
     layer.o_norm.weight.data.fill_(1)
-    for projection, rows in ((layer.q_proj, found.q), (layer.k_proj, found.k), (layer.v_proj, found.v)):
+    for projection, rows in ((layer.q_proj, weights.q), (layer.k_proj, weights.k), (layer.v_proj, weights.v)):
         wide = np.zeros((plan.n_heads, d, H))
         wide[:, : rows.shape[1]] = rows
         write(projection.weight, wide.reshape(-1, H))
-    write(layer.b_proj.weight, found.beta)
-    write(layer.forget_gate.f_a_proj.weight, found.alpha)
+    write(layer.b_proj.weight, weights.beta)
+    write(layer.forget_gate.f_a_proj.weight, weights.alpha)
     write(layer.forget_gate.f_b_proj.weight, np.repeat(np.eye(plan.n_heads), d, axis=0))
     write(layer.conv1d.weight.data[:, 0], taps.reshape(-1, layer.conv_kernel_size))
     write(layer.o_proj.weight, out.reshape(H, -1))

@@ -56,13 +56,13 @@ _HELD = SATURATED * UNIT  # h after a write: Δ·B·x with B = 1
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Registers, side by side or behind windows; raises as `construct` does."""
+    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """`MambaForCausalLM`, two layers a stage.
+    """Return `MambaForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than to keep one value of 64 or to write it anew.
     """
@@ -96,7 +96,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _completed(plan: StagePlan) -> StagePlan:
-    """The plan with one more coordinate in each mark, 1 where the others are 0."""
+    """Return the plan with one more coordinate in each mark, 1 where the others are 0."""
     stages = []
     for stage in plan.stages:
         orbits = []
@@ -112,7 +112,7 @@ def _completed(plan: StagePlan) -> StagePlan:
 
 
 def _symbols(plan: StagePlan, number: int) -> np.ndarray:
-    """The coordinates of the symbols that a stage reads."""
+    """Return the coordinates of the symbols that a stage reads."""
     where = layout(plan)
     return (
         np.arange(where.n_letters)
@@ -128,7 +128,7 @@ def _n_channels(plan: StagePlan, number: int) -> int:
 
 
 def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Channels that keep (Δ = 0) or forget and write (Δ = 512), chosen by channels that hold the symbols."""
+    """Write channels that keep (Δ = 0) or forget and write (Δ = 512), selected by channels with the symbols."""
     where, stage, at = layout(plan), plan.stages[number], _symbols(plan, number)
     n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
     r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1

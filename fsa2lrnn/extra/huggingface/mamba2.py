@@ -1,4 +1,4 @@
-"""Mamba-2, `transformers.models.mamba2`: a head keeps or forgets all that it holds, and no MLP stands between layers.
+"""Mamba-2, `transformers.models.mamba2`: a head keeps or forgets its whole state, and layers have no MLP.
 
 So a stage of a plan is two layers: heads, and then its units, as a layer that keeps nothing and passes x through D.
 """
@@ -39,13 +39,13 @@ OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Registers, side by side or behind windows; raises as `construct` does."""
+    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """`Mamba2ForCausalLM`, two layers a stage.
+    """Return `Mamba2ForCausalLM` with two layers per stage.
 
     Raises `NotExpressible` for a plan whose heads do more than to keep what they hold or to write it anew.
     """
@@ -84,7 +84,7 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Heads that keep (Δ = 0) or forget and write (Δ = 512 or more)."""
+    """Write heads that keep (Δ = 0) or forget and write (Δ = 512 or more)."""
     where, stage = layout(plan), plan.stages[number]
     r, letters = length(plan, number), slice(0, where.n_letters)
     n, d, H = mixer.num_heads, mixer.head_dim, where.width

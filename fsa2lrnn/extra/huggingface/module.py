@@ -1,4 +1,4 @@
-"""Whole models of others as modules that `fsa2lrnn.wrap` takes, and so `falsify`, `extract_learned` and `compare`."""
+"""External models as modules for `fsa2lrnn.wrap`, and hence for `falsify`, `extract_learned` and `compare`."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ Parts = tuple[Tensor, ...]
 
 
 class SteppedModule(nn.Module):
-    """Reads letters, int64 (B, T), and gives 1 for the output that the model puts out, (B, T, |Γ|), 0 for others.
+    """A module from letters, int64 (B, T), to 1 for the output of the model and 0 for others, (B, T, |Γ|).
 
-    A letter in place of an output is no number, NaN. Words of a batch are read one after the other, by the model's own
+    A letter in place of an output gives NaN. Words of a batch are read one after the other, by the model's own
     calls; a state is what its `Code` says that it keeps, and before a word a flag of 0.
     """
 
@@ -27,29 +27,28 @@ class SteppedModule(nn.Module):
 
     @torch.no_grad()
     def forward(self, tokens: Tensor) -> Tensor:
-        """Whole words: (B, T) -> (B, T, |Γ|)."""
+        """Return the outputs of whole words: (B, T) -> (B, T, |Γ|)."""
         code, model = self._exported.code, self._exported.model
         return torch.stack([self._logits(code.read(model, word, None)[0]) for word in tokens])
 
     def initial_state(self, batch: int) -> Parts:
-        """The flag and zeros, each (B, …)."""
+        """Return the start state: the flag and zeros, each (B, …)."""
         return torch.zeros(batch), *(torch.zeros(batch, *part.shape) for part in self._like)
 
     @torch.no_grad()
     def step(self, tokens: Tensor, state: Parts) -> tuple[Tensor, Parts]:
-        """One letter: (B,) -> (B, |Γ|)."""
+        """Return the outputs of one letter: (B,) -> (B, |Γ|)."""
         code, model = self._exported.code, self._exported.model
         logits, after = list[Tensor](), list[Parts]()
         for row, token in enumerate(tokens):
-            kept = tuple(part[row].to(like.dtype) for part, like in zip(state[1:], self._like, strict=True))
-            put_out, cache = code.read(model, token[None], code.cache(model, kept) if state[0][row] else None)
+            parts = tuple(part[row].to(like.dtype) for part, like in zip(state[1:], self._like, strict=True))
+            put_out, cache = code.read(model, token[None], code.cache(model, parts) if state[0][row] else None)
             logits.append(self._logits(put_out)[0])
             after.append((torch.ones(()), *(part.float() for part in code.state(model, cache))))
         return torch.stack(logits), tuple(torch.stack(parts) for parts in zip(*after, strict=True))
 
     def _logits(self, tokens: Tensor) -> Tensor:
-        """Of tokens put out: (T,) -> (T, |Γ|)."""
         n, n_outputs = len(self._exported.machine.alphabet), len(self._exported.outputs)
         is_output = tokens >= n
-        found = nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
-        return torch.where(is_output[:, None], found, torch.nan)
+        encoded = nn.functional.one_hot((tokens - n).clamp(0, n_outputs - 1), n_outputs).float()
+        return torch.where(is_output[:, None], encoded, torch.nan)

@@ -36,13 +36,13 @@ _LARGEST_BETA = 2
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Reflections, registers, both side by side, or registers behind windows; raises as `construct` does."""
+    """Return a plan of reflections, registers, both in parallel, or registers behind windows; raise as `construct`."""
     return construct(machine, has_reflections=True)
 
 
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """`OlmoHybridForCausalLM` with the plan in its first layers; the last attends, as one has to, and to zeros."""
+    """Return `OlmoHybridForCausalLM` with the plan in its first layers; the last one attends to zeros."""
     code, where, n_stages = modeling("olmo_hybrid"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)
     config = code.OlmoHybridConfig(
@@ -72,22 +72,22 @@ def build(plan: StagePlan, dtype: Any) -> Any:
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
-        found = mixer(plan, number, _LARGEST_BETA, kernel)
+        weights = mixer(plan, number, _LARGEST_BETA, kernel)
         block.input_layernorm.weight.data.fill_(1)
         block.post_attention_layernorm.weight.data.fill_(1)
         layer.o_norm.weight.data.fill_(1)
         for projection, rows in (
-            (layer.q_proj, found.q),
-            (layer.k_proj, found.k),
-            (layer.v_proj, found.v),
-            (layer.g_proj, found.gate),
-            (layer.a_proj, found.alpha),
-            (layer.b_proj, found.beta),
+            (layer.q_proj, weights.q),
+            (layer.k_proj, weights.k),
+            (layer.v_proj, weights.v),
+            (layer.g_proj, weights.gate),
+            (layer.a_proj, weights.alpha),
+            (layer.b_proj, weights.beta),
         ):
             write(projection.weight, rows.reshape(-1, where.width))
-        write(layer.o_proj.weight, found.out.reshape(where.width, -1))
+        write(layer.o_proj.weight, weights.out.reshape(where.width, -1))
         size = plan.n_heads * d_k
         layer.conv1d.weight.data[: 2 * size, 0, -1] = 1
-        write(layer.conv1d.weight.data[2 * size :, 0], found.taps.reshape(-1, kernel))
+        write(layer.conv1d.weight.data[2 * size :, 0], weights.taps.reshape(-1, kernel))
         write_units(block.mlp, plan, number)
     return model

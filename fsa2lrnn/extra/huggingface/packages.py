@@ -1,4 +1,4 @@
-"""Code of others: found, imported for the CPU, and named with its version."""
+"""Import of external packages for the CPU, with their versions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TRIED = "5.23.0"  # of transformers
 
 @contextmanager
 def transformers() -> Iterator[Any]:
-    """Give the package, which shows no progress bars meanwhile. Its warnings are shown.
+    """Yield the package transformers without progress bars. Its warnings remain visible.
 
     Raises `MissingPackage` with the line that installs it.
     """
@@ -42,8 +42,8 @@ def modeling(name: str) -> Any:
     """
     if not is_installed(f"transformers.models.{name}"):
         raise UnsupportedFormat(f"transformers {version('transformers')} has no {name}: install transformers=={TRIED}")
-    is_there = f"transformers.models.{name}.modeling_{name}" in sys.modules
-    with _without("fla") if hides_fla() and not is_there else nullcontext():
+    is_imported = f"transformers.models.{name}.modeling_{name}" in sys.modules
+    with _without("fla") if hides_fla() and not is_imported else nullcontext():
         return require(f"transformers.models.{name}.modeling_{name}", "hf", f"the layer {name}")
 
 
@@ -56,7 +56,7 @@ def hides_fla() -> bool:
 
 @contextmanager
 def _without(package: str) -> Iterator[None]:
-    """A package out of sight."""
+    """Hide a package from imports for the block."""
     hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == package}
     sys.modules[package] = None  # type: ignore[assignment]
     try:
@@ -67,12 +67,12 @@ def _without(package: str) -> Iterator[None]:
 
 
 def versions() -> dict[str, str]:
-    """What a claim about their code depends on."""
+    """Return the versions on which a claim about the external code depends."""
     return {name: version(name) for name in ("transformers", "tokenizers", "torch", "safetensors")}
 
 
 def pdssm() -> Any:
-    """IBM's file of PD-SSM. Raises `MissingPackage` with what brings it."""
+    """Return IBM's module of PD-SSM; raise `MissingPackage` with its installation."""
     require("einops", None, "the layer pd-ssm")
     if not is_installed("pdssm"):
         raise MissingPackage(
@@ -84,6 +84,6 @@ def pdssm() -> Any:
 
 
 def pdssm_versions() -> dict[str, str]:
-    """Of torch and einops; IBM's file has none, so its hash stands for it."""
+    """Return the versions of torch and einops, and the hash of IBM's file, which has no version."""
     digest = hashlib.sha256(Path(pdssm().__file__).read_bytes()).hexdigest()
     return {"pdssm.py": f"sha256 {digest[:16]}", "einops": version("einops"), "torch": version("torch")}

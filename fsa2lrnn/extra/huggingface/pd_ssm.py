@@ -45,12 +45,12 @@ _FILE = "model.safetensors"
 
 
 def plan(machine: MooreMachine) -> Dual:
-    """The dual; raises `BudgetExceeded` where it is too large."""
+    """Return the dual; raise `BudgetExceeded` if it is too large."""
     return dual(machine)
 
 
 def build(plan: Dual, dtype: Any) -> Any:
-    """`PD` with one block. Coordinates of the dual come first, then one a letter, then one for what loads a state."""
+    """Return `PD` with one block: coordinates of the dual, then one per letter, then one that loads a state."""
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: pd-ssm computes in complex64, so that weights are float32; choose it")
     k, n_outputs = len(plan.machine.alphabet), len(plan.outputs)
@@ -84,62 +84,62 @@ def build(plan: Dual, dtype: Any) -> Any:
 
 
 class PdSsm:
-    """How `PD` is written, loaded and run; a cache is h, complex64 (N,)."""
+    """The interface to write, load and run `PD`; a cache is h, complex64 (N,)."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Weights; the sizes that `PD` is made with are theirs."""
+        """Write the weights, which determine the sizes of `PD`."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Read the tensors. Raises `CheckpointError` for another file."""
+        """Return the tensors; raise `CheckpointError` for another file."""
         return tensors(folder / _FILE)
 
     def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
-        """Return none: the sizes that `PD` is made with are those of the weights."""
+        """Return no settings: the weights determine the sizes of `PD`."""
         return {}
 
     def load(self, folder: Path) -> Any:
-        """Raises `CheckpointError` for other weights."""
+        """Load the model; raise `CheckpointError` for other weights."""
         return OBSERVER.open(folder)
 
     def versions(self) -> dict[str, str]:
-        """Of torch and einops; their file has none, so its hash stands for it."""
+        """Return the versions of torch and einops, and the hash of the file, which has no version."""
         return pdssm_versions()
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """The class, the file and the versions."""
-        known = self.versions()
-        file, how = f"pdssm.py ({known['pdssm.py']})", "one letter a call, after one that loads the state"
-        return f"PD of {file} with einops {known['einops']} on torch {known['torch']}, {how}"
+        """Return the scope of a claim: the class, the file and the versions."""
+        packages = self.versions()
+        file, how = f"pdssm.py ({packages['pdssm.py']})", "one letter a call, after one that loads the state"
+        return f"PD of {file} with einops {packages['einops']} on torch {packages['torch']}, {how}"
 
     def dtype(self, model: Any) -> str:
-        """Of the weights."""
+        """Return the dtype of the weights."""
         return str(model.embedding.weight.dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
-        """How many numbers the weights are."""
+        """Return the number of weights."""
         return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and h; so many letters together as memory is meant for their matrices."""
-        found, (block,) = list[torch.Tensor](), model.blocks
+        """Return the output tokens, (T,) -> (T,), and h; as many letters at a time as the memory bound allows."""
+        outputs, (block,) = list[torch.Tensor](), model.blocks
         for piece in tokens.split(max(1, _BYTES // (40 * block.hidden_size**2))):
             logits, cache = _piece(model, piece, cache)
-            found.append(model.embedding.num_embeddings + logits.argmax(dim=1))
-        return torch.cat(found), cache
+            outputs.append(model.embedding.num_embeddings + logits.argmax(dim=1))
+        return torch.cat(outputs), cache
 
     def state(self, model: Any, cache: Any) -> State:
-        """h without the coordinates of letters, which nothing reads again."""
+        """Return h without the coordinates of letters, which no later call reads."""
         k = model.embedding.num_embeddings
         return (torch.view_as_real(cache)[: len(cache) - 1 - k] + 0.0,)
 
     def cache(self, model: Any, state: State) -> Any:
-        """h, with zeros for letters."""
+        """Return h, with zeros for letters."""
         rest = torch.zeros(model.embedding.num_embeddings + 1, 2)
         return torch.view_as_complex(torch.cat([state[0], rest]))
 
     def check(self, model: Any) -> None:
-        """Raises `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
+        """Raise `UnsupportedFormat` if coordinates of letters are read again, or if there are more blocks.
 
         What a row copies is the largest entry of a mean of the dictionary's, weighted by a softmax. Where in each of
         these all entries for letters are less than the mean of the others, none of them is the largest of any mean.
@@ -161,9 +161,9 @@ OBSERVER = PdSsmObserver()
 
 
 def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[torch.Tensor, torch.Tensor]:
-    """Logits after each of some letters, (T, |Γ|), and h, by their `forward`; a state goes in as the first letter."""
-    (block,), seen = model.blocks, list[torch.Tensor]()
-    hook = block.drop.register_forward_pre_hook(lambda _, given: seen.append(given[0][0]))
+    """Return logits after each letter, (T, |Γ|), and h, by the external `forward`; a state is the first letter."""
+    (block,), inputs = model.blocks, list[torch.Tensor]()
+    hook = block.drop.register_forward_pre_hook(lambda _, arguments: inputs.append(arguments[0][0]))
     try:
         if h is None:
             logits = model(tokens[None])[0]
@@ -174,7 +174,7 @@ def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[to
             logits = model.readout(block(letters[None]))[0, 1:]
     finally:
         hook.remove()
-    states = seen[0].unflatten(1, (2, -1)).transpose(1, 2)  # (T, N, 2)
+    states = inputs[0].unflatten(1, (2, -1)).transpose(1, 2)  # (T, N, 2)
     k = model.embedding.num_embeddings
     if h is not None and not torch.equal(states[0, : -1 - k], torch.view_as_real(h)[: -1 - k]):
         raise UnsupportedFormat("a state does not come back as it was loaded: these weights are not as exported")
@@ -182,7 +182,7 @@ def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[to
 
 
 def _made(sizes: dict[str, int]) -> Any:
-    """A `PD` of one block in evaluation mode; hidden and embedding are of one size, as its readout asks for."""
+    """Return a `PD` of one block in evaluation mode; hidden and embedding have one size, as its readout requires."""
     N, k = sizes["state_size"], sizes["input_size"]
     made = pdssm().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
     return made.eval()

@@ -1,4 +1,4 @@
-"""What is to be written into layers of others, before any code of theirs is loaded: heads, and what reads them.
+"""Plans of weights for external layers, independent of the external code: heads, and the units that read them.
 
 A head is a matrix S, 0 at first, that a symbol a moves by the gated delta rule,
 
@@ -31,7 +31,7 @@ DECIMALS = 12
 
 
 class MachinePlan:
-    """What all plans have: the machine, and what it puts out."""
+    """The base class of plans: the machine and its outputs."""
 
     machine: MooreMachine
 
@@ -42,11 +42,11 @@ class MachinePlan:
 
 
 class OneLayerPlan(MachinePlan):
-    """What plans of one layer have in common, beside the machine."""
+    """The base class of plans of one layer."""
 
     @property
     def n_layers(self) -> int:
-        """One."""
+        """The number of layers, 1."""
         return 1
 
 
@@ -72,28 +72,28 @@ class StageHead:
     lags: np.ndarray | None = None
 
     def step(self, S: np.ndarray, a: int) -> np.ndarray:
-        """S after symbol a, exactly: (d_k, d_v) -> (d_k, d_v)."""
+        """Return S after symbol a, exactly: (d_k, d_v) -> (d_k, d_v)."""
         S = self.alphas[a] * S
         k = self.keys[a]
         return S + self.betas[a] * np.outer(k, self.values[a] - S.T @ k)
 
     def writes(self) -> np.ndarray:
-        """Which symbols put their value in the place of all that a head with one unit key holds, bool (n,)."""
+        """Return which symbols replace the whole state of a head with one unit key, bool (n,)."""
         return self._is_unit() & (self.betas == 1)
 
     def keeps(self) -> np.ndarray:
-        """Which symbols change nothing, bool (n,). Raises `NotExpressible` if one neither keeps, writes nor forgets."""
-        kept = (self.alphas == 1) & (self.betas == 0)
-        if not self._is_unit().any() or not (kept | self.writes() | (self.alphas == 0)).all():
+        """Return the identity symbols, bool (n,); raise `NotExpressible` if one neither keeps, writes nor forgets."""
+        identity = (self.alphas == 1) & (self.betas == 0)
+        if not self._is_unit().any() or not (identity | self.writes() | (self.alphas == 0)).all():
             raise NotExpressible("this layer's heads keep all that they hold or forget it: give a plan of registers")
-        return kept
+        return identity
 
     def _is_unit(self) -> np.ndarray:
         is_one = self.keys.shape[1] == 1
         return np.full(len(self.keys), is_one) & ((self.keys == 1).all(axis=1) | (self.betas == 0))
 
     def mark(self, S: np.ndarray) -> np.ndarray:
-        """The direction that S shows, (d_v,): zero where Sᵀq is."""
+        """Return the direction of the output of S, (d_v,): zero where Sᵀq is."""
         y = S.T @ (self.query / np.linalg.norm(self.query))
         norm = float(np.linalg.norm(y))
         return np.round(y / norm, DECIMALS) + 0.0 if norm > _SAME * UNIT else np.zeros_like(y)
@@ -101,7 +101,7 @@ class StageHead:
 
 @dataclass(frozen=True, eq=False)
 class Orbit:
-    """All that a head reaches: matrices, the table of steps (n, m), and the marks that it shows, each once.
+    """The reachable states of a head: matrices, the table of steps (n, m), and the distinct marks.
 
     Marks are (m, d_v), those of the matrices in order, unless several matrices show the same one.
     """
@@ -113,7 +113,7 @@ class Orbit:
 
     @property
     def gap(self) -> float:
-        """How far apart marks are: the least of 1 − d·d' over two of them, and of towards·d where zero is one."""
+        """The separation of marks: the least of 1 − d·d' over two of them, and of towards·d where zero is one."""
         products = self.marks @ self.marks.T
         apart = 1 - products[~np.eye(len(products), dtype=bool)]
         zero = ~self.marks.any(axis=1)
@@ -122,7 +122,7 @@ class Orbit:
 
 
 def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
-    """Everything that a head reaches from S = 0. Raises `BudgetExceeded` beyond `limit` matrices."""
+    """Return the states that a head reaches from S = 0; raise `BudgetExceeded` beyond `limit` matrices."""
     start = np.zeros((head.keys.shape[1], head.values.shape[1]))
     numbers, states, rows = {start.tobytes(): 0}, [start], list[list[int]]()
     for S in states:
@@ -142,7 +142,7 @@ def orbit(head: StageHead, limit: int = MAX_STATES) -> Orbit:
 
 @dataclass(frozen=True)
 class Unit:
-    """Fires where the letter is `letter` (None for any) and orbit number i shows mark `marks[i]` (None for any).
+    """A unit that fires if the letter is `letter` (None: any) and orbit i has mark `marks[i]` (None: any).
 
     Orbits are numbered over the stages up to this one; `target` is the symbol that the unit writes.
     """
@@ -154,7 +154,7 @@ class Unit:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One layer: heads and, after them, units that write `n_symbols` kinds of symbols."""
+    """One layer: heads, followed by units that write `n_symbols` kinds of symbols."""
 
     orbits: tuple[Orbit, ...]
     units: tuple[Unit, ...]
@@ -176,12 +176,12 @@ class StagePlan(MachinePlan):
 
     @property
     def n_layers(self) -> int:
-        """Stages; `ExternalLayer.layers_a_stage` says how many layers each takes."""
+        """The number of stages; each needs `ExternalLayer.layers_a_stage` layers."""
         return len(self.stages)
 
     @property
     def n_heads(self) -> int:
-        """Heads of a layer."""
+        """The number of heads per layer."""
         return max(len(stage.orbits) for stage in self.stages)
 
     @property
@@ -196,7 +196,7 @@ class StagePlan(MachinePlan):
 
 
 def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> StagePlan:
-    """One stage: the machine's outputs read off heads that all read its letters.
+    """Return one stage: heads that read the letters, and units for the machine's outputs.
 
     Raises:
         NotExpressible: if what the heads show does not determine the output.
@@ -204,18 +204,18 @@ def side_by_side(machine: MooreMachine, orbits: Sequence[Orbit], how: str) -> St
     """
     outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
     start = ((0,) * len(orbits), machine.start)
-    seen, stack, shown = {start}, [start], dict[tuple[int, ...], int]()
+    visited, stack, output_of = {start}, [start], dict[tuple[int, ...], int]()
     while stack:
         states, q = stack.pop()
         for a in range(len(machine.alphabet)):
             after = tuple(int(o.table[a, s]) for o, s in zip(orbits, states, strict=True)), int(machine.delta[a, q])
             output = outputs[machine.outputs[after[1]]]
-            if shown.setdefault(after[0], output) != output:
+            if output_of.setdefault(after[0], output) != output:
                 raise NotExpressible("one state of the heads would need two outputs")
-            if after not in seen:
-                seen.add(after)
+            if after not in visited:
+                visited.add(after)
                 stack.append(after)
-                if len(seen) > MAX_STATES:
+                if len(visited) > MAX_STATES:
                     raise BudgetExceeded(f"the heads reach more than {MAX_STATES:,} states: give a smaller machine")
-    units = tuple(Unit(None, marks, output) for marks, output in sorted(shown.items()))
+    units = tuple(Unit(None, marks, output) for marks, output in sorted(output_of.items()))
     return StagePlan(machine, (Stage(tuple(orbits), units, len(outputs)),), how)

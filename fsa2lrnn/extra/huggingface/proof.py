@@ -1,4 +1,4 @@
-"""A proof on their own code: every state that a model reaches, one token at a time, compared bit for bit.
+"""A proof on the external code: all states that a model reaches, one token at a time, compared bit for bit.
 
 The first letter goes through a call without a cache, every other through a call of one token from a state. When no new
 state turns up, what was computed is all that can ever be computed that way, whatever the length of the word. That a
@@ -29,7 +29,7 @@ def prove(
     budget: int = BUDGET,
     seconds: float | Deadline | None = None,
 ) -> Proved | Refuted | Undecided:
-    """Prove that the model puts out what the machine does after every word, letters read one at a time.
+    """Prove that the model has the machine's output after every word, with letters read one at a time.
 
     Args:
         machine: that it is judged by; None for the one that it was written from.
@@ -42,15 +42,15 @@ def prove(
         CheckpointError: if no word fails, but weights are not those that `export` writes. What its code computes when
             it reads several letters in one call is then neither proved nor tested.
     """
-    wanted = minimise(exported.machine if machine is None else machine)
-    order = align(exported.machine.alphabet, wanted.alphabet)
+    target = minimise(exported.machine if machine is None else machine)
+    order = align(exported.machine.alphabet, target.alphabet)
     code, model, deadline = exported.code, exported.model, Deadline.of(seconds)
     code.check(model)
     n = len(exported.machine.alphabet)
     tokens = {output: n + j for j, output in enumerate(exported.outputs)}
-    scope = Scope(wanted.n_states)
-    seen: dict[tuple[bytes, int], int] = {(b"", wanted.start): 0}
-    nodes: list[tuple[State | None, int, tuple[int, ...]]] = [(None, wanted.start, ())]
+    scope = Scope(target.n_states)
+    numbers: dict[tuple[bytes, int], int] = {(b"", target.start): 0}
+    nodes: list[tuple[State | None, int, tuple[int, ...]]] = [(None, target.start, ())]
     transitions = 0
     for state, q, word in nodes:  # grows, breadth first
         if deadline.left() <= 0:
@@ -60,13 +60,13 @@ def prove(
             after, token = code.state(model, cache), int(put_out[-1])
             if not all(torch.isfinite(part).all() for part in after):
                 raise UnsupportedFormat(f"the model keeps numbers that are not finite after token {a}")
-            reached = int(wanted.delta[order[a], q])
+            reached = int(target.delta[order[a], q])
             transitions += 1
-            if token != tokens.get(wanted.outputs[reached]):
-                return _refuted(exported, wanted, (*word, a), token, scope)
+            if token != tokens.get(target.outputs[reached]):
+                return _refuted(exported, target, (*word, a), token, scope)
             key = b"".join(part.reshape(-1).view(torch.uint8).numpy().tobytes() for part in after), reached
-            if key not in seen:
-                seen[key] = len(nodes)
+            if key not in numbers:
+                numbers[key] = len(nodes)
                 nodes.append((after, reached, (*word, a)))
                 if len(nodes) > budget:
                     return Undecided(len(word), scope, budget)
@@ -84,7 +84,7 @@ def _refuted(
     exported: ExportedModel, machine: MooreMachine, word: tuple[int, ...], token: int, scope: Scope
 ) -> Refuted:
     letters = tuple(exported.machine.alphabet[a] for a in word)
-    wanted = tuple(machine.transduce(list(letters)))
+    target = tuple(machine.transduce(list(letters)))
     n = len(exported.machine.alphabet)
     last = exported.outputs[token - n] if token >= n else f"the letter {exported.machine.alphabet[token]!r}"
-    return Refuted(Counterexample(letters, wanted, (*wanted[:-1], last)), len(word) - 1, scope)
+    return Refuted(Counterexample(letters, target, (*target[:-1], last)), len(word) - 1, scope)

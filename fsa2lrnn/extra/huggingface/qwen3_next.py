@@ -40,13 +40,13 @@ _LARGEST_BETA = 1
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Registers, side by side or behind windows; raises as `construct` does."""
+    """Return a plan of registers, in parallel or behind windows; raise as `construct` does."""
     return construct(machine, has_reflections=False)
 
 
 @transformers()
 def build(plan: StagePlan, dtype: Any) -> Any:
-    """`Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros and has experts of zeros."""
+    """Return `Qwen3NextForCausalLM` with the plan in its first layers; the last attends to zeros, with zero experts."""
     code, where, n_stages = modeling("qwen3_next"), layout(plan), len(plan.stages)
     d_k, d_v = sizes(plan)
     config = code.Qwen3NextConfig(
@@ -71,29 +71,29 @@ def build(plan: StagePlan, dtype: Any) -> Any:
         tie_word_embeddings=False,
     )
     model = code.Qwen3NextForCausalLM(config).to(dtype).eval()
-    blank(model)  # norms of the stream are stored less 1, so that zeros are what is wanted of them
+    blank(model)  # norms of the stream are stored minus 1, so that zeros are correct for them
     write_around(model.model.embed_tokens, model.lm_head, plan, SHOWN)
     for number in range(n_stages):
         block = model.model.layers[number]
         layer, kernel = block.linear_attn, config.linear_conv_kernel_dim
-        found = mixer(plan, number, _LARGEST_BETA, kernel)
+        weights = mixer(plan, number, _LARGEST_BETA, kernel)
         layer.norm.weight.data.fill_(1)
-        write(layer.in_proj_qkvz.weight, _side_by_side(found.q, found.k, found.v, found.gate))
-        write(layer.in_proj_ba.weight, _side_by_side(found.beta[:, None], found.alpha[:, None]))
-        write(layer.out_proj.weight, found.out.reshape(where.width, -1))
-        write(layer.conv1d.weight.data[:, 0], _taps(found, kernel))
+        write(layer.in_proj_qkvz.weight, _side_by_side(weights.q, weights.k, weights.v, weights.gate))
+        write(layer.in_proj_ba.weight, _side_by_side(weights.beta[:, None], weights.alpha[:, None]))
+        write(layer.out_proj.weight, weights.out.reshape(where.width, -1))
+        write(layer.conv1d.weight.data[:, 0], _taps(weights, kernel))
         write_units(block.mlp, plan, number)
     return model
 
 
 def _side_by_side(*parts: np.ndarray) -> np.ndarray:
-    """Rows of several projections, (n_heads, d, H) each, head by head as their layer splits them."""
+    """Return rows of several projections, (n_heads, d, H) each, head by head as the external layer splits them."""
     joined = np.concatenate(parts, axis=1)
     return joined.reshape(-1, joined.shape[-1])
 
 
-def _taps(found: Mixer, kernel: int) -> np.ndarray:
-    """Taps of all queries, then all keys, which see the current letter alone, then of all values."""
-    now = np.zeros((2 * found.q.shape[0] * found.q.shape[1], kernel))
+def _taps(weights: Mixer, kernel: int) -> np.ndarray:
+    """Return the taps of all queries, then all keys (both of the current letter only), then of all values."""
+    now = np.zeros((2 * weights.q.shape[0] * weights.q.shape[1], kernel))
     now[:, -1] = 1
-    return np.concatenate([now, found.taps.reshape(-1, kernel)])
+    return np.concatenate([now, weights.taps.reshape(-1, kernel)])

@@ -18,7 +18,7 @@ arithmetic, with states that recur. What is used:
     other a these are limits of such. Where w is one letter, x ↦ Ax + c in the end with one such A. Differences of
     states that recur span a space on which A has finite order, so its eigenvalues there are roots of unity: 1 alone.
     Hence A fixes them, and states that recur move by the same difference each time, which is 0. The next layer then
-    reads what is the same after each w, and so on. Products of two letters are not symmetric: nothing is said of them.
+    reads what is the same after each w, and so on. Products of two letters are not symmetric: no claim is made on them.
 
 So it is enough that the outputs after u wⁿ v do not have that period in the end, which this file computes.
 """
@@ -45,16 +45,16 @@ LAYERS = {
     "kimi-linear": "positive",
 }
 MOST_READ = 1 << 24
-"""Letters that a check may read, in all words together, unless told otherwise: a few seconds."""
+"""The default bound on the letters that a check reads, in all words together: a few seconds."""
 _FIELDS = {"format", "version", "layer", "argument", "machine", "before", "repeated", "after"}
 
 
 class RejectedRefusal(ValueError):
-    """The certificate does not prove what it says; the message names the first thing that is wrong."""
+    """Raised for a certificate that does not prove its claim; the message names the first fault."""
 
 
 def recheck(certificate: Any, most_read: int = MOST_READ) -> str:
-    """Return in one line what the certificate proves. Raises `RejectedRefusal` if it proves nothing.
+    """Return in one line what the certificate proves; raise `RejectedRefusal` if it proves nothing.
 
     Args:
         most_read: letters that the check may read; a certificate that asks for more is rejected.
@@ -113,7 +113,7 @@ def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
 
 
 def _symbol(value: Any) -> Any:
-    """A letter or an output as an object whose equality is the symbols'."""
+    """Return a letter or an output as an object whose equality is that of symbols."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:
@@ -151,7 +151,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> str:
-    """What the certificate in a file proves. Raises `SystemExit` with the reason if it proves nothing."""
+    """Return what the certificate in a file proves; raise `SystemExit` with the reason if it proves nothing."""
     if len(arguments) != 1:
         sys.exit("usage: python recheck.py certificate.json")
     try:

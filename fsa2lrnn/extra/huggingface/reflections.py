@@ -23,7 +23,7 @@ _MAX_SETS = 3_000  # supports tried
 
 
 def reflections(delta: np.ndarray, start: int) -> Orbit | None:
-    """A head for letters that are the identity, involutions, or resets to the start; None where none is found.
+    """Return a head for letters that are the identity, involutions, or resets to the start, or None.
 
     Args:
         delta: int64, shape (|Σ|, n), of a machine whose states are all reachable.
@@ -42,32 +42,32 @@ def reflections(delta: np.ndarray, start: int) -> Orbit | None:
         elif n > 1 and (row == start).all():
             kinds.append(-1)
         elif np.array_equal(row[row], identity):
-            known = next((i for i, other in enumerate(maps) if np.array_equal(row, other)), None)
-            kinds.append(len(maps) if known is None else known)
-            maps += [row] if known is None else []
+            index = next((i for i, other in enumerate(maps) if np.array_equal(row, other)), None)
+            kinds.append(len(maps) if index is None else index)
+            maps += [row] if index is None else []
         else:
             return None
     if not 1 <= len(maps) <= _MAX_KEYS:
         return None
-    wanted = np.zeros((len(maps), len(maps)))
+    products = np.zeros((len(maps), len(maps)))
     for i, j in combinations(range(len(maps)), 2):
         turn = maps[i][maps[j]]
         if np.array_equal(turn[turn[turn]], identity):
-            wanted[i, j] = wanted[j, i] = 0.5
+            products[i, j] = products[j, i] = 0.5
         elif not np.array_equal(turn[turn], identity):
             return None
     best: Orbit | None = None
-    for keys in roots(wanted):
-        found = _best_query(kinds, keys)
-        if found is not None and (best is None or len(found.states) < len(best.states)):
-            best = found
+    for keys in roots(products):
+        orbit = _best_query(kinds, keys)
+        if orbit is not None and (best is None or len(orbit.states) < len(best.states)):
+            best = orbit
         if best is not None and len(best.states) <= 2 * n:
             break
     return best
 
 
-def roots(wanted: np.ndarray) -> Iterator[np.ndarray]:
-    """Unit vectors with entries 0, ½, 1 whose products are those wanted, up to the order of coordinates."""
+def roots(products: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield unit vectors with entries 0, ½, 1 with the given products, up to the order of coordinates."""
     tried = 0
 
     def extend(chosen: list[frozenset[int]], used: int) -> Iterator[list[frozenset[int]]]:
@@ -75,10 +75,10 @@ def roots(wanted: np.ndarray) -> Iterator[np.ndarray]:
         tried += 1
         if tried > _MAX_SETS:
             return
-        if len(chosen) == len(wanted):
+        if len(chosen) == len(products):
             yield chosen
             return
-        row = wanted[len(chosen)]
+        row = products[len(chosen)]
         for size in (1, 4):
             for old in range(min(size, used), -1, -1):
                 for inside in combinations(range(used), old):
@@ -99,7 +99,7 @@ def _product(support: frozenset[int], other: frozenset[int]) -> float:
 
 
 def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
-    """The head with these keys, read in the direction that holds its marks furthest apart.
+    """Return the head with these keys, read in the direction that separates its marks best.
 
     Tried are directions at one distance of all mirrors, on each side: for S_n they lead around a permutohedron.
     Where keys are not simple roots some of those lie on other mirrors, so distances 1, 2, 3 … are tried too.
@@ -121,6 +121,6 @@ def _best_query(kinds: list[int | None], keys: np.ndarray) -> Orbit | None:
             except BudgetExceeded:
                 return None
             continue
-        found = Orbit(head, best.states, best.table, np.stack([head.mark(S) for S in best.states]))
-        best = found if found.gap > best.gap + 1e-12 else best
+        candidate = Orbit(head, best.states, best.table, np.stack([head.mark(S) for S in best.states]))
+        best = candidate if candidate.gap > best.gap + 1e-12 else best
     return best if best is not None and best.gap > 1e-6 else None

@@ -1,4 +1,4 @@
-"""Refusals: words that a layer's transitions can't follow, found here and judged by `released/recheck.py` alone."""
+"""The search for refusals: words that a layer's transitions cannot follow, to be checked by `recheck.py`."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
-_MAX_MAPS = 20_000  # of the transition monoid, in which words are looked for
+_MAX_MAPS = 20_000  # of the transition monoid, in which words are searched
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """No layer of that name computes the machine, since its outputs after u wⁿ v do not settle as the layer's do.
+    """A certificate that no layer of a name computes the machine: outputs after u wⁿ v do not settle as the layer's do.
 
     Args:
         machine: minimal.
@@ -33,16 +33,16 @@ class Refusal:
     after: tuple[int, ...]
 
     def check(self) -> str:
-        """What is proved, in a line, by `recheck`. Raises `recheck.RejectedRefusal` if nothing is."""
+        """Return what `recheck` proves, in one line; raise `recheck.RejectedRefusal` if nothing."""
         return recheck(self.to_json())
 
     @property
     def is_of_stacks(self) -> bool:
-        """Whether it speaks of layers one after another too, and not of one alone."""
+        """Whether it applies to stacks of layers, not only to one layer."""
         return ARGUMENTS[LAYERS[self.layer]][2] != "one layer"
 
     def explain(self) -> str:
-        """The contradiction, in a sentence that names the word."""
+        """Return the contradiction, in a sentence that names the word."""
         period, _, scope = ARGUMENTS[LAYERS[self.layer]]
         held = "are constant" if period == 1 else "have period 1 or 2"
         names = [self._text(word) for word in (self.before, self.repeated, self.after)]
@@ -54,7 +54,7 @@ class Refusal:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """A certificate that `recheck` accepts."""
+        """Return a certificate that `recheck` accepts."""
         return {
             "format": FORM[0],
             "version": FORM[1],
@@ -77,14 +77,14 @@ class Refusal:
 
 
 def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
-    """A refusal that was checked; None where none is found, which proves nothing.
+    """Return a checked refusal, or None if none is found, which proves nothing.
 
     >>> from fsa2lrnn.automata import zoo
     >>> refuse(zoo.parity(), "qwen3-next").repeated, refuse(zoo.parity(), "olmo-hybrid")
     ((1,), None)
     """
     if layer not in LAYERS:
-        return None  # no argument is known against it
+        return None  # no known argument applies
     minimal = minimise(machine)
     period, may_be_long, _ = ARGUMENTS[LAYERS[layer]]
     for word, row in _maps(minimal.delta, may_be_long):
@@ -92,27 +92,27 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
             later = int(_power(row, period)[q])
             if later != q:
                 after = distinguish(minimal, int(q), later) or ()
-                found = Refusal(minimal, layer, _way(minimal, int(q)), word, after)
-                found.check()
-                return found
+                refusal = Refusal(minimal, layer, _way(minimal, int(q)), word, after)
+                refusal.check()
+                return refusal
     return None
 
 
 def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """What words do to the states, each map once with a shortest word, up to `_MAX_MAPS`."""
+    """Yield the distinct maps of states by words, each with a shortest word, up to `_MAX_MAPS`."""
     queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
-    seen = {row.tobytes() for row in delta}
+    visited = {row.tobytes() for row in delta}
     for word, row in queue:  # grows
         yield word, row
-        for a in range(len(delta) if may_be_long and len(seen) < _MAX_MAPS else 0):
+        for a in range(len(delta) if may_be_long and len(visited) < _MAX_MAPS else 0):
             longer = delta[a][row]
-            if longer.tobytes() not in seen:
-                seen.add(longer.tobytes())
+            if longer.tobytes() not in visited:
+                visited.add(longer.tobytes())
                 queue.append(((*word, a), longer))
 
 
 def _power(row: np.ndarray, n: int) -> np.ndarray:
-    """A map n times over."""
+    """Return the n-th power of a map."""
     result = np.arange(len(row))
     while n:
         result = row[result] if n % 2 else result
@@ -121,7 +121,7 @@ def _power(row: np.ndarray, n: int) -> np.ndarray:
 
 
 def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
-    """A shortest word from the start to a state."""
+    """Return a shortest word from the start to a state."""
     words: dict[int, tuple[int, ...]] = {machine.start: ()}
     queue = [machine.start]
     for q in queue:  # grows

@@ -1,4 +1,4 @@
-"""Registers: heads that hold what was last written, and machines that are a register once a few letters are known.
+"""Registers: heads that store the last written value, and machines that are a register behind a window of letters.
 
 A machine whose letters each lead everywhere to one state or change nothing is one register: unit key, β = 1. With
 windows, a machine need only do so for those who know its last letters: in (ab)*, whose letters lead to two states each,
@@ -22,7 +22,7 @@ Window = tuple[int, ...]
 
 
 def register(delta: np.ndarray) -> Orbit | None:
-    """A head for letters that are the identity or a reset; None for others. `delta` is int64, (|Σ|, n).
+    """Return a head for letters that are the identity or a reset, or None for others. `delta` is int64, (|Σ|, n).
 
     >>> len(register(np.array([[0, 1], [0, 0], [1, 1]])).states)    # unwritten, and two values
     3
@@ -40,14 +40,14 @@ def register(delta: np.ndarray) -> Orbit | None:
 
 @dataclass(frozen=True)
 class WindowRegister:
-    """A register for those who know the last letters.
+    """A register behind a window of the last letters.
 
     Args:
         length: of the windows; shorter ones are at the beginning of a word.
         windows: all, in order.
         values: the register's value for each window and state that can follow it.
         writes: for each window and letter what is written, None where the register keeps its value.
-        n_values: how many values there are.
+        n_values: the number of values.
     """
 
     length: int
@@ -119,38 +119,38 @@ def _numbered(together: list[set[int]]) -> dict[int, int]:
     return numbers
 
 
-def two_stages(machine: MooreMachine, found: WindowRegister) -> StagePlan | None:
-    """Two layers: the first shows the letters before, the second keeps the register, a head a value.
+def two_stages(machine: MooreMachine, behind: WindowRegister) -> StagePlan | None:
+    """Return two layers: the first has the previous letters, the second the register, with one head per value.
 
-    None where there are more values than heads that a layer should have.
+    Returns None if there are more values than heads that a layer should have.
     """
-    if found.n_values > _MAX_HEADS:
+    if behind.n_values > _MAX_HEADS:
         return None
     n = len(machine.alphabet)
-    before = tuple(letter_ago(n, lag) for lag in range(1, found.length + 1))
+    before = tuple(letter_ago(n, lag) for lag in range(1, behind.length + 1))
     first = tuple(
-        Unit(a, _window_marks(window, found.length), found.n_values if value is None else value)
-        for (window, a), value in found.writes.items()
+        Unit(a, _window_marks(window, behind.length), behind.n_values if value is None else value)
+        for (window, a), value in behind.writes.items()
     )
-    held = tuple(_held(found.n_values, value) for value in range(found.n_values))
+    held = tuple(_held(behind.n_values, value) for value in range(behind.n_values))
     outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
     second = set[Unit]()
-    for window, q in found.values:
+    for window, q in behind.values:
         for a, row in enumerate(machine.delta):
-            after = _after(window, a, found.length), int(row[q])
-            written = found.values[after]
-            marks = tuple(int(i == written) for i in range(found.n_values))
-            second.add(Unit(a, (*_window_marks(window, found.length), *marks), outputs[machine.outputs[after[1]]]))
+            after = _after(window, a, behind.length), int(row[q])
+            written = behind.values[after]
+            marks = tuple(int(i == written) for i in range(behind.n_values))
+            second.add(Unit(a, (*_window_marks(window, behind.length), *marks), outputs[machine.outputs[after[1]]]))
     stages = (
-        Stage(before, first, found.n_values + 1),
+        Stage(before, first, behind.n_values + 1),
         Stage(held, tuple(sorted(second, key=str)), len(outputs)),
     )
-    how = f"a register of {found.n_values} values behind windows of {found.length + 1} letters, in two layers"
+    how = f"a register of {behind.n_values} values behind windows of {behind.length + 1} letters, in two layers"
     return StagePlan(machine, stages, how)
 
 
 def letter_ago(n: int, lag: int) -> Orbit:
-    """A head that shows the symbol read `lag` letters before this one; mark 0 is none, mark 1 + a symbol a."""
+    """Return a head with the symbol read `lag` letters before; mark 0 is none, mark 1 + a symbol a."""
     head = StageHead(np.ones((n, 1)), UNIT * np.eye(n), np.ones(n), np.ones(n), np.ones(1), np.ones(n), np.full(n, lag))
     states = (np.zeros((1, n)), *(UNIT * np.eye(n)[None, a] for a in range(n)))
     table = np.tile(np.arange(1, n + 1)[:, None], (1, n + 1))
@@ -158,7 +158,7 @@ def letter_ago(n: int, lag: int) -> Orbit:
 
 
 def _held(n_values: int, value: int) -> Orbit:
-    """A head that symbol `value` writes, those of other values erase, and the last symbol keeps."""
+    """Return a head that symbol `value` writes, those of other values erase, and the last symbol keeps."""
     n = n_values + 1
     keeps, writes = np.arange(n) == n_values, np.arange(n) == value
     head = StageHead(
@@ -177,5 +177,5 @@ def _after(window: Window, a: int, length: int) -> Window:
 
 
 def _window_marks(window: Window, length: int) -> tuple[int, ...]:
-    """What the heads of letters ago show: the letter, or that there was none."""
+    """Return the marks of the heads of previous letters: the letter, or none."""
     return tuple(1 + window[-lag] if lag <= len(window) else 0 for lag in range(1, length + 1))

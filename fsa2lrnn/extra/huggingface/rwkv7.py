@@ -46,7 +46,7 @@ _BRANCHES = "rwkvag"
 
 
 def plan(machine: MooreMachine) -> StagePlan:
-    """Registers, side by side or behind a window of two letters; raises as `construct` does."""
+    """Return a plan of registers, in parallel or behind a window of two letters; raise as `construct` does."""
     return construct(machine, has_reflections=False, longest_lag=1)
 
 
@@ -60,7 +60,7 @@ class _Sizes:
 
 
 def build(plan: StagePlan, dtype: Any) -> dict[str, torch.Tensor]:
-    """The weights of `RWKV_x070`, a layer a stage."""
+    """Return the weights of `RWKV_x070`, one layer per stage."""
     where, size = layout(plan), _sizes(plan)
     H, n_tokens = size.H, where.n_letters + len(plan.outputs)
     z: dict[str, np.ndarray] = {f"ln_out.{part}": np.full(H, float(part == "weight")) for part in ("weight", "bias")}
@@ -90,7 +90,7 @@ def _sizes(plan: StagePlan) -> _Sizes:
 
 
 def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
-    """Heads whose one key is erased and written, or kept; v alone may look a letter back."""
+    """Write heads whose one key is erased and written, or kept; only v may read the previous letter."""
     where, stage, H, N = layout(plan), plan.stages[number], size.H, size.N
     heads, letters = H // N, slice(0, where.n_letters)
     r = length(plan, number) * np.sqrt(H / (2 * where.width))

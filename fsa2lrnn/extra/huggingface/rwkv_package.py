@@ -31,14 +31,14 @@ _SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
 
 
 class RwkvPackage:
-    """How `RWKV_x070` is written, loaded and run; a cache is its state."""
+    """The interface to write, load and run `RWKV_x070`; a cache is its state."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Weights as the package reads them."""
+        """Write the weights as the package reads them."""
         torch.save(model, folder / f"{_FILE}.pth")
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Read the file without the package. Raises `CheckpointError` for other weights."""
+        """Return the weights of the file, read without the package; raise `CheckpointError` for others."""
         path = folder / f"{_FILE}.pth"
         try:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -48,11 +48,11 @@ class RwkvPackage:
         return weights
 
     def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - it reads no other file
-        """Return none: the package takes its sizes from the weights."""
+        """Return no settings: the package takes its sizes from the weights."""
         return {}
 
     def load(self, folder: Path) -> Any:
-        """Load in the dtype that was written. Raises `CheckpointError` for other weights."""
+        """Load the model in the written dtype; raise `CheckpointError` for other weights."""
         dtype = self.weights(folder)["emb.weight"].dtype
         try:
             with quietly():
@@ -61,50 +61,50 @@ class RwkvPackage:
             raise CheckpointError(f"{folder} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
 
     def versions(self) -> dict[str, str]:
-        """Of rwkv and torch."""
+        """Return the versions of rwkv and torch."""
         package()
         return {name: version(name) for name in ("rwkv", "torch")}
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """Class, versions, and which calls."""
-        known = self.versions()
-        return f"RWKV_x070 of rwkv {known['rwkv']} on torch {known['torch']}, one token a call with its state"
+        """Return the scope of a claim: class, versions and calls."""
+        packages = self.versions()
+        return f"RWKV_x070 of rwkv {packages['rwkv']} on torch {packages['torch']}, one token a call with its state"
 
     def dtype(self, model: Any) -> str:
-        """Of the weights."""
+        """Return the dtype of the weights."""
         return str(model.z["emb.weight"].dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
-        """How many numbers the weights are."""
+        """Return the number of weights."""
         return sum(part.numel() for part in model.z.values())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the state; one token goes through their `forward_one`."""
+        """Return the output tokens, (T,) -> (T,), and the state; one token runs through `forward_one`."""
         state = zeros(model) if cache is None else list(cache)
         with quietly():
             logits, after = model.forward(tokens.tolist(), state, full_output=True)
         return logits.reshape(len(tokens), -1).argmax(dim=1), after
 
     def state(self, model: Any, cache: Any) -> State:
-        """S of each layer, and of the letters before what is mixed in."""
-        kept = list[torch.Tensor]()
+        """Return S of each layer, and the previous letters that are mixed in."""
+        parts = list[torch.Tensor]()
         for i in range(model.n_layer):
             mixed = torch.stack([model.z[f"blocks.{i}.att.x_{branch}"] for branch in "rwkvag"]).ne(0).any(dim=0)
             read_again = mixed, model.z[f"blocks.{i}.ffn.x_k"].ne(0)
             letters = (torch.where(m, cache[3 * i + j], 0) + 0.0 for m, j in zip(read_again, (0, 2), strict=True))
-            kept += [next(letters), cache[3 * i + 1] + 0.0, next(letters)]
-        return tuple(kept)
+            parts += [next(letters), cache[3 * i + 1] + 0.0, next(letters)]
+        return tuple(parts)
 
     def cache(self, model: Any, state: State) -> Any:
-        """The state as they take it."""
+        """Return the state in the form of the package."""
         return [part.to(like.dtype) for part, like in zip(state, zeros(model), strict=True)]
 
     def check(self, model: Any) -> None:
-        """Nothing to look at: they keep no more than the state."""
+        """Accept every model: the state determines all later outputs."""
 
 
 def zeros(model: Any) -> list[torch.Tensor]:
-    """Their state before a word, in the dtype of this model; the package's own takes that of the last one loaded."""
+    """Return the state before a word, in the dtype of this model (the package's own uses that of the last loaded)."""
     H, dtype = model.n_embd, model.z["emb.weight"].dtype
     heads = H // model.head_size, model.head_size, model.head_size
     sizes = [((H,), dtype), (heads, torch.float32), ((H,), dtype)] * model.n_layer
@@ -112,7 +112,7 @@ def zeros(model: Any) -> list[torch.Tensor]:
 
 
 def check_weights(path: Path, weights: Any) -> None:
-    """Raises `CheckpointError` unless all shapes are what the step multiplies, so that nothing spreads to more."""
+    """Raise `CheckpointError` unless all shapes are those that the step multiplies, without broadcasting."""
     if not isinstance(weights, dict) or not all(isinstance(part, torch.Tensor) for part in weights.values()):
         raise CheckpointError(f"{path} is no table of tensors: give the .pth file of an RWKV-7 model")
     held = sum(part.numel() * part.element_size() for part in weights.values())
@@ -121,7 +121,7 @@ def check_weights(path: Path, weights: Any) -> None:
     faults = list[str]()
 
     def want(name: str, *shape: int | None) -> tuple[int, ...]:
-        """The shape of a tensor without axes of 1, None standing for any length."""
+        """Return the shape of a tensor without axes of 1; None in `shape` allows any length."""
         there = tuple(n for n in weights[name].shape if n != 1) if name in weights else None
         if there is None or len(there) != len(shape) or any(shape[j] not in (None, n) for j, n in enumerate(there)):
             faults.append(f"{name} is missing" if there is None else f"{name} has shape {there}")
@@ -160,7 +160,7 @@ def check_weights(path: Path, weights: Any) -> None:
 
 
 def package() -> Any:
-    """The package with RWKV-7 switched on. Raises `MissingPackage`, or `UnsupportedFormat` if it was without before."""
+    """Return the package with RWKV-7 enabled; raise `MissingPackage`, or `UnsupportedFormat` if imported without it."""
     if "rwkv.model" not in sys.modules and not is_installed("rwkv"):
         raise MissingPackage("the layer rwkv-7 needs rwkv, which is not installed: pip install rwkv==0.8.32")
     before = {name: os.environ.get(name) for name in _SWITCHES}
@@ -181,7 +181,7 @@ def package() -> Any:
 
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without what they print, and without what torch says of torch.jit, in which they are written."""
+    """Suppress the package's prints and torch's warnings about torch.jit."""
     with redirect_stdout(StringIO()), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield

@@ -1,4 +1,4 @@
-"""sLSTM of the package `xlstm`: what it put out goes back into its gates, so that it is no linear recurrence.
+"""sLSTM of the package `xlstm`: its output feeds back into its gates, so that it is not a linear recurrence.
 
 Its gates forget all (f = 0), take all that is new (i = 1) and show it (o = 1), so y = tanh(z) with z read from the
 letter and from y a letter ago: a recurrent network of threshold units, which holds any machine. A unit stands for a
@@ -56,12 +56,12 @@ class Thresholds(OneLayerPlan):
 
     @property
     def how(self) -> str:
-        """The construction, in a line."""
+        """The construction, in one line."""
         return f"{len(self.letters)} threshold units, one a letter and a state that it leads to"
 
     @property
     def width(self) -> int:
-        """Of the stream: letters, what makes their mean 0, units and the two constants; twice a power of 4."""
+        """The width of the stream: letters, their mean corrections, units, two constants; twice a power of 4."""
         needed, width = len(self.machine.alphabet) + 1 + len(self.letters) + 2, 32
         while width < needed:
             width *= 4
@@ -69,7 +69,7 @@ class Thresholds(OneLayerPlan):
 
 
 def plan(machine: MooreMachine) -> Thresholds:
-    """Units for any machine, minimised first; raises `BudgetExceeded` beyond `MAX_WIDTH`.
+    """Return units for any machine, minimised first; raise `BudgetExceeded` beyond `MAX_WIDTH`.
 
     >>> from fsa2lrnn.automata import zoo
     >>> plan(zoo.flip_flop()).how
@@ -78,18 +78,18 @@ def plan(machine: MooreMachine) -> Thresholds:
     minimal = minimise(machine)
     pairs = [(a, int(q)) for a, row in enumerate(minimal.delta) for q in np.unique(row)]
     letters, targets = np.array(pairs, np.int64).T
-    found = Thresholds(minimal, letters, targets)
-    if found.width > MAX_WIDTH:
+    units = Thresholds(minimal, letters, targets)
+    if units.width > MAX_WIDTH:
         raise BudgetExceeded(
             f"{len(pairs):,} units, one for each letter and state that it leads to, and {len(minimal.alphabet):,} "
-            f"letters need an embedding of {found.width:,}, and {MAX_WIDTH:,} is the largest that is written, as R has "
+            f"letters need an embedding of {units.width:,}, and {MAX_WIDTH:,} is the largest that is written, as R has "
             "four times its square: give a smaller machine"
         )
-    return found
+    return units
 
 
 def build(plan: Thresholds, dtype: Any) -> Any:
-    """`xLSTMLMModel` with one sLSTM block of one head, no convolution and no feed-forward part."""
+    """Return `xLSTMLMModel` with one sLSTM block of one head, without convolution and feed-forward part."""
     if dtype is not torch.float32:
         raise UnsupportedFormat(f"dtype {dtype}: slstm adds up thousands of thresholds in float32; choose it")
     machine, D, k, n = plan.machine, plan.width, len(plan.machine.alphabet), len(plan.letters)

@@ -12,13 +12,13 @@ from fsa2lrnn.extra.block_size.sentences import needs
     ("task", "expected"),
     [
         ("group(S4)", {"real blocks": "3 (proved)", "rational blocks, exact in floats": "3 (proved)",
-                       "columns of 1-norm at most 1": "3", "Householder factors a letter": "2 (proved)",
+                       "columns of 1-norm at most 1": "3", "Householder factors per letter": "2 (proved)",
                        "any number of layers": "2 over the reals, for Z2, Z3"}),
         ("dyck(2,2)", {"one-hot block": "8", "real blocks": "7 (proved), since no fewer functions of the state",
                        "any number of layers": "1 over the reals, as no word permutes states"}),
-        ("cerny(5)", {"Householder factors a letter": "no number of them does (proved)",
+        ("cerny(5)", {"Householder factors per letter": "no number of them does (proved)",
                       "any number of layers": "2 over the reals, for Z2, Z3, Z5"}),
-        ("even_pair(5)", {"real blocks": "3 (proved)", "Householder factors a letter": "at least 1 (proved); no"}),
+        ("even_pair(5)", {"real blocks": "3 (proved)", "Householder factors per letter": "at least 1 (proved); no"}),
     ],
 )  # fmt: skip
 def test_named_machines(task, expected):
