@@ -15,7 +15,6 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-from experiments.studies.keep_models import MODELS
 from fsa2lrnn import cli, load, zoo
 from fsa2lrnn.automata import explore
 from fsa2lrnn.deadline import Deadline
@@ -26,6 +25,7 @@ from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.falsify import Budget
 
 EXTRAS = Path(cli.__file__).parents[1] / "extra"
+MODELS = Path(__file__).parents[1] / "experiments" / "models"
 torch.set_num_threads(1)
 if not torch.cuda.is_available():
     os.environ["TRITON_INTERPRET"] = "1"  # read where kernels are defined, which the first that is run brings about
