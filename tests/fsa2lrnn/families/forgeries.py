@@ -2,13 +2,10 @@
 
 import copy
 
-import pytest
-
 from fsa2lrnn.automata import zoo
-
-minimal_block = pytest.importorskip("fsa2lrnn.extra.block_size").minimal_block
-machine_of = pytest.importorskip("tests.fsa2lrnn.extra.block_size.conftest").machine_of
-factor_bounds = pytest.importorskip("fsa2lrnn.extra.block_size.householder").factor_bounds
+from fsa2lrnn.extra.block_size import minimal_block
+from fsa2lrnn.extra.block_size.householder import factor_bounds
+from tests.fsa2lrnn.extra.block_size.conftest import machine_of
 
 
 def _certificates():

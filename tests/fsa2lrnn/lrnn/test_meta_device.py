@@ -2,15 +2,17 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
-from experiments.studies.keep_models import MODELS
 from fsa2lrnn import LRNN
 from fsa2lrnn.lrnn.layers import LAYERS
 from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.training.settings import Settings
+
+MODELS = Path(__file__).parents[3] / "experiments" / "models"
 
 
 @pytest.mark.parametrize("layer", sorted(name for name in LAYERS if ":" not in name and name != "index"))

@@ -6,11 +6,10 @@ from itertools import product
 import pytest
 from flint import fmpq
 
+from fsa2lrnn.extra.block_size.commutant import hilbert_symbol
 from fsa2lrnn.families.recheck.kinds import _hilbert_symbol
 from tests.fsa2lrnn.families.conftest import rejected
 from tests.fsa2lrnn.families.forgeries import CERTIFICATES, with_value
-
-hilbert_symbol = pytest.importorskip("fsa2lrnn.extra.block_size.commutant").hilbert_symbol
 
 
 def test_kinds_that_are_not_irreducible_are_refused():
