@@ -37,19 +37,8 @@ def run(folder, *arguments):
 
 def test_the_core_passes_its_tests_without_an_extra(without):
     folder, _ = without
-    done = run(
-        folder,
-        "-m",
-        "pytest",
-        "-q",
-        "-n",
-        "auto",
-        "-m",
-        "not slow",
-        "tests/fsa2lrnn",
-        "--ignore",
-        "tests/fsa2lrnn/extra",
-    )
+    core = ("tests/fsa2lrnn", "--ignore", "tests/fsa2lrnn/extra")
+    done = run(folder, "-m", "pytest", "-q", "-n", "auto", "-m", "not slow", *core)
     assert done.returncode == 0, done.stdout[-5_000:]
 
 
