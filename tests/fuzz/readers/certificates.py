@@ -6,6 +6,7 @@ import base64
 import json
 import random
 import sys
+import tempfile
 import zlib
 from dataclasses import replace
 from functools import cache
@@ -14,8 +15,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors import safe_open
 
+from fsa2lrnn import compile_machine, prove_equivalent, save
 from fsa2lrnn.automata import MooreMachine, zoo
+from fsa2lrnn.checker.errors import InvalidCertificate, UnsupportedInput
+from fsa2lrnn.checker.program import proved
 from fsa2lrnn.extra.huggingface import recheck as refusals
 from fsa2lrnn.extra.huggingface.refuse import refuse
 from fsa2lrnn.families import represent
@@ -27,7 +32,7 @@ from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.packing import pack
 from tests.fuzz.base import Reader
 from tests.fuzz.readers.hostile import either, of_json
-from tests.fuzz.readers.models import networks
+from tests.fuzz.readers.models import hostile_tensors, model_file, networks
 
 recheck = sys.modules["fsa2lrnn.families.recheck"]  # in the package the name is the function's
 Rejected = recheck.RejectedCertificate
@@ -114,6 +119,42 @@ def large_certificate(rng: random.Random) -> bytes:
         lengths, np.full(lengths, 1e-9), "sets", "float32", ("sequential",), 0.0, tables.sha256, machine, tube
     )  # fmt: skip
     return json.dumps(certificate.to_json()).encode()
+
+
+@cache
+def proofs() -> tuple[tempfile.TemporaryDirectory[str], list[tuple[dict[str, torch.Tensor], dict[str, str]]]]:
+    """A folder with the models and machines of proofs by enumeration, and their certificates as tensors and texts."""
+    place, files = tempfile.TemporaryDirectory(), []
+    for name, machine in (("0", zoo.parity()), ("1", zoo.sum_mod(3))):
+        folder, model = Path(place.name), compile_machine(machine)
+        path = folder / f"{name}.certificate.safetensors"
+        prove_equivalent(model, machine, certificate=path)
+        save(model, folder / f"{name}.safetensors")
+        (folder / f"{name}.json").write_text(machine.to_json(), encoding="utf-8")
+        with safe_open(path, framework="pt") as source:
+            tensors = {key: source.get_tensor(key) for key in source.keys()}  # noqa: SIM118
+            files.append((tensors, source.metadata()))
+    return place, files
+
+
+def proof_files() -> list[tuple[dict[str, torch.Tensor], dict[str, str]]]:
+    return proofs()[1]
+
+
+def whole_proofs() -> list[bytes]:
+    return [model_file(*file) for file in proof_files()]
+
+
+def check_proof(path: Path) -> object:
+    """Give the file to the checker with each model; the first refusal stands where none accepts it."""
+    folder, refusal = Path(proofs()[0].name), None
+    for name in ("0", "1"):
+        try:
+            return proved(path, folder / f"{name}.safetensors", folder / f"{name}.json")
+        except (InvalidCertificate, UnsupportedInput) as error:
+            refusal = refusal or error
+    assert refusal is not None
+    raise refusal
 
 
 BLOCKS = ("householder", "block(1)", "block(2)", "householder(1)", "householder(2)")
@@ -218,6 +259,14 @@ def recheck_file(path: Path) -> object:
 
 
 READERS: dict[str, Reader] = {
+    "proof certificate": Reader(
+        whole_proofs,
+        hostile_tensors(proof_files, "certificate"),
+        check_proof,
+        ".safetensors",
+        (InvalidCertificate, UnsupportedInput, OSError),
+        spare=500 << 20,
+    ),
     "certificate": Reader(
         certificate_files,
         either(of_json(certificate_files, arrays), large_certificate, 0.1),
