@@ -147,7 +147,7 @@ def _soundness() -> str:
         "sums that cancel, under each column rule, and Householder products with keys as they are and of norm 1; with "
         f"LayerNorm and without; in float32 and float64. {counts['certified beyond 0']:,} of them got a certificate of "
         f"one letter or more, {counts['proved']:,} a proof. Of what these cover, {read:,} outputs were read: by "
-        "every scan, a letter a call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
+        "every scan, one letter per call and whole words, in batches of 1, 3 and 64, with 1 thread and 2. "
         f"{wrong:,} were wrong (`python -m verify.soundness`)."
     )
     tampered, refused = counts["tampered"], counts["tampered, refused"]

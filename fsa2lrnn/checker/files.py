@@ -109,7 +109,7 @@ def _part(kind: type, value: Any, unpack: Any) -> Any:
             parts[name] = _part(Sets, part, unpack)
         elif name in ("memory", "frame_memory", "start", "length", "steps"):
             is_number = (type(part) is int and abs(part) < 2**63) or (name == "steps" and part is None)
-            require(is_number, f"{name} = {part!r:.80} is no whole number")
+            require(is_number, f"{name} = {part!r:.80} is not an integer")
         else:
             parts[name] = unpack(part, name)
     return kind(**parts)
@@ -156,13 +156,13 @@ class Unpacking:
         Raises `UnsupportedInput` unless the data are exactly the entries of the shape, and not far more than the text.
         """
         is_array = type(value) is dict and set(value) == {"dtype", "shape", "data"}
-        require(is_array, f"{where}: {str(value)[:80]!r} is no array: expected are dtype, shape and data")
+        require(is_array, f"{where}: {str(value)[:80]!r} is not an array: expected are dtype, shape and data")
         kind, shape, data = value["dtype"], value["shape"], value["data"]
         is_kind = type(kind) is str and kind in _KINDS
         require(is_kind, f"{where}: an array of {str(kind)[:80]!r}: {', '.join(_KINDS)} are read")
         is_shape = type(shape) is list and len(shape) <= _MOST_AXES and type(data) is str
         is_shape = is_shape and all(type(size) is int and 0 <= size <= SPARE for size in shape)
-        require(is_shape, f"{where}: {str(shape)[:80]} is no shape of an array of ours, or its data no text")
+        require(is_shape, f"{where}: {str(shape)[:80]} is not a valid shape, or its data are not text")
         written, read = np.dtype(kind).newbyteorder("<"), np.dtype(_KINDS[kind])
         count = math.prod(shape)
         self._left += RATIO * len(data) - count * read.itemsize

@@ -50,7 +50,7 @@ def read_pairs(path: Path) -> SetCertificate:
     is_ours = form == "fsa2lrnn-equivalence-certificate" and version == 1 and type(version) is int
     require(is_ours, f"{path}: {form!r:.80}, version {version!r:.80}, can't be read here")
     is_text = all(type(text) is str for text in (dtype, sha256, *as_list(scans), *as_list(environment)))
-    require(is_text and type(empty) is bool, f"{path}: dtype, sha256, scans or environment is no text")
+    require(is_text and type(empty) is bool, f"{path}: dtype, sha256, scans or environment is not text")
     names = ("states", "machine_states", "successors", "outputs")
     states, q, successors, outputs = parts = fields(arrays, str(path), *names)
     kinds = [(x.dtype.name, x.ndim, x.shape[:1]) for x in parts]

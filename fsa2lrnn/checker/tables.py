@@ -82,7 +82,7 @@ def read_tables(path: Path) -> Tables:
     dtypes = {weight.dtype.name for weight in weights.values()}
     require(len(dtypes) == 1, f"{path} holds numbers of the types {sorted(dtypes)}: one of them is read")
     is_ours = metadata.get("format") == "fsa2lrnn-model" and metadata.get("version") == "1"
-    require(is_ours, f"{path} is no model of fsa2lrnn of version 1")
+    require(is_ours, f"{path} is not a model of fsa2lrnn of version 1")
     config = parsed(metadata.get("config", "null"), f"the configuration of {path}")
     names = ("alphabet", "outputs", "layers", "normalisation", "connection", "layer_norm", "token_shift")
     require(type(config) is dict and set(names) <= set(config), f"{path} has no configuration")
@@ -122,7 +122,7 @@ def opened(path: Path, types: set[str]) -> tuple[Weights, dict[str, str]]:
             require(kinds <= types, f"{path} holds numbers of the types {sorted(kinds)}: {sorted(types)} are read")
             return {name: source.get_tensor(name) for name in source.keys()}, source.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as fault:
-        raise UnsupportedInput(f"{path} is no safetensors file ({str(fault)[:200]}): save it again") from None
+        raise UnsupportedInput(f"{path} is not a safetensors file ({str(fault)[:200]}): save it again") from None
 
 
 def _lookup(weights: Weights, name: str, u: np.ndarray) -> np.ndarray:
