@@ -99,7 +99,7 @@ class Margins:
     def least(self, sets: Sets) -> np.ndarray:
         """Return a lower bound of the least margin of the computed logits on every set: (F, J).
 
-        The bound is −∞ where the variance may be lost; a negative one bounds nothing. Dead nodes count as any other. The
+        The bound is −∞ where the variance may be lost; a negative one says nothing. Dead nodes count as any other. The
         entries of all states must be at most `LARGEST`.
         """
         F, J = sets.alive.shape
