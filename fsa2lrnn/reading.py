@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from reprlib import Repr
 from types import NoneType, UnionType
-from typing import Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -25,7 +25,7 @@ MAX_WHOLE = 1 << 64
 T = TypeVar("T")
 Decoder = Callable[[Any, str], Any]  # of a value and where it stands; raises `UnsupportedFormat`
 
-_FAULTS_SHOWN = 5
+_FAULTS_SHOWN = 10
 _EXPECTED: dict[Any, str] = {
     int: "a whole number",
     float: "a finite number",
@@ -35,6 +35,34 @@ _EXPECTED: dict[Any, str] = {
     tuple: "a list",
     dict: "an object",
 }
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """A condition on the value of a field, for annotations: `Annotated[float, Allowed("above 0", lambda x: x > 0)]`.
+
+    Args:
+        text: what the value must be, for messages.
+        holds: whether a value of the annotated type is allowed; not called for None.
+    """
+
+    text: str
+    holds: Callable[[Any], bool]
+
+
+def whole(least: int, most: int) -> Allowed:
+    """Return the condition of a whole number within two bounds.
+
+    >>> whole(1, 1000).text, whole(1, 1000).holds(0)
+    ('a whole number from 1 to 1,000', False)
+    """
+    return Allowed(f"a whole number from {least:,} to {most:,}", lambda value: least <= value <= most)
+
+
+def one_of(names: Iterable[str]) -> Allowed:
+    """Return the condition of a text that is one of these names."""
+    names = tuple(names)
+    return Allowed(f"one of {', '.join(names)}", names.__contains__)
 
 
 def read_text(path: Path) -> str:
@@ -160,7 +188,7 @@ def read(
         pass_over: whether unknown fields of a data class are ignored.
 
     Raises:
-        UnsupportedFormat: naming up to five values that do not fit; or as the class itself does.
+        UnsupportedFormat: naming up to ten values that do not fit; or as the class itself does.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")
@@ -172,12 +200,16 @@ def read(
     return result
 
 
-def check_fields(data: Any) -> None:
-    """Raise `UnsupportedFormat` unless each field of a data class has its annotated type, for `__post_init__`."""
+def check_fields(data: Any, name: str = "") -> None:
+    """Check the fields of a data class against their annotations, conditions (`Allowed`) included; for `__post_init__`.
+
+    Raises:
+        UnsupportedFormat: with every field that does not fit, after `name` and a colon.
+    """
     reader = _ValueReader({}, from_json=False, pass_over=False)
-    for name, kind in _hints(type(data)).items():
-        reader.read(kind, getattr(data, name), name)
-    reader.finish()
+    for field, kind in _hints(type(data)).items():
+        reader.read(kind, getattr(data, field), field)
+    reader.finish(name)
 
 
 def shown(value: object) -> str:
@@ -193,12 +225,15 @@ class _ValueReader:
         self._faults: list[str] = []
         self._more = 0
 
-    def finish(self) -> None:
+    def finish(self, name: str = "") -> None:
         """Raise `UnsupportedFormat` if there was any fault."""
         if self._faults:
-            raise UnsupportedFormat("; ".join(self._faults) + (f"; and {self._more:,} more" if self._more else ""))
+            faults = "; ".join(self._faults) + (f"; and {self._more:,} more" if self._more else "")
+            raise UnsupportedFormat(f"{name}: {faults}" if name else faults)
 
     def read(self, kind: Any, value: Any, where: str) -> Any:
+        if get_origin(kind) is Annotated:
+            return self._read_allowed(*get_args(kind), value, where)
         if kind in self._decoders:
             return self._decoders[kind](value, where)
         if get_origin(kind) in (Union, UnionType):
@@ -217,10 +252,17 @@ class _ValueReader:
             return self._read_fields(kind, value, where) if self._from_json else value
         return float(value) if kind is float else value
 
+    def _read_allowed(self, kind: Any, condition: Allowed, value: Any, where: str) -> Any:
+        options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+        is_kind = any(self._may_be(option, value) for option in options)
+        if is_kind and (value is None or condition.holds(value)):
+            return self.read(kind, value, where)
+        return self._add(f"{where} = {shown(value)} must be {condition.text}")
+
     def _may_be(self, kind: Any, value: Any) -> bool:
         """Return whether a value is of this kind, without regard to its parts."""
         plain = get_origin(kind) or kind
-        if kind in self._decoders:
+        if kind in self._decoders or (kind is Any and not self._from_json):
             return True
         if plain is int:
             return type(value) is int and abs(value) <= MAX_WHOLE
@@ -258,13 +300,13 @@ class _ValueReader:
 
     def _refuse(self, kind: Any, value: Any, where: str) -> None:
         options = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-        self._add(f"{where} = {shown(value)}, expected is {' or '.join(map(self._name, options))}")
+        self._add(f"{where} = {shown(value)} must be {' or '.join(map(self._name, options))}")
 
     def _name(self, kind: Any) -> str:
         plain = get_origin(kind) or kind
         if plain is Literal:
             return " or ".join(map(repr, get_args(kind)))
-        if self._from_json and (plain is Mapping or is_dataclass(plain)):
+        if plain is Mapping or (self._from_json and is_dataclass(plain)):
             plain = dict
         return _EXPECTED.get(plain) or f"a {plain.__name__}"
 
@@ -277,7 +319,7 @@ class _ValueReader:
 
 @cache
 def _hints(kind: type) -> dict[str, Any]:
-    hints = get_type_hints(kind)
+    hints = get_type_hints(kind, include_extras=True)
     return {field.name: hints[field.name] for field in fields(cast("Any", kind))}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, TypeGuard
+from typing import Annotated, Any
 
 import torch
 
@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
 from fsa2lrnn.lrnn.layers.base import MAX_WIDTH
-from fsa2lrnn.reading import MAX_WHOLE, parse_json, shown
+from fsa2lrnn.reading import Allowed, check_fields, one_of, parse_json, shown, whole
 from fsa2lrnn.training.data import SAMPLERS
 
 OPTIMISERS = {"adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
@@ -25,17 +25,10 @@ SCHEDULES = ("constant", "cosine")
 INITS = ("random", "compiled")
 DTYPES = ("float32", "float64")
 PRECISIONS = ("full", "mixed")
-_WHOLE = (
-    "embedding_dim", "block", "heads", "layers", "batch", "length", "steps", "test_length", "test_words",
-    "evaluate_every", "threads",
-)  # fmt: skip
-_MOST = {"embedding_dim": MAX_WIDTH, "block": MAX_WIDTH, "heads": MAX_WIDTH, "layers": MAX_LAYERS, "threads": 1 << 10}
-_MOST_WHOLE = 10**9
-_TEXTS = (
-    "task", "sampler", "layer", "normalisation", "connection", "init", "optimiser", "schedule", "dtype", "device",
-    "precision",
-)  # fmt: skip
-_FLAGS = ("token_shift", "compile", "cuda_graph")
+_Count = Annotated[int, whole(1, 10**9)]
+_Width = Annotated[int, whole(1, MAX_WIDTH)]
+_Positive = Allowed("a number above 0", lambda x: x > 0)
+_NotNegative = Annotated[float, Allowed("a number of at least 0", lambda x: x >= 0)]
 
 
 @dataclass(frozen=True)
@@ -76,65 +69,48 @@ class Settings:
     """
 
     task: str
-    sampler: str = "task"
-    embedding_dim: int = 64
-    block: int = 8
-    heads: int = 8
-    layers: int = 1
+    sampler: Annotated[str, one_of(SAMPLERS)] = "task"
+    embedding_dim: _Width = 64
+    block: _Width = 8
+    heads: _Width = 8
+    layers: Annotated[int, whole(1, MAX_LAYERS)] = 1
     layer: str = "block"
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    p: float = 1.2
+    p: Annotated[float, Allowed("a number of at least 1", lambda x: x >= 1)] = 1.2
     normalisation: str = "released"
     connection: str = "residual"
-    layer_norm: bool | str = True
+    layer_norm: Annotated[
+        bool | str, Allowed('true or false, or "readout"', lambda x: isinstance(x, bool) or x == "readout")
+    ] = True
     token_shift: bool = False
-    init: str = "random"
-    noise: float = 0.0
-    optimiser: str = "adam"
-    learning_rate: float = 1e-4
-    weight_decay: float = 0.0
-    beta2: float = 0.999
-    schedule: str = "constant"
-    gradient_clip: float | None = None
-    batch: int = 128
-    length: int = 40
-    steps: int = 40_000
-    test_length: int = 500
-    test_words: int = 128
-    evaluate_every: int = 1_000
-    stop_at: float | None = 1.0
-    seed: int = 0
-    dtype: str = "float32"
-    device: str = "cpu"
-    precision: str = "full"
+    init: Annotated[str, one_of(INITS)] = "random"
+    noise: _NotNegative = 0.0
+    optimiser: Annotated[str, one_of(OPTIMISERS)] = "adam"
+    learning_rate: Annotated[float, _Positive] = 1e-4
+    weight_decay: _NotNegative = 0.0
+    beta2: Annotated[float, Allowed("a number from 0 up to, not including, 1", lambda x: 0 <= x < 1)] = 0.999
+    schedule: Annotated[str, one_of(SCHEDULES)] = "constant"
+    gradient_clip: Annotated[float | None, Allowed("a number above 0, or None for no limit", _Positive.holds)] = None
+    batch: _Count = 128
+    length: _Count = 40
+    steps: _Count = 40_000
+    test_length: _Count = 500
+    test_words: _Count = 128
+    evaluate_every: _Count = 1_000
+    stop_at: Annotated[float | None, Allowed("an accuracy above 0, or None for never", lambda x: 0 < x <= 1)] = 1.0
+    seed: Annotated[int, whole(0, (1 << 32) - 1)] = 0
+    dtype: Annotated[str, one_of(DTYPES)] = "float32"
+    device: Annotated[
+        str, Allowed("one of cpu, cuda, cuda:N", lambda name: name.partition(":")[0] in ("cpu", "cuda"))
+    ] = "cpu"
+    precision: Annotated[str, one_of(PRECISIONS)] = "full"
     compile: bool = False
     cuda_graph: bool = False
-    threads: int = 1
+    threads: Annotated[int, whole(1, 1 << 10)] = 1
 
     def __post_init__(self) -> None:
-        faults = [f"{name} = {self._text(name)} must be text" for name in _TEXTS if not self._is(name, str)]
-        faults += [f"{name} = {self._text(name)} must be true or false" for name in _FLAGS if not self._is(name, bool)]
-        if not isinstance(self.layer_norm, bool) and self.layer_norm != "readout":
-            faults.append(f'layer_norm = {self._text("layer_norm")} must be true or false, or "readout"')
-        if faults:
-            raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
-        choices = {
-            "sampler": SAMPLERS,
-            "optimiser": OPTIMISERS,
-            "schedule": SCHEDULES,
-            "dtype": DTYPES,
-            "precision": PRECISIONS,
-            "init": INITS,
-        }
-        faults = [
-            f"{name} = {self._text(name)} is none of {', '.join(values)}"
-            for name, values in choices.items()
-            if getattr(self, name) not in values
-        ]
-        faults += self._faults_of_numbers()
-        faults += self._faults_of_layer()
-        if self.device.partition(":")[0] not in ("cpu", "cuda"):
-            faults.append(f"device = {self._text('device')} is none of cpu, cuda, cuda:N")
+        check_fields(self, "settings do not fit")
+        faults = self._faults_of_layer()
         if self.cuda_graph and self.device == "cpu":
             faults.append("cuda_graph = True with device = 'cpu': graphs are a GPU's, take cuda_graph = False")
         if self.cuda_graph and self.schedule != "constant":
@@ -151,37 +127,6 @@ class Settings:
         if faults:
             raise UnsupportedFormat("settings do not fit: " + "; ".join(faults))
 
-    def _is(self, name: str, kind: type) -> bool:
-        return isinstance(getattr(self, name), kind)
-
-    def _text(self, name: str) -> str:
-        return shown(getattr(self, name))
-
-    def _faults_of_numbers(self) -> list[str]:
-        faults: list[str] = []
-        for name in _WHOLE:
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                faults.append(f"{name} = {shown(value)} must be a whole number of at least 1")
-            elif value > (most := _MOST.get(name, _MOST_WHOLE)):
-                faults.append(f"{name} = {shown(value)} is too large to be meant: at most {most:,} is taken")
-        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
-            faults.append(f"seed = {self._text('seed')} must be a whole number from 0 to 2³² − 1")
-        ranges: dict[str, tuple[Callable[[float], bool], str]] = {
-            "p": (lambda x: x >= 1, "a number of at least 1"),
-            "learning_rate": (lambda x: x > 0, "a number above 0"),
-            "beta2": (lambda x: 0 <= x < 1, "a number from 0 up to, not including, 1"),
-            "weight_decay": (lambda x: x >= 0, "a number of at least 0"),
-            "noise": (lambda x: x >= 0, "a number of at least 0"),
-            "gradient_clip": (lambda x: x > 0, "a number above 0, or None for no limit"),
-            "stop_at": (lambda x: 0 < x <= 1, "an accuracy above 0, or None for never"),
-        }
-        for name, (fits, expected) in ranges.items():
-            value = getattr(self, name)
-            if not (value is None and "None" in expected) and not (_is_number(value) and fits(value)):
-                faults.append(f"{name} = {shown(value)} must be {expected}")
-        return faults
-
     def __hash__(self) -> int:
         return hash(self.to_json())  # options are a dictionary
 
@@ -197,12 +142,11 @@ class Settings:
         try:
             layer_named(self.layer).Config.refuse_unknown(self.options)
             json.dumps(dict(self.options))
-            if self._is("heads", int) and self._is("block", int):
-                Shape(self.heads, self.block)
+            Shape(self.heads, self.block)
         except UnsupportedFormat as error:
             return [str(error)]
         except (TypeError, ValueError):  # for instance dates of a TOML file
-            return [f"options = {self._text('options')} must be a table of what JSON holds"]
+            return [f"options = {shown(self.options)} must be a table of what JSON holds"]
         return []
 
     @property
@@ -261,12 +205,6 @@ class Settings:
         except UnsupportedFormat as error:
             raise UnsupportedFormat(f"settings can't be read ({error}): {remedy}") from error
         return cls(**values)
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    if type(value) is int:
-        return abs(value) <= MAX_WHOLE
-    return isinstance(value, float) and math.isfinite(value)
 
 
 # The paper gives p, (b, h), the numbers of layers, 40,000 updates and the lengths; the authors' code gives the rest.

@@ -103,9 +103,9 @@ def test_the_position_is_that_of_the_first_wrong_output_that_counts():
         ({"extra": 1}, "failure.extra is not known: remove it"),
         ({"wanted": [0]}, "failure: 2 letters, but 1 and 2 outputs"),
         ({"counts": [True]}, "failure: 2 letters"),
-        ({"word": None}, "failure.word = None, expected is a list"),
+        ({"word": None}, "failure.word = None must be a list"),
         ({"given": [[1], [2]]}, "is not a symbol"),
-        ({"margin": "0"}, "failure.margin = '0', expected is a finite number or null"),
+        ({"margin": "0"}, "failure.margin = '0' must be a finite number or null"),
     ],
 )
 def test_what_is_no_failing_word_is_refused(changes, reason):
@@ -113,7 +113,7 @@ def test_what_is_no_failing_word_is_refused(changes, reason):
         Counterexample.from_json({**WORD.to_json(), **changes})
     for value, missing in (
         ({"word": [], "wanted": [0]}, "failure.given is missing"),
-        (3, "failure = 3, expected is an"),
+        (3, "failure = 3 must be an"),
     ):
         with pytest.raises(UnsupportedFormat, match=missing):
             Counterexample.from_json(value)

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.reading import Allowed, check_fields, one_of, whole
 
 LAYERS = ("block", "hard_lanes", "hard_reflections")
 """Layers that are automata for all weights: blocks with one-hot columns, and the signed maps of docs/theory.md T51."""
-_WHOLE = (
-    "layers",
-    "heads",
-    "gate_hidden",
-    "hidden",
-    "length",
-    "first_length",
-    "letters",
-    "look",
-    "patience",
-    "decay",
-    "ease",
-    "settle",
-    "steps",
-    "threads",
-)
 STARTS = ("random", "identity", "permutations")
 """Initial maps of the gates of several layers."""
 _HEADS = {"hard_lanes": 12, "hard_reflections": 12}
@@ -33,6 +17,12 @@ _SMALL, _LARGE = (
     24,
     128,
 )  # states of a machine whose block has three times as many; the largest size that blocks grow to
+
+
+_MOST = 10**9
+_Count = Annotated[int, whole(1, _MOST)]
+_CountOrNone = Annotated[int | None, Allowed("a whole number of at least 1, or None", lambda x: 1 <= x <= _MOST)]
+_Positive = Annotated[float, Allowed("a number above 0", lambda x: x > 0)]
 
 
 @dataclass(frozen=True)
@@ -70,72 +60,43 @@ class Recipe:
         UnsupportedFormat: with every invalid value.
     """
 
-    heads: int = 4
-    block: int | None = None
-    layer: str = "block"
-    layers: int = 1
-    start: str = "random"
-    gate_hidden: int = 64
-    factors: int | None = None
+    heads: _Count = 4
+    block: _CountOrNone = None
+    layer: Annotated[str, one_of(LAYERS)] = "block"
+    layers: _Count = 1
+    start: Annotated[str, one_of(STARTS)] = "random"
+    gate_hidden: _Count = 64
+    factors: _CountOrNone = None
     anyway: bool = False
-    hidden: int = 64
-    rate: float = 0.03
-    temperature: float = 0.4
-    length: int = 40
-    first_length: int = 5
-    growth: float = 1.25
-    letters: int = 1280
-    threshold: float = 0.03
-    noise: float | None = 0.0
-    decay: int = 400
-    floor: float = 0.02
-    ease: int = 200
-    look: int = 20
-    mend: int = 100
-    patience: int = 700
-    settle: int = 1000
-    steps: int = 20_000
-    seconds: float | None = None
-    seed: int = 0
-    threads: int = 1
+    hidden: _Count = 64
+    rate: _Positive = 0.03
+    temperature: _Positive = 0.4
+    length: _Count = 40
+    first_length: _Count = 5
+    growth: Annotated[float, Allowed("a number above 1", lambda x: x > 1)] = 1.25
+    letters: _Count = 1280
+    threshold: _Positive = 0.03
+    noise: Annotated[float | None, Allowed("a share from 0 to below 1, or None for unknown", lambda x: 0 <= x < 1)] = (
+        0.0
+    )
+    decay: _Count = 400
+    floor: Annotated[float, Allowed("a share above 0", lambda x: 0 < x <= 1)] = 0.02
+    ease: _Count = 200
+    look: _Count = 20
+    mend: Annotated[int, whole(0, _MOST)] = 100
+    patience: _Count = 700
+    settle: _Count = 1000
+    steps: _Count = 20_000
+    seconds: Annotated[float | None, Allowed("a number above 0, or None for no limit", lambda x: x > 0)] = None
+    seed: Annotated[int, whole(0, (1 << 32) - 1)] = 0
+    threads: _Count = 1
 
     def __post_init__(self) -> None:
-        faults = [
-            f"{name} = {getattr(self, name)!r} must be a whole number of at least 1"
-            for name in _WHOLE
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1
-        ]
-        if self.block is not None and (type(self.block) is not int or self.block < 1):
-            faults.append(f"block = {self.block!r} must be a whole number of at least 1, or None to be found")
-        if self.layer not in LAYERS:
-            faults.append(f"layer = {self.layer!r} must be one of {', '.join(LAYERS)}")
-        if self.start not in STARTS:
-            faults.append(f"start = {self.start!r} must be one of {', '.join(STARTS)}")
+        check_fields(self, "the recipe does not fit")
         if self.layers > 1 and self.layer != "block":
-            faults.append(f"layers = {self.layers} of {self.layer}: several layers are of blocks")
-        if self.factors is not None and (type(self.factors) is not int or self.factors < 1):
-            faults.append(f"factors = {self.factors!r} must be a whole number of at least 1, or None for theory's")
-        if type(self.anyway) is not bool:
-            faults.append(f"anyway = {self.anyway!r} must be true or false")
-        if type(self.mend) is not int or self.mend < 0:
-            faults.append(f"mend = {self.mend!r} must be a whole number of at least 0")
-        faults += [
-            f"{name} = {getattr(self, name)!r} must be a number above 0"
-            for name in ("rate", "temperature", "threshold")
-            if not (_is_number(getattr(self, name)) and 0 < getattr(self, name) < math.inf)
-        ]
-        if not (_is_number(self.growth) and 1 < self.growth < math.inf):
-            faults.append(f"growth = {self.growth!r} must be a number above 1")
-        if self.noise is not None and not (_is_number(self.noise) and 0 <= self.noise < 1):
-            faults.append(f"noise = {self.noise!r} must be a share from 0 to below 1, or None for unknown")
-        if not (_is_number(self.floor) and 0 < self.floor <= 1):
-            faults.append(f"floor = {self.floor!r} must be a share above 0")
-        if self.seconds is not None and not (_is_number(self.seconds) and self.seconds > 0):
-            faults.append(f"seconds = {self.seconds!r} must be above 0, or None for no limit")
-        if type(self.seed) is not int or not 0 <= self.seed < 1 << 32:
-            faults.append(f"seed = {self.seed!r} must be a whole number from 0 to 2³² − 1")
-        if faults:
-            raise UnsupportedFormat("the recipe does not fit: " + "; ".join(faults))
+            raise UnsupportedFormat(
+                f"the recipe does not fit: layers = {self.layers} of {self.layer}: several layers are of blocks"
+            )
 
     @property
     def is_whole(self) -> bool:
@@ -175,10 +136,6 @@ def check_noise(noise: float | None, n_outputs: int) -> None:
             f"noise = {noise!r}, but with {n_outputs} outputs a guess is wrong with a share of "
             f"{1 - 1 / n_outputs:.3g}: give the share of wrong outputs, from 0 to below that, or None for unknown"
         )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def recipe_for(n_states: int | None, **changes: Any) -> Recipe:

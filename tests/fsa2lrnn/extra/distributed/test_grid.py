@@ -94,10 +94,10 @@ def test_what_a_file_holds_is_checked_at_once():
         ({"seeds": [-1]}, "seed = -1 must be a whole number from 0"),
         ({"lengths": [0]}, "all must be at least 1"),
         ({"lengths": [10**30]}, "1000.* words or letters are too many to be meant: at most 1,000,000,000,000 are"),
-        ({"settings": {"x": {"layers": 99_999_999_999}}}, "layers = 99999999999 is too large to be meant: at most 256"),
+        ({"settings": {"x": {"layers": 99_999_999_999}}}, "layers = 99999999999 must be a whole number from 1 to 256"),
         (
             {"networks": {"x": {"heads": 99_999_999_999}}},
-            "heads = 99999999999 is too large to be meant: at most 65",
+            "heads = 99999999999 must be a whole number from 1 to 65,536",
         ),
         (
             {"networks": {"x": {"heads": 65_536, "block": 2}}},
@@ -105,7 +105,7 @@ def test_what_a_file_holds_is_checked_at_once():
         ),
         ({"settings": {"x": {"name": "y"}}}, "with setting 'x': name: no such setting"),
         ({"settings": {"x": {"connection": ["chain"]}}}, r"connection = \['chain'\] must be text"),
-        ({"settings": {"x": {"options": [1]}}}, r"options = \[1\] must be a table of what JSON holds"),
+        ({"settings": {"x": {"options": [1]}}}, r"options = \[1\] must be an object"),
         ({"seeds": list(range(20_000))}, "160,000 runs: at most 10,000 are a sweep, split it"),
     ],
 )

@@ -38,9 +38,9 @@ def test_kept_models_say_where_they_come_from(path):
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        (RunResult, [], r"r is no result of a run .the result = \[\], expected is an object.: remove it"),
-        (RunResult, RESULT | {"seed": True}, "the result.seed = True, expected is a whole number"),
-        (RunResult, RESULT | {"end": None}, "the result.end = None, expected is text"),
+        (RunResult, [], r"r is no result of a run .the result = \[\] must be an object.: remove it"),
+        (RunResult, RESULT | {"seed": True}, "the result.seed = True must be a whole number"),
+        (RunResult, RESULT | {"end": None}, "the result.end = None must be text"),
         (RunResult, RESULT | {"step": 2.0}, "the result.step = 2.0"),
         (RunResult, RESULT | {"last_checkpoint": [{}]}, r"last_checkpoint\[0\].length is missing"),
         (
@@ -51,7 +51,7 @@ def test_kept_models_say_where_they_come_from(path):
         (
             RunResult,
             RESULT | {"paper_protocol": {"accuracy": 1e999, "looks": 1}},
-            "accuracy = inf, expected is a finite",
+            "accuracy = inf must be a finite",
         ),
         (SweepLine, RESULT, "the result.folder is missing; the result.judged is missing"),
         (KeptModelOrigin, RESULT, "the result.task is missing"),

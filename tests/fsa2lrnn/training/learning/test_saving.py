@@ -164,7 +164,7 @@ FRAME = {
         ({"failures": [[7]]}, "failures: no run"),
         ({"film": [FRAME]}, "film: no run"),
         ({"film": [FRAME | {"start": [1]}]}, "the frame of step 0 leads to states that are not 0 to 0"),
-        ({"steps": "3"}, "standing.steps = '3', expected is a whole number"),
+        ({"steps": "3"}, "standing.steps = '3' must be a whole number"),
         ({"depth": 1}, "standing.depth is not known"),
     ],
 )
