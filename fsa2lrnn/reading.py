@@ -233,7 +233,8 @@ class _ValueReader:
 
     def read(self, kind: Any, value: Any, where: str) -> Any:
         if get_origin(kind) is Annotated:
-            return self._read_allowed(*get_args(kind), value, where)
+            plain, condition = get_args(kind)
+            return self._read_allowed(plain, condition, value, where)
         if kind in self._decoders:
             return self._decoders[kind](value, where)
         if get_origin(kind) in (Union, UnionType):

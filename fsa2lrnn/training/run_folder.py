@@ -7,10 +7,10 @@ states, records); for readers, `model.safetensors` with the weights of the last 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from torch import Tensor
 
@@ -19,13 +19,14 @@ from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.tensor_file import FileFormat, Shapes, check_shapes, open_tensors, write_tensors
-from fsa2lrnn.reading import parse_json, read
+from fsa2lrnn.reading import Decoder, parse_json, read
 from fsa2lrnn.training.settings import Settings
 
 FORM = FileFormat("fsa2lrnn-run", 2)
 SETTINGS, CHECKPOINT, MODEL, METRICS = "settings.json", "checkpoint.bin", "model.safetensors", "metrics.jsonl"
 
 Record = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -68,16 +69,10 @@ class RunState:
     since_test: IntervalStatistics
 
 
-@dataclass(frozen=True, eq=False)
-class Checkpoint:
-    """All that resuming needs; `tensors` holds the weights and the optimiser and generator states, by name."""
-
-    standing: RunState
-    tensors: Mapping[str, Tensor]
-
-
-def prepare(folder: Path, settings: Settings, resume: bool, expected: Shapes) -> Checkpoint | None:
-    """Prepare the folder for a run; return the checkpoint to resume from, None for a new start.
+def prepare(
+    folder: Path, settings: Settings, resume: bool, expected: Shapes
+) -> tuple[RunState, Mapping[str, Tensor]] | None:
+    """Prepare the folder for a run; return the state and tensors to resume from, None for a new start.
 
     Without `resume` an earlier run in the folder is deleted. Metrics later than the checkpoint are dropped.
 
@@ -93,20 +88,20 @@ def prepare(folder: Path, settings: Settings, resume: bool, expected: Shapes) ->
     path = folder / SETTINGS
     checkpoint = None
     if resume and path.exists():
-        _check_same(folder, Settings.from_json(path.read_bytes()), settings)
-        checkpoint = _read(folder / CHECKPOINT, expected)
+        free = {"stop_at", "steps"} if settings.schedule == "constant" else {"stop_at"}
+        check_same_run(folder, Settings.from_json(path.read_bytes()), settings, free)
+        checkpoint = read_state(folder / CHECKPOINT, FORM, RunState, lambda _: expected, _NUMBERS)
     else:
         for name in (CHECKPOINT, MODEL, METRICS):
             (folder / name).unlink(missing_ok=True)
     write_atomically(path, settings.to_json().encode())
-    write_records(folder, [asdict(record) for record in checkpoint.standing.records] if checkpoint else [])
+    write_records(folder, [asdict(record) for record in checkpoint[0].records] if checkpoint else [])
     return checkpoint
 
 
-def write_checkpoint(folder: Path, model: LRNN, checkpoint: Checkpoint) -> None:
+def write_checkpoint(folder: Path, model: LRNN, state: RunState, tensors: Mapping[str, Tensor]) -> None:
     """Write `checkpoint.bin` and the model."""
-    standing = json.dumps(asdict(checkpoint.standing))
-    write_tensors(folder / CHECKPOINT, FORM, checkpoint.tensors, {"standing": standing})
+    write_state(folder / CHECKPOINT, FORM, state, tensors)
     write_model(folder, model)
 
 
@@ -129,27 +124,59 @@ def read_records(folder: Path) -> list[Record]:
     return [asdict(read(Evaluation, parse_json(line, name, is_line=True), name, _NUMBERS)) for name, line in names]
 
 
-def _check_same(folder: Path, earlier: Settings, settings: Settings) -> None:
-    free = {"stop_at", "steps"} if settings.schedule == "constant" else {"stop_at"}
-    before, after = asdict(earlier), asdict(settings)
-    if other := [f.name for f in fields(Settings) if f.name not in free and before[f.name] != after[f.name]]:
-        changes = ", ".join(f"{name} = {before[name]!r} there and {after[name]!r} here" for name in other)
+def check_same_run(folder: Path, before: Any, after: Any, may_differ: Collection[str]) -> None:
+    """Compare the request of a folder with the present one, both of one data class, fields of data classes included.
+
+    Raises:
+        UnsupportedFormat: with every field that differs and is not among `may_differ`.
+    """
+    there, here = _values(before), _values(after)
+    if other := [name for name in there if name not in may_differ and there[name] != here[name]]:
+        changes = ", ".join(f"{name} = {there[name]!r} there and {here[name]!r} here" for name in other)
         raise UnsupportedFormat(
-            f"{folder} holds a run of other settings ({changes}): give another folder, or start afresh in this one"
+            f"{folder} holds another run ({changes}): give another folder, or start afresh in this one"
         )
 
 
-def _read(path: Path, expected: Shapes) -> Checkpoint | None:
+def _values(request: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for field in fields(request):
+        value = getattr(request, field.name)
+        values |= _values(value) if is_dataclass(value) else {field.name: value}
+    return values
+
+
+def write_state(path: Path, form: FileFormat, state: Any, tensors: Mapping[str, Tensor]) -> None:
+    """Write a checkpoint: the tensors, and the state (a data class) as JSON in the metadata."""
+    write_tensors(path, form, tensors, {"standing": json.dumps(asdict(state))})
+
+
+def read_state(
+    path: Path,
+    form: FileFormat,
+    kind: type[T],
+    expected: Callable[[T], Shapes],
+    decoders: Mapping[Any, Decoder] | None = None,
+) -> tuple[T, Mapping[str, Tensor]] | None:
+    """Return the state and the tensors of a checkpoint, None if there is no file.
+
+    Args:
+        expected: the shapes of the tensors that go with a state; raises an error of this library for a wrong state.
+        decoders: readers of single types, as in `fsa2lrnn.reading.read`.
+
+    Raises:
+        CheckpointError: if the checkpoint cannot be read, or its tensors are not the expected ones.
+    """
     if not path.exists():
         return None
     try:
-        with open_tensors(path, FORM) as file:
+        with open_tensors(path, form) as file:
             value = parse_json(file.metadata.get("standing", "null"), "standing")
-            standing = read(RunState, value, "standing", _NUMBERS)
-            check_shapes("it", with_state(expected, file.shapes), file.shapes)
-            return Checkpoint(standing, file.tensors())
+            state = read(kind, value, "standing", decoders)
+            check_shapes("it", with_state(expected(state), file.shapes), file.shapes)
+            return state, file.tensors()
     except Fsa2LrnnError as error:
-        raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
+        raise CheckpointError(f"{path} cannot be resumed ({error}): start afresh") from error
 
 
 def _number(value: Any, where: str) -> float:

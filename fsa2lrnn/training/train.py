@@ -11,7 +11,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +22,6 @@ import numba
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
-from torch.nn.utils import clip_grad_norm_
 
 from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import UNCOUNTED
@@ -31,11 +30,12 @@ from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.training import run_folder, snapshot
+from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words
 from fsa2lrnn.training.evaluate import count
 from fsa2lrnn.training.initial import compiled_start
 from fsa2lrnn.training.settings import OPTIMISERS, Settings
+from fsa2lrnn.training.trainer import Trainer
 
 _SAVE_SECONDS, _REPORT_SECONDS = 60.0, 0.5
 _READ_STEPS = {"cpu": 1, "cuda": 50}  # reading the loss synchronises with a GPU, so it is read every so many steps
@@ -162,15 +162,17 @@ class TrainingRun:
         self.forward = torch.compile(self.model) if settings.compile else self.model
         self.hints, groups = parameter_groups(self.model, settings)
         betas, kind = (0.9, settings.beta2), OPTIMISERS[settings.optimiser]
-        self.optimiser = kind(groups, settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
+        optimiser = kind(groups, settings.learning_rate, betas, fused=True, capturable=settings.cuda_graph)
+        self.trainer = Trainer(self.model, optimiser)
         # Separate generators, so that the number of evaluations does not change the training words.
         self.training, self.testing = (self.words.generator(2 * settings.seed + i) for i in (0, 1))
+        self.generators = {"training": self.training, "testing": self.testing}
         self.length, self.test_length = self.words.fit(settings.length), self.words.fit(settings.test_length)
         self.step, self.saved_step, self.records = 0, -1, []
         self.since_test = run_folder.IntervalStatistics()
-        expected = snapshot.shapes_of(*self._parts, training=self.training, testing=self.testing)
+        expected = self.trainer.shapes(**self.generators)
         if (checkpoint := run_folder.prepare(folder, settings, resume, expected)) is not None:
-            self._restore(checkpoint)
+            self._restore(*checkpoint)
         self.read_step, self.pending = self.step, []  # [loss, gradient norm] of the steps after `read_step`
         self.last, self.last_weight_norm = _StepRecord(math.nan, math.nan), self.weight_norm()
         self.busy, self.busy_steps, self.saved_at = 0.0, 0, time.monotonic()
@@ -178,10 +180,6 @@ class TrainingRun:
         if settings.cuda_graph:
             replay = registry.require("distributed.replay", "cuda_graph = true")
             self._replay = replay.Replay(self._whole_step, self.training)
-
-    @property
-    def _parts(self) -> tuple[LRNN, torch.optim.Optimizer]:
-        return self.model, self.optimiser
 
     @property
     def is_good_enough(self) -> bool:
@@ -212,32 +210,23 @@ class TrainingRun:
 
     def descend(self, loss: Tensor, tokens: Tensor, begun: float) -> None:
         """Apply the optimiser to the current gradient, for a step that began at `begun`."""
-        self._note(torch.stack([loss, self._clip()]), tokens)
-        self._move()
+        self._note(self._descend(loss), tokens)
         self._count(begun)
 
     def _whole_step(self) -> Tensor:
         """Take one step and return its loss and gradient norm, (2,), without waiting for the device."""
-        loss = self._gradient(self.draw())
-        measured = torch.stack([loss, self._clip()])
-        self._move()
-        return measured
+        return self._descend(self._gradient(self.draw()))
 
     def _gradient(self, batch: Batch) -> Tensor:
         """Compute the gradient of the weights on a batch; return the detached loss."""
         with autocast(self.settings):
             loss = mean_loss(self.forward(batch.tokens), batch.labels)
-        self.optimiser.zero_grad()
-        loss.backward()
-        return loss.detach()
+        return self.trainer.backward(loss)
 
-    def _clip(self) -> Tensor:
-        return clip_grad_norm_(self.model.parameters(), self.settings.gradient_clip or math.inf)
-
-    def _move(self) -> None:
-        for hint, group in zip(self.hints, self.optimiser.param_groups, strict=True):
-            group["lr"] = self.settings.rate(self.step, hint)
-        self.optimiser.step()
+    def _descend(self, loss: Tensor) -> Tensor:
+        measured = torch.stack([loss, self.trainer.clip(self.settings.gradient_clip)])
+        self.trainer.update(self.settings.rate(self.step, hint) for hint in self.hints)
+        return measured
 
     def _note(self, measured: Tensor, tokens: Tensor | None = None) -> None:
         self.pending.append(measured)
@@ -303,10 +292,8 @@ class TrainingRun:
         """Write a checkpoint, after a check that the losses so far are finite."""
         self.read_pending()
         evaluations = tuple(run_folder.Evaluation(**record) for record in self.records)
-        standing = run_folder.RunState(self.step, evaluations, self.since_test)
-        tensors = snapshot.tensors_of(*self._parts, training=self.training, testing=self.testing)
-        checkpoint = run_folder.Checkpoint(standing, tensors)
-        run_folder.write_checkpoint(self.folder, self.model, checkpoint)
+        state = run_folder.RunState(self.step, evaluations, self.since_test)
+        run_folder.write_checkpoint(self.folder, self.model, state, self.trainer.tensors(**self.generators))
         self.saved_step, self.saved_at = self.step, time.monotonic()
 
     def finish(self) -> None:
@@ -325,14 +312,13 @@ class TrainingRun:
         end = "stop_at" if self.is_good_enough else "steps" if self.step >= self.settings.steps else "interrupted"
         return TrainingOutcome(end, self.step, self.model, self.words, self.records)
 
-    def _restore(self, checkpoint: run_folder.Checkpoint) -> None:
+    def _restore(self, state: run_folder.RunState, tensors: Mapping[str, Tensor]) -> None:
         try:
-            snapshot.put_back(checkpoint.tensors, *self._parts, training=self.training, testing=self.testing)
+            self.trainer.restore(tensors, **self.generators)
         except CheckpointError as error:
             raise CheckpointError(f"{self.folder}: {error}") from error
-        standing = checkpoint.standing
-        self.step, self.records = standing.step, [asdict(record) for record in standing.records]
-        self.saved_step, self.since_test = self.step, standing.since_test
+        self.step, self.records = state.step, [asdict(record) for record in state.records]
+        self.saved_step, self.since_test = self.step, state.since_test
         run_folder.write_model(self.folder, self.model)  # in case a full disk left an older one
 
     def _explanation(self, step: _StepRecord, tokens: Tensor | None) -> str:

@@ -115,7 +115,7 @@ def update(runs: Sequence[TrainingRun], losses: StackedLosses) -> list[Diverged 
     batches = [run.draw() for run in runs]
     values = losses([run.model for run in runs], *(torch.stack(part) for part in zip(*batches, strict=True)))
     for run in runs:
-        run.optimiser.zero_grad()
+        run.trainer.optimiser.zero_grad()
     values.sum().backward()
     errors: list[Diverged | None] = []
     for run, batch, loss in zip(runs, batches, values.detach(), strict=True):

@@ -20,6 +20,7 @@ from fsa2lrnn.training.learning.deep import begin, deep_network
 from fsa2lrnn.training.learning.examples import Examples
 from fsa2lrnn.training.learning.mending import PatchedTable, patch_table
 from fsa2lrnn.training.learning.recipe import Recipe
+from fsa2lrnn.training.trainer import Trainer
 
 FAULTLESS = 20  # batches at full length without an error, after which a clean start has nothing left to learn
 _DECAY = 0.98  # of the running error, per step
@@ -61,7 +62,7 @@ class LearningStart:
             begin(self.model, recipe.start)
         parts = (self.model.layers, self.model.readout)
         groups = [{"params": [weight for weight in part.parameters() if weight.requires_grad]} for part in parts]
-        self.optimiser = torch.optim.Adam(groups, recipe.rate, fused=True)
+        self.trainer = Trainer(self.model, torch.optim.Adam(groups, recipe.rate, fused=True))
         self.full_length = examples.fit(recipe.length)
         self.at = StartState(examples.fit(recipe.first_length))
 
@@ -133,19 +134,17 @@ class LearningStart:
         if self.is_full:
             at.full = at.full or at.step
         rate = recipe.rate * self._rate_factor()
-        tables, readout = self.optimiser.param_groups
-        readout["lr"], tables["lr"] = rate, rate * (at.step > at.rests) * (_GENTLE if at.rests else 1)
+        rate_of_tables = rate * (at.step > at.rests) * (_GENTLE if at.rests else 1)
         length = self._length(generator) if at.rests else at.length
         batch = self.examples.batch(max(_FEWEST, recipe.letters // length), length, generator)
         logits = self.model(batch.tokens, empty_word=True)
         loss = cross_entropy(logits.flatten(0, 1), batch.labels.flatten(), ignore_index=UNCOUNTED)
-        self.optimiser.zero_grad(set_to_none=True)
-        loss.backward()
-        self.optimiser.step()
+        loss = self.trainer.backward(loss)
+        self.trainer.update((rate_of_tables, rate))
         labels = batch.labels[batch.labels != UNCOUNTED]
         wrong = (logits.detach().argmax(-1) != batch.labels)[batch.labels != UNCOUNTED].double().mean().item()
         self._note(wrong, 1 - labels.bincount().max().item() / len(labels))
-        return float(loss.detach())
+        return float(loss)
 
     def _length(self, generator: torch.Generator) -> int:
         # With probability 1/2 the full length, else uniform.

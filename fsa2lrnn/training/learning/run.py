@@ -36,7 +36,6 @@ from fsa2lrnn.training.learning.prune import (
     observe,
 )
 from fsa2lrnn.training.learning.recipe import Recipe
-from fsa2lrnn.training.snapshot import put_back, shapes_of, tensors_of
 
 _FEW = 0.1  # largest share of faulty labels with which a head is trained on alone
 _REPAIRS = 50  # times that a head is repaired, with one more counterexample each time
@@ -118,7 +117,7 @@ class LearningRun:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the weights, the state of the optimiser and the random generator."""
-        return tensors_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+        return self.attempt.trainer.tensors(words=self.generator)
 
     def begin_again(self, standing: LearningState) -> Shapes:
         """Take over the state of an earlier call; return the shapes of the tensors that `restore` expects.
@@ -133,11 +132,11 @@ class LearningRun:
         block = self.recipe.block_for(self.n_states, standing.number)
         self.attempt = LearningStart(self.recipe, self.examples, standing.number, block, standing.heads)
         self.attempt.at = standing.at
-        return shapes_of(self.attempt.model, self.attempt.optimiser, words=self.generator)
+        return self.attempt.trainer.shapes(words=self.generator)
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore the tensors after `begin_again`. Raises `CheckpointError` for an invalid random generator state."""
-        put_back(tensors, self.attempt.model, self.attempt.optimiser, words=self.generator)
+        self.attempt.trainer.restore(tensors, words=self.generator)
 
     def _check(self, standing: LearningState) -> None:
         at, n_letters = standing.at, len(self.examples.alphabet)

@@ -12,22 +12,22 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from fsa2lrnn.decomposition.description import to_svg
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
+from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lrnn.checkpoint import load, save
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.lrnn.tensor_file import FileFormat, check_shapes, open_tensors, write_tensors
+from fsa2lrnn.lrnn.tensor_file import FileFormat
 from fsa2lrnn.reading import parse_json, read
 from fsa2lrnn.training.learning.film import HeadHistory, read_film
 from fsa2lrnn.training.learning.recipe import Recipe
 from fsa2lrnn.training.learning.result import Agreement, Learned
 from fsa2lrnn.training.learning.run import LearningRun, LearningState
-from fsa2lrnn.training.run_folder import with_state
+from fsa2lrnn.training.run_folder import check_same_run, read_state, write_state
 from fsa2lrnn.verdicts import Proved, Refuted, Undecided
 
 _T = TypeVar("_T")
@@ -41,7 +41,6 @@ RESULTS = (
 )  # fmt: skip
 _NEW_RESULTS = ".results"  # the folder that new results are written to first
 _SAVE_SECONDS = 30.0
-_MAY_CHANGE = ("steps", "seconds")
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ class RunFolder:
                     f"{folder} was written by an earlier version, in which noise = {before.recipe.noise} was the share "
                     "of labels replaced by a draw from all outputs: start afresh"
                 )
-            _check_same(folder, before, asked)
+            check_same_run(folder, before, asked, ("steps", "seconds", "version"))
         else:
             for name in (CHECKPOINT, *RESULTS):
                 (folder / name).unlink(missing_ok=True)
@@ -89,18 +88,12 @@ class RunFolder:
         Raises `CheckpointError` if the checkpoint does not fit the run.
         """
         path = self.folder / CHECKPOINT
-        if not path.exists():
-            return
+        checkpoint = read_state(path, FORM, LearningState, run.begin_again)
         try:
-            with open_tensors(path, FORM) as file:
-                standing = read(
-                    LearningState, parse_json(file.metadata.get("standing", "null"), "standing"), "standing"
-                )
-                expected = run.begin_again(standing)
-                check_shapes("it", with_state(expected, file.shapes), file.shapes)
-                run.restore(file.tensors())
-        except Fsa2LrnnError as error:
-            raise CheckpointError(f"{path} can't be resumed ({error}): start afresh") from error
+            if checkpoint is not None:
+                run.restore(checkpoint[1])
+        except CheckpointError as error:
+            raise CheckpointError(f"{path}: {error}") from error
 
     def keep(self, run: LearningRun) -> None:
         """Save the run if the last save is half a minute ago."""
@@ -109,7 +102,7 @@ class RunFolder:
 
     def save(self, run: LearningRun) -> None:
         """Save the run now."""
-        write_tensors(self.folder / CHECKPOINT, FORM, run.tensors(), {"standing": json.dumps(asdict(run.standing()))})
+        write_state(self.folder / CHECKPOINT, FORM, run.standing(), run.tensors())
         self.saved_at = time.monotonic()
 
 
@@ -251,15 +244,3 @@ def verdict_json(verdict: Proved | Refuted | Undecided | Agreement | None) -> di
 
 def _write_json(path: Path, value: Any) -> None:
     write_atomically(path, (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def _check_same(folder: Path, before: RunRequest, after: RunRequest) -> None:
-    names = [field.name for field in fields(RunRequest) if field.name not in ("recipe", "version")]
-    pairs = {name: (getattr(before, name), getattr(after, name)) for name in names}
-    for field in fields(Recipe):
-        if field.name not in _MAY_CHANGE:
-            pairs[field.name] = getattr(before.recipe, field.name), getattr(after.recipe, field.name)
-    if other := [f"{name} = {was!r} there and {now!r} here" for name, (was, now) in pairs.items() if was != now]:
-        raise UnsupportedFormat(
-            f"{folder} holds another run ({', '.join(other)}): give another folder, or start afresh in this one"
-        )

@@ -12,7 +12,6 @@ from fsa2lrnn.lrnn.tensor_file import write_tensors
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.run_folder import (
     FORM,
-    Checkpoint,
     Evaluation,
     IntervalStatistics,
     RunState,
@@ -40,7 +39,7 @@ def folder(tmp_path):
     folder = tmp_path / "a" / "run"
     assert prepared(folder) is None
     model = LRNN(SETTINGS.network(("0", "1"), (False, True)))
-    write_checkpoint(folder, model, Checkpoint(RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS))
+    write_checkpoint(folder, model, RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3)), TENSORS)
     write_records(folder, [asdict(LOOK), asdict(replace(LOOK, step=2))])
     return folder
 
@@ -49,8 +48,9 @@ def test_metrics_go_back_to_the_checkpoint(folder):
     assert [record["step"] for record in read_records(folder)] == [1, 2]
     checkpoint = prepared(folder)
     assert checkpoint is not None
-    assert checkpoint.standing == RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3))
-    assert all(torch.equal(checkpoint.tensors[name], tensor) for name, tensor in TENSORS.items())
+    state, tensors = checkpoint
+    assert state == RunState(7, (LOOK,), IntervalStatistics(0.1, 0.2, 3))
+    assert all(torch.equal(tensors[name], tensor) for name, tensor in TENSORS.items())
     assert read_records(folder) == [asdict(LOOK)]
     assert load(folder / run_folder.MODEL).alphabet == ("0", "1")
 
@@ -63,7 +63,7 @@ def test_a_fresh_start_forgets_the_run(folder):
 
 def test_a_folder_keeps_to_its_settings(folder):
     with pytest.raises(
-        UnsupportedFormat, match=r"other settings \(batch = 128 there and 64 here, seed = 0 there and 1"
+        UnsupportedFormat, match=r"holds another run \(batch = 128 there and 64 here, seed = 0 there and 1"
     ):
         prepared(folder, replace(SETTINGS, seed=1, batch=64))
     assert prepared(folder, replace(SETTINGS, steps=7, stop_at=None)) is not None
@@ -77,7 +77,7 @@ def test_a_damaged_checkpoint_is_named(folder):
     path = folder / run_folder.CHECKPOINT
     for content in (b"", b"rubbish", path.read_bytes()[:-2]):
         path.write_bytes(content)
-        with pytest.raises(CheckpointError, match=r"checkpoint.bin can't be resumed \(.*is damaged or .*afresh"):
+        with pytest.raises(CheckpointError, match=r"checkpoint.bin cannot be resumed \(.*is damaged or .*afresh"):
             prepared(folder)
 
 
@@ -98,7 +98,7 @@ STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
         (json.dumps(STANDING | {"step": 7.0}), "standing.step = 7.0 must be a whole number"),
         (json.dumps(STANDING | {"step": True}), "standing.step = True"),
         (json.dumps(STANDING | {"records": [{}]}), r"standing.records\[0\].step is missing"),
-        (json.dumps(STANDING | {"records": [STANDING["records"][0] | {"accuracy": "1"}]}), "accuracy = '1', expected"),
+        (json.dumps(STANDING | {"records": [STANDING["records"][0] | {"accuracy": "1"}]}), "accuracy = '1' must be"),
         (
             json.dumps(STANDING | {"since_test": {"loss": "0"}}),
             "standing.since_test.loss = '0' must be a finite n",
@@ -112,7 +112,7 @@ STANDING = asdict(RunState(7, (LOOK,), IntervalStatistics()))
 )
 def test_a_standing_of_other_types_is_named(folder, standing, reason):
     write_tensors(folder / run_folder.CHECKPOINT, FORM, TENSORS, {"standing": standing})
-    with pytest.raises(CheckpointError, match=f"can't be resumed .*{reason}.*start afresh"):
+    with pytest.raises(CheckpointError, match=f"cannot be resumed .*{reason}.*start afresh"):
         prepared(folder)
 
 

@@ -252,7 +252,7 @@ def test_layers_get_the_rates_that_they_ask_for(tmp_path):
     run.update()
     found = {
         name: (group["lr"], group["weight_decay"])
-        for group in run.optimiser.param_groups
+        for group in run.trainer.optimiser.param_groups
         for name, weight in run.model.named_parameters()
         if any(weight is own for own in group["params"])
     }

@@ -35,13 +35,13 @@ def test_the_rate_falls_at_full_length_and_can_be_warmed():
     rates = []
     for _ in range(6):
         one.update(draw)
-        rates.append(one.optimiser.param_groups[0]["lr"])
+        rates.append(one.trainer.optimiser.param_groups[0]["lr"])
     assert rates[0] == 0.03
     assert rates[1:4] == sorted(rates[1:4], reverse=True)
     assert rates[-1] == 0.03 * 0.02
     one.warm()
     one.update(draw)
-    assert one.optimiser.param_groups[0]["lr"] > rates[-1]
+    assert one.trainer.optimiser.param_groups[0]["lr"] > rates[-1]
 
 
 def test_without_growth_a_start_is_stuck():

@@ -1,0 +1,74 @@
+"""The trainer of every run: a model and its optimiser, one step, and the tensors from which a step can be resumed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import clip_grad_norm_
+
+from fsa2lrnn.errors import CheckpointError
+from fsa2lrnn.lrnn.tensor_file import Shapes
+
+_AVERAGES = ("exp_avg", "exp_avg_sq")  # of Adam
+
+
+class Trainer:
+    """A model with its optimiser. The tensors of a checkpoint hold both, and the random generators of the run."""
+
+    def __init__(self, model: nn.Module, optimiser: torch.optim.Optimizer) -> None:
+        self.model, self.optimiser = model, optimiser
+
+    def backward(self, loss: Tensor) -> Tensor:
+        """Replace the gradients by those of a loss (); return the detached loss."""
+        self.optimiser.zero_grad()
+        loss.backward()
+        return loss.detach()
+
+    def clip(self, most: float | None) -> Tensor:
+        """Scale the gradients to a norm of at most `most`, None for no limit; return the norm before, ()."""
+        return clip_grad_norm_(self.model.parameters(), math.inf if most is None else most)
+
+    def update(self, rates: Iterable[float]) -> None:
+        """Apply the gradients, with one learning rate per parameter group."""
+        for rate, group in zip(rates, self.optimiser.param_groups, strict=True):
+            group["lr"] = rate
+        self.optimiser.step()
+
+    def tensors(self, **generators: torch.Generator) -> dict[str, Tensor]:
+        """Return all tensors: "model.NAME", "optimiser.WEIGHT.NAME", and a state for each generator."""
+        tensors = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        for i, state in self.optimiser.state_dict()["state"].items():
+            tensors |= {f"optimiser.{i}.{name}": tensor for name, tensor in state.items()}
+        return tensors | {name: generator.get_state() for name, generator in generators.items()}
+
+    def shapes(self, **generators: torch.Generator) -> Shapes:
+        """Return the shapes and types of `tensors` after a step, when Adam has averages of each weight."""
+        tensors = self.tensors(**generators)
+        weights = [weight for group in self.optimiser.param_groups for weight in group["params"]]
+        for i, weight in enumerate(weights):
+            tensors |= {f"optimiser.{i}.step": torch.zeros(())}
+            tensors |= {f"optimiser.{i}.{name}": weight for name in _AVERAGES}
+        return {name: (tuple(tensor.shape), tensor.dtype) for name, tensor in tensors.items()}
+
+    def restore(self, tensors: Mapping[str, Tensor], **generators: torch.Generator) -> None:
+        """Restore the result of `tensors`. Raises `CheckpointError` for an invalid generator state."""
+        own: dict[str, dict[str, Tensor]] = {"model": {}, "optimiser": {}}
+        for name, tensor in tensors.items():
+            kind, _, rest = name.partition(".")
+            if kind in own:
+                own[kind][rest] = tensor
+        self.model.load_state_dict(own["model"])
+        states: dict[int, dict[str, Any]] = {}
+        for name, tensor in own["optimiser"].items():
+            i, _, part = name.partition(".")
+            states.setdefault(int(i), {})[part] = tensor
+        self.optimiser.load_state_dict({"state": states, "param_groups": self.optimiser.state_dict()["param_groups"]})
+        try:
+            for name, generator in generators.items():
+                generator.set_state(tensors[name])
+        except RuntimeError as error:
+            raise CheckpointError(f"its random numbers cannot be resumed ({error}): start afresh") from error
