@@ -130,9 +130,9 @@ def check_same_run(folder: Path, before: Any, after: Any, may_differ: Collection
     Raises:
         UnsupportedFormat: with every field that differs and is not among `may_differ`.
     """
-    there, here = _values(before), _values(after)
-    if other := [name for name in there if name not in may_differ and there[name] != here[name]]:
-        changes = ", ".join(f"{name} = {there[name]!r} there and {here[name]!r} here" for name in other)
+    earlier, present = _values(before), _values(after)
+    if other := [name for name in earlier if name not in may_differ and earlier[name] != present[name]]:
+        changes = ", ".join(f"{name} = {earlier[name]!r} there and {present[name]!r} here" for name in other)
         raise UnsupportedFormat(
             f"{folder} holds another run ({changes}): give another folder, or start afresh in this one"
         )
@@ -158,7 +158,7 @@ def read_state(
     expected: Callable[[T], Shapes],
     decoders: Mapping[Any, Decoder] | None = None,
 ) -> tuple[T, Mapping[str, Tensor]] | None:
-    """Return the state and the tensors of a checkpoint, None if there is no file.
+    """Return the state and the tensors of a checkpoint, None if it does not exist.
 
     Args:
         expected: the shapes of the tensors that go with a state; raises an error of this library for a wrong state.
