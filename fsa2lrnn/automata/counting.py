@@ -68,14 +68,14 @@ class Positions:
     start: int
 
     @cached_property
-    def hopeful(self) -> np.ndarray:
+    def coaccessible(self) -> np.ndarray:
         """The coaccessible states: some word, possibly empty, leads to an output that counts: bool (n,)."""
         return coaccessible(self.delta, self.counts)
 
     @cached_property
     def live(self) -> np.ndarray:
         """Whether a letter leads to a coaccessible state: bool (|Σ|, n). No continuation of other words can fail."""
-        return self.hopeful[self.delta]
+        return self.coaccessible[self.delta]
 
     def path(self, tokens: np.ndarray, before: np.ndarray | None = None) -> np.ndarray:
         """Return the states after each letter, from states `before` (N,) or the start: int64 (N, T) -> (N, T)."""

@@ -24,7 +24,7 @@ from fsa2lrnn.repairing.observed import observe
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
 from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 __all__ = ["Change", "Columns", "RepairedHead", "Mode", "Repaired", "repair", "snap"]
 

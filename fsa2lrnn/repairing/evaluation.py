@@ -21,7 +21,7 @@ from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.certificate import Certificate
 from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 LETTERS = 500_000
 _PIECE = 1 << 14

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.automata.reach import settled
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class RepairStates(Specification):
         """Return the states of a specification.
 
         >>> from fsa2lrnn import compile_machine, zoo
-        >>> from fsa2lrnn.verification.goal import specification_of
+        >>> from fsa2lrnn.verification.specification import specification_of
         >>> states = RepairStates.of(specification_of(compile_machine(zoo.parity()), zoo.parity()))
         >>> states.delta.tolist(), states.numbers.tolist()
         ([[0, 1, 0], [1, 0, 1]], [0, 1, 0])

@@ -25,7 +25,7 @@ from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedH
 from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 _CHECKED = (100, 1_000)  # number and length of the test words of a repaired model, uniform and live
 _PAIRS = 100_000  # the most pairs of states in the proof of a dyadic model

@@ -15,7 +15,7 @@ from fsa2lrnn.verification.check import CertificateRefused, check
 from fsa2lrnn.verification.coverage import model_digest
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.falsify import Budget, falsify
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 __all__ = [
     "Accepted",

@@ -136,7 +136,7 @@ class Certificate:
     def from_json(cls, value: Any) -> Certificate:
         """Return the certificate that `to_json` wrote; raise `UnsupportedFormat` for any other value."""
         if not isinstance(value, dict):
-            raise UnsupportedFormat(f"{shown(value)} is no certificate: expected is a JSON object")
+            raise UnsupportedFormat(f"{shown(value)} is not a certificate: it must be a JSON object")
         rest = dict(cast("dict[str, Any]", value))
         form = rest.pop("format", None), rest.pop("version", None)
         if form not in ((FORMAT, VERSION), (_OLD_FORMAT, VERSION)) or type(form[1]) is not int:

@@ -17,7 +17,7 @@ from fsa2lrnn.errors import OutOfTime
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.exactness import RoundingWatch
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 
 @dataclass(frozen=True)

@@ -28,8 +28,8 @@ from fsa2lrnn.verdicts import Coverage, Proved, Refuted, Undecided
 from fsa2lrnn.verification import pairs
 from fsa2lrnn.verification.coverage import model_digest, of_exact, of_exact_steps, of_integers, of_letters
 from fsa2lrnn.verification.exactness import RoundingWatch
-from fsa2lrnn.verification.goal import Specification, specification_of
 from fsa2lrnn.verification.modules import check_modelled
+from fsa2lrnn.verification.specification import Specification, specification_of
 from fsa2lrnn.verification.stepping import is_right_in_every_order
 from fsa2lrnn.verification.walk import JointWalk
 

@@ -78,7 +78,7 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
     faults = list(_faults(model) if not isinstance(model, SwitchedAffine) else _table_faults(model))
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
-        raise UnsupportedFormat(f"nothing is said of this model: {'; '.join(faults[:_MOST])}{more}")
+        raise UnsupportedFormat(f"cannot verify this model: {'; '.join(faults[:_MOST])}{more}")
     if isinstance(model, SwitchedAffine):
         return ()
     check_layers(model)
@@ -103,8 +103,8 @@ def _table_faults(tables: SwitchedAffine) -> Iterator[str]:
 
 def _faults(model: LRNN) -> Iterator[str]:
     if type(model) not in _ADMITTED:
-        reason = "of which nothing is known but LRNN's name: judge an LRNN itself"
-        yield f"it is of type {_name(model)}, {reason if isinstance(model, LRNN) else f'no LRNN: {FOREIGN}'}"
+        reason = "a subclass that may compute anything: verify an LRNN itself"
+        yield f"it is of type {_name(model)}, {reason if isinstance(model, LRNN) else f'not an LRNN: {FOREIGN}'}"
         return
     # Validate the configuration and the classes first: every later check calls their methods.
     config: Any = vars(model).get("config")

@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verdicts import Coverage
 from fsa2lrnn.verification.coverage import STEPPING, model_digest
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 FORMAT, VERSION = "fsa2lrnn-equivalence-certificate", 1
 

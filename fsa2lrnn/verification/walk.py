@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.extraction.walk import FrontierSuccessors, R, S, TransitionSystem, WordFrontier
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 
 class JointWalk(WordFrontier[S, R]):

@@ -26,7 +26,7 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import SCANS, CertificateRefused, check
 from fsa2lrnn.verification.coverage import model_digest
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 from verify.soundness.models import RULES, Drawn, model
 from verify.soundness.tampering import KINDS, SWITCH, Tampering, tampered_with
 

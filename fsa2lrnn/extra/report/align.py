@@ -22,7 +22,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 WORDS, LENGTH = 600, 40
 CARRIED = 0.8  # of the variance of a function of the state, from which a head counts as carrying it

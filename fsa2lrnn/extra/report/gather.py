@@ -15,7 +15,7 @@ from fsa2lrnn.extra.report.facts import FAR, NEAR, HeadAutomaton, LayerInternals
 from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 _NEAR_WORDS, _NEAR_LENGTH = 12, 24
 _FAR_WORDS, _FAR_LENGTH, _FAR_SHOWN = 12, 500, 8

@@ -18,7 +18,7 @@ from fsa2lrnn.extra.report.facts import LayerHead
 from fsa2lrnn.extraction.closed import ModelSystem
 from fsa2lrnn.extraction.walk import Interner
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
 _PAIRS = 20_000  # states of network and machine together, after which the walk ends

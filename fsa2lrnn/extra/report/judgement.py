@@ -31,7 +31,7 @@ from fsa2lrnn.verification.certify import WORK, certify
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.exactness import may_close
 from fsa2lrnn.verification.falsify import Budget, falsify
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 PAIRS = 100_000  # of states, the bound of a proof
 REPAIRS: tuple[tuple[Columns, Mode], ...] = (("keep", "least"), ("p<=1", "least"), ("keep", "dyadic"))

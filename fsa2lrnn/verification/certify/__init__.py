@@ -21,10 +21,10 @@ from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import WORK, SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import MOST_READ, SCANS
 from fsa2lrnn.verification.enumeration import explore
-from fsa2lrnn.verification.goal import Specification, specification_of
 from fsa2lrnn.verification.modules import check_modelled
 from fsa2lrnn.verification.plain import checked
 from fsa2lrnn.verification.slack import slack_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 _STEPS = 20_000  # steps of an enumeration that any amount of work allows
 _CLAIMED = 1 - 1e-6  # the share of a margin that is claimed, so that other CPUs' float64 rounding does not matter

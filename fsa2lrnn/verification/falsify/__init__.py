@@ -18,9 +18,9 @@ from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.verdicts import Refuted, SearchRecord, Undecided
 from fsa2lrnn.verification.falsify.beam import beam
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
 from fsa2lrnn.verification.falsify.guided import guided
-from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.long_words import periodic, random
 from fsa2lrnn.verification.falsify.shorten import shorten
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome

@@ -8,8 +8,8 @@ import numpy as np
 
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import States
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.frontier import Frontier
-from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
 _MOST = 20_000  # the most states that a beam keeps in all, for any number of machine states
@@ -25,7 +25,7 @@ def beam(comparison: ModelComparison, budget: Budget, below: int, clock: Deadlin
     states of one machine state differ most: the errors of trained models accumulate slowly, and are visible in these
     directions long before they reduce a margin.
     """
-    n_states = int(comparison.goal.hopeful.sum())
+    n_states = int(comparison.goal.coaccessible.sum())
     width = width_for(comparison, budget.width * wider)
     growth = grow(comparison, Chooser(width), min(budget.length, below - 1), clock)
     what = f"beam of {width} states for each of {n_states} machine states"
@@ -34,7 +34,7 @@ def beam(comparison: ModelComparison, budget: Budget, below: int, clock: Deadlin
 
 def width_for(comparison: ModelComparison, width: int) -> int:
     """Return the number of states that a beam keeps for each machine state, at most `width` of them."""
-    return max(2, min(width, _MOST // int(comparison.goal.hopeful.sum())))
+    return max(2, min(width, _MOST // int(comparison.goal.coaccessible.sum())))
 
 
 class GrowthResult(NamedTuple):

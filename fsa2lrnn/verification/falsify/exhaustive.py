@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import counted
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.frontier import Frontier
-from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget, SearchOutcome
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from fsa2lrnn.extraction.runner import States
 from fsa2lrnn.extraction.walk import FrontierSuccessors
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Failure
 from fsa2lrnn.verification.walk import JointWalk
 

@@ -14,7 +14,7 @@ import torch
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.falsify.beam import Chooser, grow, width_for
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Points, Pulled
 from fsa2lrnn.verification.falsify.verdict import Budget, Failure, SearchOutcome
 
@@ -92,7 +92,7 @@ class _Rounds:
         self._comparison, self._tables, self._clock = comparison, tables, clock
         self._pull = FunctionalPullback(tables, comparison.goal)
         self._width = width_for(comparison, budget.width)
-        n_states = int(comparison.goal.hopeful.sum())
+        n_states = int(comparison.goal.coaccessible.sum())
         self._most = max(1, min(self._width // 2, _NUMBERS // (2 * n_states * tables.x0.numel() * longest)))
         self._rounds, self._length = budget.rounds, longest
         self._what = f"beam of {self._width} states for each of {n_states} machine states, guided by {self._most}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
 from fsa2lrnn.verification.falsify.verdict import Budget, SearchOutcome
 
@@ -44,7 +44,7 @@ def _for_ever(comparison: ModelComparison, pairs: list[_Pair]) -> list[_Pair]:
             visited.add(q)
             for a in w:
                 q = int(comparison.goal.delta[a, q])
-        if comparison.goal.hopeful[q]:  # only coaccessible states lead to a coaccessible one
+        if comparison.goal.coaccessible[q]:  # only coaccessible states lead to a coaccessible one
             live_pairs.append((u, w))
     return live_pairs
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from fsa2lrnn.lrnn.switched import SwitchedAffine
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 _TANGENTS = 4
 Points = dict[int, np.ndarray]

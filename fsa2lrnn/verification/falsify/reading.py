@@ -6,7 +6,7 @@ import numpy as np
 
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.extraction.runner import pick
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import SearchOutcome
 
 _PIECE, _FIRST_PIECE = 64, 8  # letters; of the failures in one piece the shortest is taken
@@ -32,7 +32,7 @@ def read_side_by_side(comparison: ModelComparison, tokens: np.ndarray, clock: De
         if (failure := comparison.confirm_first(words)) is not None:
             return SearchOutcome(failure, what, len(failure.tokens), n, letters)
         length += piece.shape[1]
-        live = np.flatnonzero(comparison.goal.hopeful[path[:, -1]])
+        live = np.flatnonzero(comparison.goal.coaccessible[path[:, -1]])
         if len(live) < len(alive):
             states = pick(states, live)
         alive, q = alive[live], path[live, -1]

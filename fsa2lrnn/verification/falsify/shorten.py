@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
 from fsa2lrnn.verification.falsify.verdict import Failure, SearchOutcome
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certificate import Tube
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 from ..verification.certify.conftest import drifting, forgetful, perturbed_machines, short_searches  # noqa: F401 - fixtures
 

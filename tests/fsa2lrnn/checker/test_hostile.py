@@ -23,8 +23,8 @@ from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine
 from fsa2lrnn.verification.certificate import Certificate, Sets, Tail, Tube
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import CertificateRefused, check
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 from ..verification.certify.conftest import assert_uncontradicted, model_of, perturbed
 

@@ -12,8 +12,8 @@ from fsa2lrnn.checker.replay import TubeReplay
 from fsa2lrnn.checker.rounding import FloatFormat, Slack
 from fsa2lrnn.verification.certificate import Sets
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import counts, sampled, walks
 

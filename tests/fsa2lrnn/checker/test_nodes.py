@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import Specification
+from fsa2lrnn.verification.specification import Specification
 
 
 @st.composite
@@ -23,7 +23,7 @@ def goals(draw):
 def test_nodes_are_where_words_lead(goal, memory, data):
     frame_memory = data.draw(st.integers(1, memory))
     found = nodes(goal.target, memory, frame_memory)
-    k, hopeful = len(goal.delta), goal.hopeful
+    k, coaccessible = len(goal.delta), goal.coaccessible
     reached = set()
     for word in itertools.product(range(k), repeat=memory + 1):
         states = [goal.start]
@@ -32,7 +32,7 @@ def test_nodes_are_where_words_lead(goal, memory, data):
         number = lambda letters: sum(a * k**i for i, a in enumerate(reversed(letters)))  # noqa: E731
         before, j0 = found.numbers(np.array([states[-2]]), np.array([number(word[:memory])]))
         f, j = found.numbers(np.array([states[-1]]), np.array([number(word[1:])]))
-        assert (f[0] >= 0) == hopeful[states[-1]]
+        assert (f[0] >= 0) == coaccessible[states[-1]]
         if f[0] < 0:
             continue
         reached.add(int(f[0]))

@@ -10,8 +10,8 @@ from fsa2lrnn.checker.errors import InvalidCertificate
 from fsa2lrnn.checker.replay import TubeReplay, grown
 from fsa2lrnn.checker.rounding import Slack
 from fsa2lrnn.verification.certify import certify
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 
 def test_stored_sets_take_the_place_of_those_found(drifting):

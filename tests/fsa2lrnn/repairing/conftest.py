@@ -11,7 +11,7 @@ from fsa2lrnn.repairing.observed import observe
 from fsa2lrnn.repairing.probe import Block
 from fsa2lrnn.repairing.representation import learned_representation
 from fsa2lrnn.repairing.states import RepairStates
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def one_hot(machine):

@@ -10,7 +10,7 @@ from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.observed import is_right, observe
 from fsa2lrnn.repairing.states import RepairStates
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def tables_and_states(model, machine):

@@ -23,7 +23,7 @@ from fsa2lrnn.repairing.representation import (
 )
 from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def fourier(n, k):

@@ -8,7 +8,7 @@ from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def states_of(machine):

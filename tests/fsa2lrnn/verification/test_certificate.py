@@ -174,7 +174,7 @@ def test_damaged_files_are_named(tmp_path):
         ({**whole, "format": "fsa2lrnn-certificate"}, "ignore is not known in a file of format 'fsa2lrnn-certificate'"),
         ({**whole, "ignore": "all"}, "ignore = 'all' must be 'lacked' or a list"),
         ({**whole, "ignore": [[1]]}, "is not a symbol"),
-        ([], r"\[\] is no certificate: expected is a JSON object"),
+        ([], r"\[\] is not a certificate: it must be a JSON object"),
     ]
     for value, reason in damaged:
         path.write_text(json.dumps(value))

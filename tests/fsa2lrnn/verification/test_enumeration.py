@@ -11,7 +11,7 @@ from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.enumeration import explore
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def test_an_enumeration_ends_before_the_first_wrong_word():

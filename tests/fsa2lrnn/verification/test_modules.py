@@ -357,5 +357,5 @@ def test_a_mutant_is_looked_at_and_no_other_type(stacks):
     class Stranger(LRNN):
         pass
 
-    with pytest.raises(UnsupportedFormat, match="it is of type Stranger, of which nothing is known"):
+    with pytest.raises(UnsupportedFormat, match="it is of type Stranger, a subclass that may compute"):
         check_modelled(Stranger(model.config))

@@ -10,7 +10,7 @@ from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.extraction import ModelSystem
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.testing.strategies import machines
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 from fsa2lrnn.verification.walk import JointWalk
 
 
@@ -43,7 +43,7 @@ def test_every_pair_is_met_once_by_a_shortest_word(machine, all_count):
     for length in range(minimal.n_states + 1):
         for word in itertools.product(range(len(machine.alphabet)), repeat=length):
             states = list(itertools.accumulate(word, lambda q, a: int(minimal.delta[a, q]), initial=minimal.start))
-            if goal.hopeful[states].all():
+            if goal.coaccessible[states].all():
                 shortest.setdefault(states[-1], word)
     assert {q: len(word) for q, word in words.items()} == {q: len(word) for q, word in shortest.items()}
 

@@ -20,7 +20,7 @@ from fsa2lrnn.extra.report.facts import NEAR
 from fsa2lrnn.extra.report.gather import fisher, machine_facts
 from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.lrnn.model import LRNN
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 MODELS = 4
 """How many models a page shows side by side."""

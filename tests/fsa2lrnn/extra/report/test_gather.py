@@ -12,7 +12,7 @@ from fsa2lrnn.extra.report.facts import FAR, NEAR
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts, plane
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def test_a_machine_as_text():

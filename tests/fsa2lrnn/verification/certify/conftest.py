@@ -15,7 +15,7 @@ from fsa2lrnn.lrnn.scans import scan_tokens
 from fsa2lrnn.lrnn.switched import Readout, SwitchedAffine, switched
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.certify import search, tails
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 
 def perturbed(machine, noise=0.01, heads=1, layer_norm=True, dtype=torch.float32, seed=0):

@@ -17,7 +17,7 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine
 from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.check import check
 from fsa2lrnn.verification.equivalence import prove_equivalent
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import assert_uncontradicted, model_of, perturbed, perturbed_machines
 

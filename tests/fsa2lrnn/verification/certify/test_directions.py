@@ -11,8 +11,8 @@ from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.checker.steps import groups
 from fsa2lrnn.verification.certificate import Tube
 from fsa2lrnn.verification.certify.directions import fans, gradients
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import perturbed
 

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.checker.nodes import nodes
 from fsa2lrnn.verification.certify.frames import Frames, components
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 from .conftest import perturbed, perturbed_machines
 

@@ -8,8 +8,8 @@ from fsa2lrnn.verification.certify import certify
 from fsa2lrnn.verification.certify.search import TubeSearch
 from fsa2lrnn.verification.certify.work import SearchCutShort, WorkBudget
 from fsa2lrnn.verification.check import check
-from fsa2lrnn.verification.goal import specification_of
 from fsa2lrnn.verification.plain import plain
+from fsa2lrnn.verification.specification import specification_of
 
 
 def test_auto_is_as_good_as_each_memory_it_tries(drifting):

@@ -9,7 +9,7 @@ from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.verification.falsify.beam import beam
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget
 
 MACHINE = zoo.even_pair(2)

@@ -11,8 +11,8 @@ from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.exhaustive import exhaustive
-from fsa2lrnn.verification.falsify.judge import ModelComparison
 from fsa2lrnn.verification.falsify.verdict import Budget
 
 

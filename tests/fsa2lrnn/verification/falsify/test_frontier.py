@@ -5,8 +5,8 @@ import torch
 
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.lower import compile_machine
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.frontier import Frontier
-from fsa2lrnn.verification.falsify.judge import ModelComparison
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 

@@ -11,7 +11,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.long_words import _for_ever, _places, periodic, periodic_words, random
 from fsa2lrnn.verification.falsify.verdict import Budget
 
@@ -52,7 +52,7 @@ def test_words_that_end_up_nowhere_are_left_out():
 def test_random_words_are_live_to_the_end_and_of_all_kinds():
     judge = arithmetic()
     tokens = judge.goal.random_words(np.random.default_rng(0), 200, 9)
-    assert judge.goal.hopeful[judge.goal.path(tokens)].all()
+    assert judge.goal.coaccessible[judge.goal.path(tokens)].all()
     assert len({tuple(word) for word in tokens[:, :3].tolist()}) == 12  # 2 · 3 · 2
 
 

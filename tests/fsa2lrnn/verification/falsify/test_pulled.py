@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.pulled import FailureTarget, FunctionalPullback, Functionals
 from tests.fsa2lrnn.verification.falsify.test_beam import MACHINE, leaking
 

@@ -5,7 +5,7 @@ import numpy as np
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.reading import read_side_by_side
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.lower import compile_machine
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 from fsa2lrnn.verification.falsify.shorten import shorten, variants
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])

@@ -8,7 +8,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.verification.falsify.judge import ModelComparison
+from fsa2lrnn.verification.falsify.comparison import ModelComparison
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])
 
@@ -31,7 +31,7 @@ def test_words_that_cannot_fail_any_more_are_known():
     judge = ModelComparison(model, machine, "lacked")
     for word in ("1", "1+", "1+0", "1++", "11", "1++0"):
         q = machine.minimise().run(word)
-        assert judge.goal.hopeful[q] == (word not in ("1++", "11", "1++0")), word
+        assert judge.goal.coaccessible[q] == (word not in ("1++", "11", "1++0")), word
     after_digit, digit, plus = machine.minimise().run("1"), model.alphabet.index("1"), model.alphabet.index("+")
     assert judge.goal.live[:, after_digit].tolist() == [letter in "+-*" for letter in model.alphabet]
     assert not judge.marks(torch.full((1, 2), float("nan")), judge.goal.delta[[plus], after_digit]).wrong.any()

@@ -22,7 +22,7 @@ from fsa2lrnn.verification import (
     falsify,
     prove_equivalent,
 )
-from fsa2lrnn.verification.goal import Specification, specification_of
+from fsa2lrnn.verification.specification import Specification, specification_of
 
 
 class Symbols:
@@ -104,7 +104,7 @@ def test_hopeful_states_lead_to_one_that_counts(machine):
         reach = {q}
         for _ in range(machine.n_states):
             reach |= {int(to) for p in reach for to in goal.delta[:, p]}
-        assert goal.hopeful[q] == any(goal.counts[p] for p in reach)
+        assert goal.coaccessible[q] == any(goal.counts[p] for p in reach)
 
 
 def test_every_judge_says_what_it_ignored_and_ignores_nothing_unless_told():

@@ -14,7 +14,7 @@ from fsa2lrnn.extraction import NOT_A_NUMBER
 from fsa2lrnn.extraction.runner import Runner
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.verification.falsify.verdict import Failure
-from fsa2lrnn.verification.goal import specification_of
+from fsa2lrnn.verification.specification import specification_of
 
 CONFIRMED_BY = ("sequential", "auto")
 

@@ -124,7 +124,7 @@ def specification_of(
         raise UnsupportedFormat(
             f"the model puts out {model.outputs}, none of the machine's {tuple(dict.fromkeys(minimal.outputs))}"
             if ignore == "lacked"
-            else f"ignore: all outputs of the machine are ignored, {tuple(ignored)}, so there is nothing to judge"
+            else f"ignore: all outputs of the machine are ignored, {tuple(ignored)}, so there is nothing to verify"
         )
     outputs = (*model.outputs, *lacked)
     number = {output: j for j, output in enumerate(outputs)}
