@@ -171,7 +171,6 @@ def alone(folder: Path, work: str) -> Iterator[None]:
 
 
 def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
-    """Make a new locked file (or the result of `make`) next to `path`, open for writing."""
     while True:
         handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there

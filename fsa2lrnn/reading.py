@@ -186,8 +186,6 @@ def shown(value: object) -> str:
 
 
 class _ValueReader:
-    """A reader of values that collects the faults."""
-
     def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:
         self._decoders, self._from_json, self._pass_over = decoders, from_json, pass_over
         self._faults: list[str] = []
@@ -218,7 +216,6 @@ class _ValueReader:
         return float(value) if kind is float else value
 
     def _may_be(self, kind: Any, value: Any) -> bool:
-        """Return whether a value is of this kind, without regard to its parts."""
         plain = get_origin(kind) or kind
         if kind in self._decoders:
             return True

@@ -141,7 +141,6 @@ def _table(model: LRNN) -> MooreMachine | None:
 def _walk(
     machine: MooreMachine, symbols_in_order: Sequence[Hashable], pieces: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield the output numbers along a word."""
     number = {output: j for j, output in enumerate(symbols_in_order)}
     outputs = np.array([number[output] for output in machine.outputs])
     q = machine.start
@@ -153,7 +152,6 @@ def _walk(
 
 
 def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> StreamResult:
-    """Return the last output alone, reading several letters at a time."""
     table, q, length = MultiStepTable.of(machine.delta), machine.start, 0
     for tokens in pieces:
         q = table.final(q, tokens)

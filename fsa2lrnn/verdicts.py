@@ -38,7 +38,6 @@ class Verdict:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        """Return the verdict as an HTML card for notebooks."""
         colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
         failure: Counterexample | None = getattr(self, "failure", None)
         return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
@@ -383,7 +382,6 @@ class Accepted(Verdict):
 
 
 def _plain(value: Any) -> Any:
-    """Return a field as JSON data: by its own `to_json`, or part by part for lists and mappings."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):

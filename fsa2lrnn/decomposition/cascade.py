@@ -132,7 +132,6 @@ class Cascade:
             object.__setattr__(self, name, value)
 
     def _repr_svg_(self) -> str:
-        """Return the drawing for a notebook."""
         return drawing.to_svg(self)
 
     @property
@@ -272,8 +271,6 @@ def tells(states: np.ndarray, what: np.ndarray) -> bool:
 
 
 class _Rows:
-    """A lookup of the map that a letter and a joint state select, by a mixed-radix code of the states read."""
-
     def __init__(self, component: Component, sizes: tuple[int, ...]) -> None:
         self.reads = list(component.reads)
         self.radix = [1]

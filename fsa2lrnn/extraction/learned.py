@@ -137,7 +137,6 @@ def extract_learned(
 
 
 def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:
-    """Return the minimal machine, its start merged with another state or with the output of the model's x₀."""
     if empty_word:
         return minimise(machine)
     outputs = list(machine.outputs)

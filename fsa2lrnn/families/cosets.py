@@ -87,7 +87,6 @@ def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
 
 
 def _on_cosets(group: PermutationGroup, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
-    """Return the points of the right cosets Hx of a subgroup H."""
     members = np.flatnonzero(mask)
     least = group.table[members].min(0)  # of Hx, for each x
     chosen, coset = np.unique(least, return_inverse=True)

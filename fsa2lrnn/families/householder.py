@@ -99,7 +99,6 @@ def householder(
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
-    """Return a witness with states at unit vectors, a sink at zero."""
     n = machine.n_states
     if n > 1 and (sink := sink_of(machine.delta)) is not None:
         keys = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
@@ -112,14 +111,12 @@ def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
 
 
 def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
-    """Return a witness on the points of `cosets`, for letters that are permutations and resets."""
     permuting = [row for row in machine.delta if not _is_reset(row)]
     points = fewest_points(np.array(permuting).reshape(-1, machine.n_states), len(permuting) < len(machine.delta))
     return points and _exchanges(machine, points.moves, tuple(map(tuple, points.vectors.tolist())))
 
 
 def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ...], ...]) -> HouseholderWitness:
-    """Return the transpositions of each permuting letter; resets erase all points and write a vector of `at`."""
     d, rest = len(at[0]), iter(moves)
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []

@@ -111,7 +111,6 @@ class _EigenPiece:
 
 
 def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_EigenPiece]:
-    """Split the functions by the factors x and Φ_m(x) of each letter's minimal polynomial."""
     pieces = [_EigenPiece(functions, ())]
     for step in delta:
         orders = EIGENVALUES[family.eigenvalues][1] or _possible_orders(step)
@@ -142,7 +141,6 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
 
 
 def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lane]:
-    """Yield the eigenvectors in a piece: each function itself, or its projections to the characters of the letters."""
     m = piece.order
     if m > MAX_ORDER:
         raise BudgetExceeded(
@@ -197,7 +195,6 @@ def _reduced(values: np.ndarray, m: int) -> np.ndarray:
 
 
 def _moved(functions: np.ndarray, step: np.ndarray, start: int) -> np.ndarray:
-    """Return f ∘ δ_a minus a constant, so that it is zero at the start."""
     return functions[:, step] - functions[:, [step[start]]]
 
 

@@ -131,7 +131,6 @@ def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
 
 
 def _matrix(row: np.ndarray) -> np.ndarray:
-    """Return M_a: 1 in row δ(q, a) of column q."""
     matrix = np.zeros((len(row), len(row)), np.int64)
     matrix[row, np.arange(len(row))] = 1
     return matrix
@@ -155,7 +154,6 @@ def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
 
 
 def _line_through(chi: list[Fraction], v: list[Fraction]) -> tuple[Fraction, Fraction] | None:
-    """Return c₁, c₀ with v = c₁ χ + c₀, or None."""
     other = next((i for i, x in enumerate(chi) if x != chi[0]), None)
     c1 = Fraction(0) if other is None else (v[other] - v[0]) / (chi[other] - chi[0])
     c0 = v[0] - c1 * chi[0]

@@ -159,7 +159,6 @@ class Impossibility(CertifiedAnswer):
         }
 
     def _four_word_json(self, words: FourWords) -> dict[str, Any]:
-        """Return the four words as a certificate of one term: two of its vectors belong to one state and cancel."""
         start = self.machine.start
         after = _run(self.machine, start, words.prefix)
         (a, b), (c, d) = ([_run(self.machine, s, word) for word in (words.u, words.other)] for s in (after, start))

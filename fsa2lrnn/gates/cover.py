@@ -96,7 +96,6 @@ class Table:
         return merge(cover)
 
     def _best(self, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the box, of those grown from several seeds, with the most remaining keys, and a mask of these."""
         rows = np.flatnonzero(left)
         n_seeds = int(np.clip(_SEED_ENTRIES // self.codes.size, 1, min(_MAX_SEEDS, len(rows))))
         seeds = rows[np.linspace(0, len(rows) - 1, n_seeds).astype(int)]
@@ -104,7 +103,6 @@ class Table:
         return max(grown, key=lambda result: int(result[1].sum()))
 
     def _grow(self, seed: int, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a box around a key without keys in `bad`, as a mask of values, and the keys of `left` in it."""
         box = _GrowingBox(self, seed, bad)
         while (value := box.best_value(left)) is not None:
             box.add(value)
@@ -118,8 +116,6 @@ class Table:
 
 
 class _GrowingBox:
-    """A growing box: for every key, the number of coordinates in which it is outside, and the sum of their indices."""
-
     def __init__(self, table: Table, seed: int, bad: np.ndarray) -> None:
         self.codes, self.offsets, self.bad = table.codes, table.offsets, bad
         self.inside = np.zeros(table.offsets[-1], bool)

@@ -93,7 +93,6 @@ class ReluGate:
 
     @cached_property
     def _growth(self) -> tuple[float, float]:
-        """Numbers (s, t) such that for inputs of at most z no sum exceeds s z + t."""
         W1, b1, W2, b2 = (np.abs(part) for part in self.weights)
         slope, offset = W1.sum(1), b1
         return (

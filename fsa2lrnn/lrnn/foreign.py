@@ -139,7 +139,6 @@ def _new(cls: type[ForeignWeights], config: LRNNConfig, dtype: torch.dtype) -> L
 
 
 def _names(n_layers: int) -> dict[str, str]:
-    """Return the name of each weight in `LRNN`, by its name in the published code."""
     names = {"embedding.weight": "embedding.weight"}
     names |= {f"layers.{i}.a0": f"layers.{i}.x0" for i in range(n_layers)}
     modules = {f"ln.{i}": f"norms.{i}" for i in range(n_layers)}
@@ -157,7 +156,6 @@ def _config(
     outputs: Sequence[Hashable] | None,
     p: float,
 ) -> LRNNConfig:
-    """Return the configuration that the shapes of a few weights determine; the other shapes follow from it."""
     forms = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
     for i in range(n_layers):
         forms |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
@@ -195,7 +193,6 @@ def _config(
 
 
 def _fault_of(name: str, weight: object) -> str | None:
-    """Return why a weight cannot be loaded, or None: every entry must exist and have its own storage."""
     if not isinstance(weight, Tensor):
         return f"{name} is a {type(weight).__name__}, no tensor"
     if weight.layout != torch.strided or weight.device.type == "meta":

@@ -168,7 +168,6 @@ class LRNN(ForeignWeights, nn.Module):
         return self._read(stream), after
 
     def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
-        """What the read-out reads along `tokens`, and the state after them, if one `goes_on` from there."""
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
@@ -206,13 +205,11 @@ class LRNN(ForeignWeights, nn.Module):
     def _through(
         self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
-        """Outputs of layer i and its last state; where nobody goes on from there, it need not make one."""
         if not goes_on:
             return self.recurrences[i].outputs(u, x, method, index), x
         return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)
 
     def _has_few_inputs(self, tokens: Tensor) -> bool:
-        """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""
         if not self.recurrences[0].takes_index:
             return False
         n = len(self.alphabet)
@@ -225,7 +222,6 @@ class LRNN(ForeignWeights, nn.Module):
     def _first_layer_by_letter(
         self, tokens: Tensor, state: LayerState, method: str, goes_on: bool
     ) -> tuple[Tensor, LayerState]:
-        """What `_layer` gives for i = 0, with A and v made once for each input that there can be, not for each step."""
         u, index, last_u = self.first_inputs(), tokens, None  # (|Σ|, d)
         if state.u is not None:
             n, last_u = len(u), u[tokens[:, -1]]
@@ -318,7 +314,6 @@ class LRNN(ForeignWeights, nn.Module):
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         config, dtype = self.config, str(self.dtype).removeprefix("torch.")
         rows = [
             ("letters", symbols.listed(config.alphabet)),

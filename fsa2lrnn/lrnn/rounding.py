@@ -177,7 +177,6 @@ class RoundedNumbers:
         return self.off / low + self.mid.abs() * apart + _both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:
-        """γ_n in this format and in float64 together."""
         gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
         return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
 
@@ -215,7 +214,6 @@ class _Norms:
 
 
 def _both(kind: FloatFormat) -> float:
-    """At least the unit roundoffs of a format and of float64 together: what an elementary operation costs."""
     return (kind.u + _U64) * _OUTWARD
 
 
@@ -225,7 +223,6 @@ def integers(kind: FloatFormat) -> float:
 
 
 def _least_norm(kind: FloatFormat, b: int, p: float) -> Tensor:
-    """What a norm may come out as where powers are lost: each of b powers at most 2⁴¹ times the smallest number."""
     return torch.tensor((b * kind.tiny * 2.0**42) ** (1 / p), dtype=torch.float64)
 
 

@@ -82,7 +82,6 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
 
 
 def _apart(verified: Tensor, bounds: RoundedNumbers) -> Tensor:
-    """Return a bound on the distance of any evaluation from the verified one, through the midpoint of the bounds."""
     return (bounds.off + (verified.cpu().double() - bounds.mid).abs()) * (1 + 2.0**-30)
 
 

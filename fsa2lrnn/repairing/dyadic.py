@@ -77,7 +77,6 @@ def round_block(beat: DeadbeatBlock, image: Representation, places: Places, ampl
 
 
 def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
-    """Return the block in terms of the rational image, extended by the functions that were not learned."""
     image, (r, wider) = rational.image, rational.E.shape
     W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
     if wider == r:
@@ -97,13 +96,11 @@ def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> De
 
 
 def _size(image: Representation, W: np.ndarray) -> float:
-    """Return the root mean square, per function, of the block's representation of φ."""
     spread = (image.phi[:-1] - image.phi[:-1].mean(0)) @ W.mean(0).T
     return float(np.sqrt((spread**2).sum(1).mean() / image.rank))
 
 
 def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
-    """Return k orthonormal directions of least variance that U does not read: (b, k)."""
     unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
     x = beat.states(image).reshape(-1, len(unread)) @ unread
     _, directions = np.linalg.eigh(np.cov(x.T))
@@ -111,7 +108,6 @@ def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray,
 
 
 def _ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the damped least-squares solution of [x 1] @ result ≈ φ: (b + 1, r)."""
     wide = np.hstack([x, np.ones((len(x), 1))])
     gram = wide.T @ wide
     damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)

@@ -196,7 +196,6 @@ def _in_scale(phi: np.ndarray, observed: BlockObservations) -> np.ndarray:
 
 
 def _with_initial(phi: np.ndarray, observed: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
-    """Return the image extended to the initial state: by a vector for it if one fits, else by a further function."""
     n, r = phi.shape
     wide = np.hstack([phi, np.ones((n, 1))])
     maps = np.stack([np.linalg.lstsq(wide, phi[row], rcond=None)[0].T for row in states.entered])

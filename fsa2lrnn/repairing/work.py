@@ -107,7 +107,6 @@ class RepairWork:
         return blocks
 
     def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
-        """Return the dead-beat blocks, as plain tables for blocks without an image."""
         observed = observe(self._assemble(blocks), self._states)
         return [
             dead_beat(block, self.images[h], self._probes[h], observed.head(h))
@@ -162,7 +161,6 @@ class RepairWork:
         return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
 
     def _check(self, model: LRNN) -> None:
-        """Run the model in its own dtype on words longer than the observed ones; raise `NotExact` on a mistake."""
         tables, rng = switched(model), np.random.default_rng(1)
         for is_live in (False, True):
             tokens = self._states.draw(rng, *_CHECKED, is_live)
@@ -211,5 +209,4 @@ class RepairWork:
 
 
 def _relative(after: np.ndarray, before: np.ndarray) -> float:
-    """Return ‖after − before‖ / ‖before‖, the absolute change if `before` is zero."""
     return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))

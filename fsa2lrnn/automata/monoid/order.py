@@ -73,7 +73,6 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
 
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
-    """Return some power of f that is at least the n-th."""
     while n > 1:
         f, n = f[f], (n + 1) // 2
     return f
@@ -99,7 +98,6 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
 
 
 def _never_merged(action: Action, classes: np.ndarray) -> FactWitness:
-    """Return a word that fixes two states: follow letters between different classes until a pair of states recurs."""
     p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
     met: dict[tuple[int, int], int] = {}
     numbers: list[int] = []

@@ -85,7 +85,6 @@ def nested_commutators_survive(generators: np.ndarray) -> bool:
 
 
 def _derived(generators: np.ndarray, order: int) -> tuple[np.ndarray, int]:
-    """Return generators and the order of the commutator subgroup, the normal closure of generators' commutators."""
     found: list[np.ndarray] = []
     covered: set[bytes] = _as_set(generators[:0], order) or set()
     waiting = [_commutator(f, g) for f, g in combinations(generators, 2)]
@@ -104,15 +103,12 @@ def _as_set(generators: np.ndarray, cap: int) -> set[bytes] | None:
 
 
 def _distinct(permutations: list[np.ndarray]) -> list[np.ndarray]:
-    """Return the distinct permutations in order, without the identity."""
     return [f for f in {f.tobytes(): f for f in permutations}.values() if (f != np.arange(len(f))).any()]
 
 
 def _commutator(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return f⁻¹g⁻¹fg."""
     return g[f[np.argsort(g)[np.argsort(f)]]]
 
 
 def _conjugate(f: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """Return g⁻¹fg."""
     return g[f[np.argsort(g)]]

@@ -163,7 +163,6 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
 
 
 def _expressions(M: int, completion: str) -> MooreMachine:
-    """ModArith by its grammar: digits and operators in turn."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Expression, letter: Hashable) -> Expression:
@@ -183,7 +182,6 @@ def _expressions(M: int, completion: str) -> MooreMachine:
 
 
 def _pending_operator(M: int) -> MooreMachine:
-    """ModArith with the operator kept until its digit comes."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -200,7 +198,6 @@ def _pending_operator(M: int) -> MooreMachine:
 
 
 def _adding_at_once(M: int) -> MooreMachine:
-    """ModArith with the term added as soon as + or − ends it; the operator waits to say what the next digit does."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -215,7 +212,6 @@ def _adding_at_once(M: int) -> MooreMachine:
 
 
 def _two_registers(M: int) -> MooreMachine:
-    """ModArith in the fewest states: every letter a map of (s, t) by itself."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Registers, letter: Hashable) -> Registers:

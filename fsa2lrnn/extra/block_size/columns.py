@@ -74,7 +74,6 @@ def _kernels(mask: np.ndarray, masks: list[np.ndarray]) -> list[np.ndarray]:
 
 
 def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> list[tuple[int, int]]:
-    """Return each state's orbit under H with a sign: 0 for all orbits on which every function with this χ is zero."""
     n = permutations.shape[1]
     values = [(-1, 0)] * n
     members = [(int(h), 1 if kernel[h] else -1) for h in np.flatnonzero(mask)]
@@ -91,7 +90,6 @@ def _values(permutations: np.ndarray, mask: np.ndarray, kernel: np.ndarray) -> l
 
 
 def _largest_odd_prime(order: int) -> int:
-    """Return the largest odd prime that divides an order, or 1: an element of that order moves as many axes."""
     largest, p = 1, 2
     while order > 1:
         while order % p == 0:

@@ -46,7 +46,6 @@ def splitting_map(kind: ModuleKind, field: str) -> tuple[Polynomial, fmpq_mat] |
 
 
 def _first(candidates: Iterator[fmpq_mat], degree: int) -> tuple[Polynomial, fmpq_mat] | None:
-    """Return the first candidate with an irreducible polynomial of the degree, scaled to integers."""
     for candidate in candidates:
         minimal = candidate.minpoly()
         if minimal.degree() == degree:

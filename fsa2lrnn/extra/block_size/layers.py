@@ -84,7 +84,6 @@ def layered(machine: MooreMachine, layers: int, field: Field = "R") -> DepthBoun
 
 
 def _bounds(group: PermutationGroup, field: Field) -> tuple[int, int]:
-    """Return bounds on b for which a group is a quotient of a subgroup of a product of finite subgroups of GL_b."""
     if group.order == 1:
         return 1, 1
     if group.is_abelian if field == "C" else group.is_elementary_two:
@@ -100,7 +99,6 @@ def _bounds(group: PermutationGroup, field: Field) -> tuple[int, int]:
 
 
 def _is_almost_dihedral(group: PermutationGroup) -> bool:
-    """Return whether some abelian normal subgroup has an elementary abelian 2-group as quotient (as in O(2))."""
     return any(
         group.restricted(mask).is_abelian and group.quotient(mask).is_elementary_two for mask in group.normal_subgroups
     )

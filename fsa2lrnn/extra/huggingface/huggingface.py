@@ -182,18 +182,15 @@ class HuggingFace:
                 )
 
     def _mixers(self, model: Any) -> Iterator[tuple[int, Any]]:
-        """Return the layers with a convolution and a state, by number."""
         for i, layer in enumerate(getattr(model, self.stack).layers):
             if hasattr(mixer := getattr(layer, self.mixer, None), "conv1d"):
                 yield i, mixer
 
 
 def _rotary(model: Any) -> list[Any]:
-    """Return the modules that turn positions into angles."""
     return [part for part in model.modules() if hasattr(part, "inv_freq")]
 
 
 def _depth(mixer: Any) -> int:
-    """Return the number of letters of its window that a layer reads again."""
     taps = mixer.conv1d.weight[:, 0].ne(0).any(dim=0)  # the last is the current letter's
     return max((len(taps) - 1 - j for j in range(len(taps)) if taps[j]), default=0)

@@ -182,7 +182,6 @@ def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[to
 
 
 def _made(sizes: dict[str, int]) -> Any:
-    """Return a `PD` of one block in evaluation mode; hidden and embedding have one size, as its readout requires."""
     N, k = sizes["state_size"], sizes["input_size"]
     made = pdssm().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
     return made.eval()

@@ -99,7 +99,6 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
 
 
 def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Yield the distinct maps of states by words, each with a shortest word, up to `_MAX_MAPS`."""
     queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
     visited = {row.tobytes() for row in delta}
     for word, row in queue:  # grows
@@ -112,7 +111,6 @@ def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...
 
 
 def _power(row: np.ndarray, n: int) -> np.ndarray:
-    """Return the n-th power of a map."""
     result = np.arange(len(row))
     while n:
         result = row[result] if n % 2 else result
@@ -121,7 +119,6 @@ def _power(row: np.ndarray, n: int) -> np.ndarray:
 
 
 def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
-    """Return a shortest word from the start to a state."""
     words: dict[int, tuple[int, ...]] = {machine.start: ()}
     queue = [machine.start]
     for q in queue:  # grows

@@ -37,7 +37,6 @@ def _head(head: LayerHead, every: list[LayerHead]) -> Markup:
 
 
 def _read(head: LayerHead, every: list[LayerHead]) -> str:
-    """What says where it goes, beside its own state."""
     parts = ["the letter", *(["the one before"] if head.reads_last else [])]
     parts += [f"head {every[j].head + 1} of layer {every[j].layer + 1}" for j in head.reads]
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"

@@ -92,7 +92,6 @@ def _verdicts(facts: ReportFacts) -> Markup:
 
 
 def _meaning(facts: ReportFacts, model: Model) -> Markup | None:
-    """What a kind of repair is, where it stands first."""
     kind = model.name.rpartition(": ")[2]
     first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
     meaning = repairs_shown(facts).get(kind)
@@ -202,7 +201,6 @@ def _model(facts: ReportFacts, model: Model, number: int) -> Markup:
 
 
 def _heads(model: Model) -> Markup:
-    """Heads that are automata, each with whether the automaton's state can be told from it."""
     figures = []
     for head in model.within.automata:
         carries = "carries a function of the state" if head.head in model.within.carrying else "carries nothing"
@@ -220,7 +218,6 @@ def _of_the_first(alphabet: list[str]) -> str:
 
 
 def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
-    """Learned and repaired in one scale, the change from one to the other in a finer one."""
     figures: list[Markup] = []
     for model in models:
         shared = largest(models[0]) if model.kind == "repaired" else None

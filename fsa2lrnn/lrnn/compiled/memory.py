@@ -23,8 +23,6 @@ _ALIGNMENT = 64
 
 
 class _Block:
-    """An aligned block of bytes, and a weak reference to the part that a tensor holds."""
-
     def __init__(self, size: int) -> None:
         block = np.empty(size + _ALIGNMENT, np.uint8)
         start = -block.ctypes.data % _ALIGNMENT

@@ -155,7 +155,6 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
-    """Import a class from its path, searched in `sys.path` and the current folder."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.append(here)

@@ -239,7 +239,6 @@ class BlockLayer(AffineLayer):
             return self._written(u)[0].argmax(-2)
 
     def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Return A and v from the gates, before the column rule."""
         n_heads, b = self.mask.shape
         A = self.transition(u).unflatten(-1, (n_heads, b, b))
         v = A.new_zeros(*A.shape[:-2], b) if self.value is None else self.value(u).unflatten(-1, (n_heads, b))
@@ -298,6 +297,5 @@ class BlockLayer(AffineLayer):
         block.copy_(block.T.clone())
 
     def _block(self, cell: int, head: int) -> Tensor:
-        """Return a view (b, b) of one block in the gate's second matrix."""
         n_heads, b = self.mask.shape
         return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

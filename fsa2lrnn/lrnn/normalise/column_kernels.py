@@ -110,7 +110,6 @@ _TOGETHER = 32  # blocks: the roots of one need not wait for another's, and all 
 
 @njit
 def _is_beyond(x, bound):
-    """Whether x is larger, or no number."""
     return x > bound or x != x
 
 

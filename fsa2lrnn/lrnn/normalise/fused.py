@@ -63,7 +63,6 @@ class _Normalise(Function):
 
 
 def _powers(p: float, b: int, dtype: torch.dtype) -> Tensor:
-    """p − 1 and 1/p − 1, each cut short and what is missing, b times."""
     exact = torch.tensor([p - 1, 1 / p - 1], dtype=torch.float64)
     short = exact.to(torch.bfloat16 if dtype == torch.float32 else torch.float32)
     return torch.stack([short, exact - short], dim=1).to(dtype).flatten().repeat_interleave(b)

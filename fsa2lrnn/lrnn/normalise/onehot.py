@@ -49,8 +49,6 @@ def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tens
 
 
 class _ValueOf(Function):
-    """The value of the first argument; the gradient goes to the second."""
-
     @staticmethod
     def forward(_ctx: Any, value: Tensor, _carrier: Tensor) -> Tensor:
         return value.clone()

@@ -15,8 +15,6 @@ from fsa2lrnn.lrnn.compiled.vectors import Rows
 
 
 class _SeriesFormat(NamedTuple):
-    """A floating-point type, and how many terms of the two series it takes."""
-
     bits: int
     mantissa: int
     log_terms: int

@@ -117,7 +117,6 @@ class _FusedTokenScan(Function):
 
 
 def _parts(batch: int, heads: int, multiplications: int) -> list[Part]:
-    """Words, or heads where there are few words, in as many parts as threads are worth while."""
     n_parts = thread_count(multiplications)
     if batch >= n_parts:
         return [(*words, 0, heads) for words in cuts(batch, n_parts)]

@@ -96,8 +96,6 @@ def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bo
 
 
 class _Shape(NamedTuple):
-    """What a scan's launches have in common."""
-
     batch: int
     length: int
     heads: int
@@ -205,7 +203,6 @@ def _forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 def _backward(
     tokens: Tensor | None, A: Tensor, x0: Tensor, x: Tensor, dx: Tensor, dA: Tensor | None, g: Tensor
 ) -> Tensor:
-    """Writes g, and dA unless it is None; returns dx0."""
     if not x.numel():
         return torch.zeros_like(x0)
     dx0 = torch.empty_like(x0)

@@ -93,7 +93,6 @@ class _HardScan(Function):
 
 
 def _through_softmax(logits: Tensor, gradient: Tensor, temperature: float) -> Tensor:
-    """p∘(g − ⟨p, g⟩)/τ column by column, p = softmax(logits/τ)."""
     p = (logits / temperature).softmax(-2)
     weighted = p * gradient
     return weighted.addcmul_(p, weighted.sum(-2, keepdim=True), value=-1).div_(temperature)

@@ -51,7 +51,6 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
 
 
 def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
-    """Print as JSON why nothing was written: "no" or "unknown", with the certificate of a refusal."""
     from fsa2lrnn.extra.huggingface.answers import answer
 
     said = {**answer(machine, layer).to_json(), "evidence": console.message(why)}
@@ -178,5 +177,4 @@ def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
 
 
 def _ends(spread: Spread) -> str:
-    """The least and the most, apart: where a terminal is narrow they are broken into lines, and none is cut."""
     return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

@@ -92,7 +92,6 @@ def observe(
 
 
 def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:
-    """The layer's name, who observes it, the model, and how many tokens are read; of an exported folder its letters."""
     known = {name: found for name in LAYERS if (found := getattr(layer_file(name), "OBSERVER", None)) is not None}
     if not isinstance(model, Path | str):
         for name, observer in known.items():

@@ -47,7 +47,6 @@ def eigenvalues(model: Model, letters: list[str]) -> Markup:
 
 
 def _strip(model: Model, moduli: list[tuple[float, bool]]) -> list[Markup]:
-    """Moduli on a scale that is fine at 1."""
     top = _SIZE + 22
     x = linear(symmetric(-1), symmetric(0.1), 18, _SIZE - 18)
     drawn = [line(18, top, _SIZE - 18, top, "axis"), line(x(0), top - 12, x(0), top + 12, "unit")]

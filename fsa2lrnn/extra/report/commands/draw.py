@@ -111,7 +111,6 @@ def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
 
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:
-    """The automaton of a model, where no source names it."""
     from fsa2lrnn.errors import BudgetExceeded, NotExact
     from fsa2lrnn.extraction import extract, extract_learned
 

@@ -55,7 +55,6 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
 
 
 def _prove(out: Path, as_json: bool) -> Learned:
-    """Learn the task by a layer of one-hot columns, and print the verdict."""
     if not as_json:
         console.out.print(
             "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"

@@ -61,7 +61,6 @@ def _box(at: Point, lines: Sequence[str], wide: float, high: float, is_marked: b
 
 
 def _arrow(points: list[Point], high: float) -> list[Markup]:
-    """Upwards, from the top of one box to the bottom of another."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     points = [(x0, y0 - high / 2), *points[1:-1], (x1, y1 + high / 2 + 5)]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"

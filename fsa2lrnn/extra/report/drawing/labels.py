@@ -55,7 +55,6 @@ def overlap(a: Box, b: Box) -> bool:
 
 
 def _candidates(label: LabelRequest, shares: Sequence[float]) -> list[tuple[float, Point]]:
-    """Places beside the arrow and what each costs before others are looked at."""
     points, found = label.points, []
     for i, share in enumerate(shares):
         k = min(max(round(share * (len(points) - 1)), 1), len(points) - 2) if len(points) > 2 else 0

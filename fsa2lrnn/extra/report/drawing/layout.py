@@ -104,7 +104,6 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
 
 
 def _sink(n: int, arrows: dict[Edge, list[int]], start: int) -> int | None:
-    """The state that no letter leaves and most states lead to, if so many do that their arrows would hide the rest."""
     leaves = {q for q, then in arrows if q != then}
     into = {q: sum(edge[1] == q != edge[0] for edge in arrows) for q in range(n) if q not in leaves and q != start}
     most = max(into, key=lambda q: (into[q], -q), default=None)
@@ -121,7 +120,6 @@ def _leads_everywhere(kept: list[int], edges: list[Edge], start: int) -> bool:
 
 
 def _circle(n: int, kept: list[int], edges: list[Edge], radius: float) -> tuple[list[Point], dict[Edge, Curve]]:
-    """States on a circle, in the order that makes arrows short."""
     order = _round(kept, edges)
     room = 2 * radius + (44 if len(edges) <= 2.5 * len(kept) else 84)
     reach = max(0.0 if len(kept) == 1 else 62.0, len(kept) * room / (2 * math.pi))
@@ -139,7 +137,6 @@ def _circle(n: int, kept: list[int], edges: list[Edge], radius: float) -> tuple[
 
 
 def _round(kept: list[int], edges: list[Edge]) -> list[int]:
-    """An order round the circle: changes of two places as long as one makes arrows shorter, the first state kept."""
     order, n = list(kept), len(kept)
 
     def length(order: list[int]) -> int:
@@ -163,7 +160,6 @@ def _round(kept: list[int], edges: list[Edge]) -> list[int]:
 def _columns(
     n: int, kept: list[int], edges: list[Edge], drawn: dict[Edge, str], start: int, radius: float, is_dense: bool
 ) -> tuple[list[Point], dict[Edge, Curve]]:
-    """States in columns by their distance from the start."""
     number = {q: i for i, q in enumerate(kept)}
     inner = [(number[q], number[then]) for q, then in edges]
     tallest = max(6, math.ceil(math.sqrt(1.8 * len(kept))))
@@ -200,13 +196,11 @@ def _columns(
 
 
 def _aside(places: list[Point], kept: list[int], radius: float) -> Point:
-    """A place below the others, at the right."""
     xs, ys = zip(*(places[q] for q in kept), strict=True)
     return max(xs), max(ys) + 3.2 * radius + 18
 
 
 def _angles(q: int, curves: dict[Edge, Curve]) -> list[float]:
-    """The directions in which arrows leave state q and come to it."""
     found = []
     for edge, curve in curves.items():
         if edge[0] == q != edge[1]:
@@ -217,7 +211,6 @@ def _angles(q: int, curves: dict[Edge, Curve]) -> list[float]:
 
 
 def _entry(places: list[Point], angles: list[float], start: int, radius: float, wanted: list[float]) -> Curve:
-    """The arrow to the start, from the left where that is free."""
     x, y = places[start]
     clear = all(abs(math.remainder(angle - math.pi, 2 * math.pi)) > 0.5 for angle in angles)
     angle = math.pi if clear or wanted else widest_gap(angles, math.pi)
@@ -246,7 +239,6 @@ def _labels(
 
 
 def _shifted(layout: DrawingLayout) -> DrawingLayout:
-    """The same with the upper left corner of all that is drawn at 0."""
     boxes: list[Box] = [
         (x - layout.radius, y - layout.radius, x + layout.radius, y + layout.radius) for x, y in layout.places
     ]
