@@ -1,10 +1,8 @@
 """Fast runs of small transition tables on long words and on many words, several letters per step.
 
-A step q ← next_state[a, q] depends on the one before: a load from the nearest cache, some five cycles per letter. With
-a table for *m* letters a step takes as long, and 1/m of the steps suffice; m is 2, 4 or 8, the largest for which the
-table fits. The m letters are encoded as one number by joining neighbours, pairs first, then pairs of pairs: the same
-operation on a whole block, which the compiler vectorises. Steps of different words, or of different pieces of a word,
-are independent: eight of them are in flight at once.
+A step q ← next_state[a, q] waits for a load from the nearest cache, some five cycles per letter. A table for m letters,
+m = 2, 4 or 8, needs 1/m of the steps. The m letters are encoded as one number by joining neighbours, pairs first, which
+the compiler vectorises. Steps of different words, or of different pieces of a word, overlap: eight are in flight.
 
 The pieces of one word need their start states. For few states, threads compute each piece's map of states to states
 independently, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of matrices).
@@ -36,9 +34,6 @@ class MultiStepTable:
     Args:
         single: next states, of one letter, small unsigned ints (|Σ|·n,): that of letter a in state q at a·n + q.
         table: next states, of m letters, (|Σ|ᵐ·n,): letters as digits, the first the most significant.
-        n_letters: |Σ|.
-        n_states: n.
-        m: letters per step, 1, 2, 4 or 8.
     """
 
     single: np.ndarray

@@ -150,14 +150,9 @@ def read(
     """Return a JSON value as an instance of a type: whole and finite numbers, truth values, texts, null, lists as
     tuples of one kind, objects as dictionaries or data classes, and unions of these.
 
-    An object of a data class has its fields and no others; those with a default may be missing. True is not a number,
-    and 2.0 is not a whole number.
-
-    Args:
-        kind: a type or an annotation; `float` takes whole numbers too.
-        where: the name of the value in messages.
-        decoders: readers of other types.
-        pass_over: whether unknown fields of a data class are ignored.
+    An object of a data class has its fields and no others, unless `pass_over` ignores unknown ones; those with a
+    default may be missing. True is not a number, and 2.0 is not a whole number. `where` names the value in messages;
+    `decoders` read other types.
 
     Raises:
         UnsupportedFormat: naming up to five values that do not fit; or as the class itself does.

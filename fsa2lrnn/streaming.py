@@ -72,8 +72,7 @@ def run(
     """Run `model` along a word that arrives in pieces, in memory independent of the word's length.
 
     A word longer than `LONG` is read on the model's transition table, if the model's states are finite (`extract`) and
-    `method` is "auto"; the table is exact, so the outputs are the model's. If no intermediate outputs are needed,
-    several letters are read at a time. Otherwise the scan runs piece by piece and carries its state.
+    `method` is "auto"; the table is exact, so the outputs are the model's. Otherwise the scan runs piece by piece.
 
     Args:
         tokens: int64 arrays of letter numbers in the model's alphabet (`symbols.encode_text`).

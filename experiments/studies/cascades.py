@@ -23,7 +23,7 @@ from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, minimise, zoo
 from fsa2lrnn.automata.monoid.elements import enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.automata.zoo.expressions import random_expression
+from fsa2lrnn.automata.zoo.paper import random_expression
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import best_cascade, choose
 from fsa2lrnn.decomposition.search import Decomposition

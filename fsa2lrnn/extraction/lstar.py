@@ -12,7 +12,7 @@ from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import MaskedModel
+from fsa2lrnn.extraction.runner import MaskedModel
 
 _WORDS = 400  # words per search for a counterexample
 

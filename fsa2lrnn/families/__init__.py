@@ -27,8 +27,7 @@ from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pi
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
-from fsa2lrnn.families.lanes import separating_lanes
-from fsa2lrnn.families.lattice import Affine, integer_affine
+from fsa2lrnn.families.lanes import Affine, integer_affine, separating_lanes
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck

@@ -2,13 +2,15 @@
 
 A transposition of x and y is I − k kᵀ with k = e_x − e_y: a reflection, β‖k‖² = 2. A permutation needs rank(P − I) =
 n − #cycles of them and no fewer. A reset erases every direction, ∏ (I − e_i e_iᵀ) = 0, and writes v = e_q: n factors.
-All entries are integers, so the products are exact in every floating-point format.
+All entries are integers, so the products are exact in every floating-point format. A sink, which no letter leaves, may
+stand at zero where letters are otherwise one to one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,9 +19,54 @@ from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.families.cosets import fewest_points, transpositions
-from fsa2lrnn.families.sinks import keys as sink_keys
-from fsa2lrnn.families.sinks import sink_of
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+
+
+def sink_of(delta: np.ndarray) -> int | None:
+    """Return a state s that no letter leaves, with every letter one to one on the states that it does not map to s."""
+    for s in range(delta.shape[1]):
+        if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
+            return s
+    return None
+
+
+def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the chains of states that a letter leads to a sink, and its cycles of two or more states.
+
+    >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
+    ([[0, 1]], [[4, 5]])
+    """
+    sources = set(row.tolist())
+    chains, visited = list[list[int]](), {sink}
+    for q in range(len(row)):
+        if q not in sources and q != sink:
+            chain = [q]
+            while row[chain[-1]] != sink:
+                chain.append(int(row[chain[-1]]))
+            chains.append(chain)
+            visited.update(chain)
+    cycles: list[list[int]] = []
+    for q in range(len(row)):
+        if q not in visited:
+            cycle = [q]
+            while row[cycle[-1]] != q:
+                cycle.append(int(row[cycle[-1]]))
+            visited.update(cycle)
+            if len(cycle) > 1:
+                cycles.append(cycle)
+    return chains, cycles
+
+
+def sink_keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
+    """Return the keys of a letter's factors I − k kᵀ, in order, with the sink at 0 and other states at unit vectors."""
+    n, factors = len(row), list[tuple[int, ...]]()
+    chains, cycles = paths(row, sink)
+    for chain in chains:
+        factors.append(tuple(int(q == chain[-1]) for q in range(n)))
+    for cycle in (*chains, *cycles):
+        factors += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
+    return factors
+
 
 BUDGET = 20.0  # seconds
 
@@ -60,7 +107,6 @@ class HouseholderWitness(CertifiedAnswer):
         return max(len(keys) for keys in self.keys)
 
     def explain(self) -> str:
-        """Return a sentence on the number of factors and dimensions."""
         return f"{self.n_factors} Householder factors per letter at most, in {self.dimension} dimensions."
 
     def to_json(self) -> dict[str, Any]:

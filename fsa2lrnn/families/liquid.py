@@ -42,7 +42,6 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
         return len(self.A)
 
     @property
@@ -60,7 +59,6 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(transitions, B[:, None], x[:, None], (d,))
 
     def explain(self) -> str:
-        """Return a sentence on the weights."""
         kind = "diagonal" if self.family == "liquid-s4-diagonal" else "dense"
         return f"A {kind} A of {self.dimension} dimensions with rational weights, Bu tied."
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.gates.boxes import Box, boxes
+from fsa2lrnn.gates.cover import Box, boxes
 from fsa2lrnn.gates.gate import ReluGate
 
 LARGEST_SUM = 256  # bfloat16 holds every integer up to here

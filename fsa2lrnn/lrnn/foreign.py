@@ -88,10 +88,8 @@ class ForeignWeights:
     def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
         """Return the model whose layer has exactly these tables: its embedding is one-hot, so its gates are lookups.
 
-        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1.
-
-        Raises:
-            CheckpointError: if the column rule changes a table, or a number is not finite.
+        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1; raises `CheckpointError` if
+        the column rule changes a table, or a number is not finite.
 
         >>> from fsa2lrnn.lrnn import LRNN
         >>> from fsa2lrnn.lrnn.switched import switched

@@ -15,12 +15,11 @@ from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.connection import adds, connect
+from fsa2lrnn.lrnn.config import LRNNConfig, adds, connect
 from fsa2lrnn.lrnn.foreign import ForeignWeights
 from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
+from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.layers.index import IndexReadout
 from fsa2lrnn.lrnn.network import LayerState, State
 from fsa2lrnn.symbols import Word, encode
@@ -205,6 +204,7 @@ class LRNN(ForeignWeights, nn.Module):
     def _through(
         self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
+        # Where nobody goes on from there, the layer need not make its last state.
         if not goes_on:
             return self.recurrences[i].outputs(u, x, method, index), x
         return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)

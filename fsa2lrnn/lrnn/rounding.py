@@ -191,7 +191,7 @@ class _Norms:
 
     @classmethod
     def of(cls, columns: RoundedNumbers, p: float) -> _Norms:
-        """By either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
+        """Return norms by either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
 
         A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1) by two series, 1 ± (12p + 11)u, of which the
         root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at most, a rounded 1/p by N^u.

@@ -18,11 +18,10 @@ from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
 from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat, forget
 from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
-from fsa2lrnn.repairing.observed import StateObservations, is_right, observe
+from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.goal import Specification

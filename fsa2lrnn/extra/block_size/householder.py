@@ -23,8 +23,8 @@ from fsa2lrnn.extra.block_size.products import (
     reach,
 )
 from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.families.householder import paths, sink_of
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
-from fsa2lrnn.families.sinks import paths, sink_of
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds

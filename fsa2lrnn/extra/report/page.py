@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fsa2lrnn.display.cards import trace
 from fsa2lrnn.display.markup import Markup, join, tag
-from fsa2lrnn.display.traces import trace
 from fsa2lrnn.errors import counted
 from fsa2lrnn.extra.report.charts.accuracy import PROTOCOLS, accuracy
 from fsa2lrnn.extra.report.charts.blocks import LETTERS, blocks, change, largest

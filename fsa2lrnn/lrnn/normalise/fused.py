@@ -12,10 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.column_kernels import kernels
 from fsa2lrnn.lrnn.normalise.reference import bounded

@@ -1,6 +1,6 @@
 """The scans in compiled loops on the CPU, forward and backward: one pass over A each way, no step of autograd between.
 
-Words and heads are shared out among torch's threads (`compiled.threads`).
+Words and heads are shared out among torch's threads (`compiled.share`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, job, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end

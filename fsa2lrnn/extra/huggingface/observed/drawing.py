@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.display.markup import Markup, picture, tag, text
-from fsa2lrnn.display.svg import standing_alone
+from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
 from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead, merged
 from fsa2lrnn.extra.huggingface.observed.values import BINS
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from fsa2lrnn.display.markup import Markup, picture, tag, text
-from fsa2lrnn.display.svg import standing_alone
+from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
 from fsa2lrnn.extra.report.drawing.curves import Point, head
 from fsa2lrnn.extra.report.drawing.letters import width
 from fsa2lrnn.extra.report.drawing.ranks import Edge, rank

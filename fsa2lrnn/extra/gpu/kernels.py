@@ -21,7 +21,7 @@ try:
     import triton.language as tl
 
     jit = triton.jit
-except ImportError:  # the kernels can then be read, not run: `gpu` says so before it comes here
+except ImportError:  # the kernels can then be read, not run: `scans` says so before it comes here
 
     def jit(kernel):
         return kernel
