@@ -21,7 +21,8 @@ Vectors = list[list[float]]  # one row of numbers per layer; for an index table,
 
 @dataclass(frozen=True)
 class Step:
-    """One letter of a trace, with the automaton's state after it, by label or else by number, None without an automaton;
+    """One letter of a trace; `state` is the automaton's after it, by label or by number, None without an automaton.
+
     `vectors` are the model's, if requested.
     """
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
+from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.decomposition.coordinates import FREE, Cover, constant_coordinates
 from fsa2lrnn.errors import BudgetExceeded
 

@@ -13,10 +13,9 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition import description as drawing
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.decomposition.cascade import Cascade, Component, Cost
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.cost import Cost
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.layering import layering, thin

@@ -1,8 +1,10 @@
-"""Greedy two-level covers: boxes that contain the keys of one label and no key of another.
+"""Covers of a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
 
-The best of three methods is taken: *merge* the keys and then boxes that differ in one coordinate only; *split* the
-table by a decision tree (Breiman et al. 1984) and merge its leaves; *grow* boxes from single keys as long as they
-contain no key of another label, also over unused combinations of values (Espresso, Brayton et al. 1984).
+A box is a product of sets of values, one set per coordinate, and becomes one hidden unit of a gate (docs/theory.md §6).
+Two-level minimisation is NP-hard; the best of three greedy methods is taken for each label: *merge* the keys and then
+boxes that differ in one coordinate only; *split* the table by a decision tree (Breiman et al. 1984) and merge its
+leaves; *grow* boxes from single keys as long as they contain no key of another label, also over unused combinations of
+values (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations

@@ -16,8 +16,7 @@ from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
-from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat, forget
-from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
+from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
 from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.monoid.elements import enumerate_monoid
+from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact
-from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.automata.monoid.local import is_locally_testable
 from fsa2lrnn.automata.monoid.order import (
     is_commutative,

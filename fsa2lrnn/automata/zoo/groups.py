@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any, cast
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import one_of, within_budget
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, within_budget
 

@@ -83,7 +83,7 @@ def draw(
         return
     assert output is not None  # drawing_format sees to it
     from fsa2lrnn.extra.report import explorer
-    from fsa2lrnn.extra.report.explorer.judged import constructed, searched
+    from fsa2lrnn.extra.report.explorer.page import constructed, searched
     from fsa2lrnn.files import write_atomically
     from fsa2lrnn.lower import compile_machine
 

@@ -17,8 +17,7 @@ from fsa2lrnn.extra.report.drawing.automaton import automaton
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.explorer.programs import programs
 from fsa2lrnn.extra.report.facts import NEAR
-from fsa2lrnn.extra.report.gather import fisher, machine_facts
-from fsa2lrnn.extra.report.heads import heads_of
+from fsa2lrnn.extra.report.gather import fisher, heads_of, machine_facts
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.goal import Specification, specification_of
 
