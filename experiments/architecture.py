@@ -38,7 +38,7 @@ GROUPS = {  # boxes of the figure, lowest row first; a package that is not named
     "cli": ("cli",),
     **{
         f"extra/{name}": (f"extra.{name}",)
-        for name in ("baselines", "block_size", "distributed", "huggingface", "report")
+        for name in ("baselines", "block_size", "distributed", "gpu", "huggingface", "report")
     },
 }
 ENTRIES = {  # modules whose transitive imports the table states

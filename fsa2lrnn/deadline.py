@@ -13,8 +13,7 @@ from fsa2lrnn.errors import OutOfTime, UnsupportedFormat
 class Deadline:
     """So many seconds from construction on; infinitely many for no limit.
 
-    Loops that may be long call `check`, or compare `left()` with 0 where they have a partial answer to return. A step
-    between two checks is finished, so that a computation ends somewhat late.
+    Long loops call `check`, or compare `left()` with 0 where they have a partial answer to return.
 
     >>> Deadline.of(None).left()
     inf
@@ -30,10 +29,8 @@ class Deadline:
 
     @classmethod
     def of(cls, seconds: float | Deadline | None) -> Deadline:
-        """Return the deadline that an argument `seconds` stands for; None stands for no limit.
-
-        Raises:
-            UnsupportedFormat: for a number that is not positive.
+        """Return the deadline of an argument `seconds`; raise `UnsupportedFormat` unless it is positive, or None for no
+        limit.
         """
         if isinstance(seconds, Deadline):
             return seconds

@@ -94,15 +94,9 @@ def write_atomically(path: Path, content: bytes) -> None:
 def folder_written_whole(path: Path, mark: str) -> Iterator[Path]:
     """Yield an empty folder to write into, and move its files to `path` when the block ends without an error.
 
-    Until then `path` is unchanged. In an existing folder, files of the same name are replaced one by one and others
-    stay.
-
-    Args:
-        mark: the file that makes `path` a folder of its kind: in an existing folder it is removed first and written
-            last, so that a process killed in between leaves no mixture with it.
-
-    Raises:
-        OSError: where files cannot be written.
+    Until then `path` is unchanged; files of other names in it stay. `mark` is the file that makes `path` a folder of
+    its kind: it is removed first and written last, so that a process killed in between leaves no mixture with the old
+    files.
     """
     check_folder(path)
     path = path.absolute()
@@ -150,11 +144,7 @@ def remove_leftovers(folder: Path, name: str | None = None) -> None:
 def alone(folder: Path, work: str) -> Iterator[None]:
     """Lock a folder against other processes for the block, and remove the leftovers of killed processes.
 
-    The lock ends with the process. `work` is "sweep" or "run", for the message.
-
-    Raises:
-        UnsupportedFormat: if another process has the lock.
-        OSError: where files cannot be locked.
+    `work` is "sweep" or "run", for the `UnsupportedFormat` raised if another process has the lock.
     """
     path = folder / LOCK
     with path.open("w") as file:
@@ -171,7 +161,6 @@ def alone(folder: Path, work: str) -> Iterator[None]:
 
 
 def _begin(path: Path, make: Callable[..., tuple[int, str]] = tempfile.mkstemp) -> tuple[int, Path]:
-    """Make a new locked file (or the result of `make`) next to `path`, open for writing."""
     while True:
         handle, temporary = make(dir=path.parent, prefix=f".{path.name}.", suffix=UNDER_WAY)
         with suppress(OSError):  # a file system without locks: nothing is removed there
@@ -195,10 +184,7 @@ def _umask() -> int:
 
 
 def _lock(handle: int, wait: bool) -> None:
-    """Lock an open file until it is closed.
-
-    Raises `BlockingIOError` where another process has it locked, `OSError` where there are no locks.
-    """
+    """Lock an open file until it is closed; raise `BlockingIOError` where another holds it, `OSError` without locks."""
     if sys.platform == "win32":
         raise OSError(errno.ENOLCK, "no locks on Windows")
     import fcntl

@@ -1,10 +1,8 @@
 """Fast runs of small transition tables on long words and on many words, several letters per step.
 
-A step q ← next_state[a, q] depends on the one before: a load from the nearest cache, some five cycles per letter. With
-a table for *m* letters a step takes as long, and 1/m of the steps suffice; m is 2, 4 or 8, the largest for which the
-table fits. The m letters are encoded as one number by joining neighbours, pairs first, then pairs of pairs: the same
-operation on a whole block, which the compiler vectorises. Steps of different words, or of different pieces of a word,
-are independent: eight of them are in flight at once.
+A step q ← next_state[a, q] waits for a load from the nearest cache, some five cycles per letter. A table for m letters,
+m = 2, 4 or 8, needs 1/m of the steps. The m letters are encoded as one number by joining neighbours, pairs first, which
+the compiler vectorises. Steps of different words, or of different pieces of a word, overlap: eight are in flight.
 
 The pieces of one word need their start states. For few states, threads compute each piece's map of states to states
 independently, and the maps are composed (a parallel prefix, as in the paper's PScan, over maps in place of matrices).
@@ -36,9 +34,6 @@ class MultiStepTable:
     Args:
         single: next states, of one letter, small unsigned ints (|Σ|·n,): that of letter a in state q at a·n + q.
         table: next states, of m letters, (|Σ|ᵐ·n,): letters as digits, the first the most significant.
-        n_letters: |Σ|.
-        n_states: n.
-        m: letters per step, 1, 2, 4 or 8.
     """
 
     single: np.ndarray
@@ -105,7 +100,6 @@ class MultiStepTable:
         states[whole:] = walk(next_state, last, tokens[whole:])
 
     def _starts(self, start: int, pieces: np.ndarray, threads: int) -> np.ndarray:
-        """Return the state before each of the pieces (P, S) of one word."""
         starts = np.empty(len(pieces), np.int64)
         starts[0] = start
         if threads > 1 and self.n_states <= FEW_STATES:
@@ -122,12 +116,10 @@ class MultiStepTable:
 
 
 def _buffers() -> tuple[np.ndarray, np.ndarray]:
-    """Return buffers for letters (bytes) and two stages of joined codes: rows of a 2¹⁴-byte table fit in uint16."""
     return np.empty(LANES * _BLOCK, np.uint8), np.empty((2, LANES * _BLOCK // 2), np.uint16)
 
 
 def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:
-    """Return the results of `act` on each part, in order, on threads: the kernels release Python's lock."""
     if threads == 1:
         return map(act, parts)
     with ThreadPoolExecutor(threads) as pool:
@@ -136,7 +128,6 @@ def _at_once(act: Callable, parts: Iterable, threads: int) -> Iterable:
 
 @njit(cache=True, nogil=True)
 def _join(pairs, bits, base, joined):  # type: ignore[no-untyped-def]
-    """Join two digits into one number; the first, in the low half of the pair, is the more significant."""
     low = np.uint32((1 << bits) - 1)
     for i in range(pairs.shape[0]):
         pair = np.uint32(pairs[i])
@@ -145,7 +136,6 @@ def _join(pairs, bits, base, joined):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _codes(tokens, k, m, letters, joined):  # type: ignore[no-untyped-def]
-    """Return tokens (W, L), m > 1 a divisor of L, as numbers (W, L/m) of m digits, stored in `joined`."""
     W, L = tokens.shape
     for w in range(W):
         for i in range(L):
@@ -169,7 +159,6 @@ def _next(table, n, code, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _eight(table, n, codes, q):  # type: ignore[no-untyped-def]
-    """Run eight words, codes (8, L), from states q (8,), which are updated: unrolled, so that the steps overlap."""
     n = np.uint64(n)
     q0, q1, q2, q3 = np.uint64(q[0]), np.uint64(q[1]), np.uint64(q[2]), np.uint64(q[3])
     q4, q5, q6, q7 = np.uint64(q[4]), np.uint64(q[5]), np.uint64(q[6]), np.uint64(q[7])
@@ -184,7 +173,6 @@ def _eight(table, n, codes, q):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _one(table, n, codes, q):  # type: ignore[no-untyped-def]
-    """Run one word, codes (L,), from each of the states q (S,), which are updated."""
     n = np.uint64(n)
     if q.shape[0] == 1:
         state = np.uint64(q[0])

@@ -10,24 +10,18 @@ from fsa2lrnn.errors import MissingPackage
 
 
 def require(module: str, extra: str | None, purpose: str, instead: str = "") -> ModuleType:
-    """Import a module of an optional package.
+    """Import a module of an optional package; errors inside an installed package pass through.
 
     Args:
-        module: its dotted name, "cvxpy" or "hypothesis.strategies".
         extra: the extra of this project that contains the package, or None.
-        purpose: what needs it, as the subject of the message.
-        instead: an alternative without it, if one exists.
+        purpose: what needs it, as the subject of the message; `instead`, an alternative without it, if one exists.
 
     Raises:
-        MissingPackage: if the package is not installed. Errors inside an installed package pass through.
+        MissingPackage: if the package is not installed.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]
-    >>> require("abacus_1", "sweep", "this example", "count by hand")
-    Traceback (most recent call last):
-    ...
-    fsa2lrnn.errors.MissingPackage: this example needs abacus_1, which is not installed: pip install "fsa2lrnn[sweep]", or count by hand
-    """  # noqa: E501
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:

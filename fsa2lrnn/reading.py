@@ -178,14 +178,9 @@ def read(
     """Return a JSON value as an instance of a type: whole and finite numbers, truth values, texts, null, lists as
     tuples of one kind, objects as dictionaries or data classes, and unions of these.
 
-    An object of a data class has its fields and no others; those with a default may be missing. True is not a number,
-    and 2.0 is not a whole number.
-
-    Args:
-        kind: a type or an annotation; `float` takes whole numbers too.
-        where: the name of the value in messages.
-        decoders: readers of other types.
-        pass_over: whether unknown fields of a data class are ignored.
+    An object of a data class has its fields and no others, unless `pass_over` ignores unknown ones; those with a
+    default may be missing. True is not a number, and 2.0 is not a whole number. `where` names the value in messages;
+    `decoders` read other types.
 
     Raises:
         UnsupportedFormat: naming up to ten values that do not fit; or as the class itself does.
@@ -218,8 +213,6 @@ def shown(value: object) -> str:
 
 
 class _ValueReader:
-    """A reader of values that collects the faults."""
-
     def __init__(self, decoders: Mapping[Any, Decoder], from_json: bool, pass_over: bool) -> None:
         self._decoders, self._from_json, self._pass_over = decoders, from_json, pass_over
         self._faults: list[str] = []
@@ -261,7 +254,6 @@ class _ValueReader:
         return self._add(f"{where} = {shown(value)} must be {condition.text}")
 
     def _may_be(self, kind: Any, value: Any) -> bool:
-        """Return whether a value is of this kind, without regard to its parts."""
         plain = get_origin(kind) or kind
         if kind in self._decoders or (kind is Any and not self._from_json):
             return True

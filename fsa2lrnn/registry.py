@@ -54,14 +54,7 @@ def find(name: str) -> Any | None:
 
 
 def require(name: str, purpose: str) -> Any:
-    """Return the feature "EXTRA.WHAT".
-
-    Args:
-        purpose: what needs it, as the subject of the message.
-
-    Raises:
-        MissingPackage: where its extra is not installed.
-    """
+    """Return the feature "EXTRA.WHAT"; raise `MissingPackage` with `purpose` as its subject without its extra."""
     feature = find(name)
     if feature is None:
         raise not_installed(name.partition(".")[0], purpose)

@@ -72,8 +72,7 @@ def run(
     """Run `model` along a word that arrives in pieces, in memory independent of the word's length.
 
     A word longer than `LONG` is read on the model's transition table, if the model's states are finite (`extract`) and
-    `method` is "auto"; the table is exact, so the outputs are the model's. If no intermediate outputs are needed,
-    several letters are read at a time. Otherwise the scan runs piece by piece and carries its state.
+    `method` is "auto"; the table is exact, so the outputs are the model's. Otherwise the scan runs piece by piece.
 
     Args:
         tokens: int64 arrays of letter numbers in the model's alphabet (`symbols.encode_text`).
@@ -141,7 +140,6 @@ def _table(model: LRNN) -> MooreMachine | None:
 def _walk(
     machine: MooreMachine, symbols_in_order: Sequence[Hashable], pieces: Iterable[np.ndarray]
 ) -> Iterator[np.ndarray]:
-    """Yield the output numbers along a word."""
     number = {output: j for j, output in enumerate(symbols_in_order)}
     outputs = np.array([number[output] for output in machine.outputs])
     q = machine.start
@@ -153,7 +151,6 @@ def _walk(
 
 
 def _leap(machine: MooreMachine, pieces: Iterable[np.ndarray]) -> StreamResult:
-    """Return the last output alone, reading several letters at a time."""
     table, q, length = MultiStepTable.of(machine.delta), machine.start, 0
     for tokens in pieces:
         q = table.final(q, tokens)

@@ -188,7 +188,6 @@ def align(letters: Alphabet, others: Alphabet) -> list[int]:
 
 
 def _alike(letters: Alphabet, others: Alphabet) -> str:
-    """Return the message for different letters with the same text, as of models made without their names."""
     of_text = {str(letter): letter for letter in others}
     a, b = next((a, of_text[str(a)]) for a in letters if a != of_text[str(a)])
     return (

@@ -21,12 +21,9 @@ Vectors = list[list[float]]  # one row of numbers per layer; for an index table,
 
 @dataclass(frozen=True)
 class Step:
-    """One letter of a trace.
+    """One letter of a trace; `state` is the automaton's after it, by label or by number, None without an automaton.
 
-    Args:
-        letter, output: symbols.
-        state: the automaton's state after the letter, by label or else by number; None without an automaton.
-        vectors: the model's state after the letter, if requested.
+    `vectors` are the model's, if requested.
     """
 
     letter: Hashable

@@ -38,7 +38,6 @@ class Verdict:
         raise NotImplementedError
 
     def _repr_html_(self) -> str:
-        """Return the verdict as an HTML card for notebooks."""
         colour = {"proved": GOOD, "accepted": GOOD, "refuted": BAD}.get(self.kind, OPEN)
         failure: Counterexample | None = getattr(self, "failure", None)
         return card(self.kind.capitalize(), self.in_words(), colour, *([failing(failure)] if failure else []))
@@ -49,8 +48,7 @@ class Scope:
     """The positions that a verdict covers: all words, after each letter, less those named here.
 
     Args:
-        states: the number of states of the minimal machine.
-        ignored_states: the number of states whose outputs do not count.
+        states: the number of states of the minimal machine; `ignored_states`: of those whose outputs do not count.
         ignored: the outputs that do not count.
         empty_word: whether the output on the empty word counts.
     """
@@ -138,7 +136,6 @@ class Counterexample:
     """A word on which a model's output differs from the machine's.
 
     Args:
-        word: the letters.
         wanted, given: the expected and the predicted output after each letter, or on the empty word for the empty
             word. The predicted output is "NaN" where logits are NaN.
         counts: whether each of these outputs counts; None if all do.
@@ -185,8 +182,7 @@ class Counterexample:
     def from_json(cls, value: Any, where: str = "failure") -> Counterexample:
         """Return the counterexample that `to_json` wrote; "counts", "margin", "scans" and "length" may be missing.
 
-        Raises:
-            UnsupportedFormat: for any other value.
+        Raises `UnsupportedFormat` for any other value.
 
         >>> Counterexample.from_json(Counterexample(("a", "b"), (0, 1), (0, 0)).to_json()).position
         2
@@ -218,7 +214,6 @@ class SearchRecord:
         what: a description of the words searched.
         length: all those words were compared at every letter up to this length.
         words: the number of words at the longest length; letters: of model steps taken.
-        seconds: the duration of the search.
         found: the length of the shortest counterexample that the search found, if any.
         finished: False if the time limit ended the search, so that another run may differ.
     """
@@ -259,7 +254,6 @@ class Proved(Verdict):
     digest: str = field(repr=False)
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the claim, the size of the proof, the coverage, the scope and the model, as names and values."""
         return [
             ("right", "on every word of every length, wherever the output counts, in the runs covered"),
             ("closed", f"{counted(self.pairs, 'joint state')}, {counted(self.transitions, 'transition')}"),
@@ -279,7 +273,6 @@ class Proved(Verdict):
         return self.covers.scans
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object, with the parts of `covers` in place of it."""
         value = super().to_json()
         del value["covers"]
         return {**value, **{name: _plain(part) for name, part in vars(self.covers).items()}}
@@ -304,7 +297,6 @@ class Refuted(Verdict):
     searches: tuple[SearchRecord, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the length of the counterexample, the claim about shorter words, and the scope."""
         checked = counted(self.checked_length, "letter")
         least = "no shorter word fails" if self.is_shortest else f"no word of up to {checked} fails"
         length = f"{counted(self.position, 'letter')} long, found by {self.found_by}"
@@ -326,7 +318,6 @@ class Refuted(Verdict):
         return self.checked_length >= self.position - 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the fields of the verdict and `is_shortest` as a JSON object."""
         return {**super().to_json(), "is_shortest": self.is_shortest}
 
 
@@ -350,7 +341,6 @@ class Undecided(Verdict):
     seconds: float | None = None
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the length checked, the budget and time spent, the searches and the scope."""
         so_far = f"of up to {counted(self.checked_length or 0, 'letter')} fails, by single steps"
         if self.checked_length is None:
             so_far = "of any length fails by single steps, in an arithmetic that is not the scans' own: no proof"
@@ -375,7 +365,6 @@ class Accepted(Verdict):
     tested_layers: tuple[str, ...] = ()
 
     def in_words(self) -> list[tuple[str, str]]:
-        """Return the certified length, the scope and the assumptions, as names and values."""
         length = "length" if self.horizon is None else f"length up to {self.horizon:,}"
         right = f"on every word of every {length}, wherever the output counts"
         assumed = [("assumed", text) for text in tested(self.tested_layers)]
@@ -383,7 +372,6 @@ class Accepted(Verdict):
 
 
 def _plain(value: Any) -> Any:
-    """Return a field as JSON data: by its own `to_json`, or part by part for lists and mappings."""
     if hasattr(value, "to_json"):
         return value.to_json()
     if isinstance(value, Mapping):

@@ -72,6 +72,7 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.baselines": CORE,
     "fsa2lrnn.extra.block_size": CORE,
     "fsa2lrnn.extra.distributed": CORE,
+    "fsa2lrnn.extra.gpu": CORE,
     "fsa2lrnn.extra.huggingface": CORE,
     "fsa2lrnn.extra.report": CORE,
     "verify": ALL,
@@ -84,6 +85,7 @@ _LAYER_FILES = [p for p in (ROOT / "fsa2lrnn/extra/huggingface").glob("*.py") if
 NAMED = {
     "fsa2lrnn": set(),  # the door
     "fsa2lrnn.optional": set(),  # packages of others
+    "fsa2lrnn.automata.machine": set(),  # methods that call functions built on the class
     "fsa2lrnn.lrnn.layers": set(),  # layers of users
     "fsa2lrnn.families.recheck.__main__": {"fsa2lrnn.families.recheck"},
     "fsa2lrnn.checker.__main__": {"fsa2lrnn.checker.program"},

@@ -5,7 +5,7 @@ import pytest
 
 from experiments.studies.cascades import MODULUS, REFERENCES, check_digits, every_expression, values_along
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.zoo.expressions import evaluate, random_expression
+from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.symbols import encode
 from fsa2lrnn.testing import mutants

@@ -25,7 +25,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import Verdict, Witness, represent
 from fsa2lrnn.families.identities import FORCED
-from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.lanes import Affine
 
 _ROUNDING = 1e-9  # allowed to rotations, which are no dyadic numbers
 

@@ -28,9 +28,9 @@ from experiments.studies.families import SERIES, TRIED
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.huggingface import LAYERS, layer_file
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.folder import load, run, save
 from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.verdicts import Proved, Undecided
 
 MACHINES = (

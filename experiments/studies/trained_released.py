@@ -3,7 +3,7 @@
 Each cell is a layer, a task and a seed: one layer with our embedding and read-out, trained on words of 40 letters until
 all of 128 fresh ones end right, or for so many steps or seconds of a processor; then fresh words of 40, 500 and 5,000
 letters. Beside it stands what is known without training: a construction or a refusal
-(`fsa2lrnn.extra.huggingface.answers`). The study goes on where it stopped; `--steps` and `--seconds` larger than before
+(`fsa2lrnn.extra.huggingface.refuse`). The study goes on where it stopped; `--steps` and `--seconds` larger than before
 take up cells again that ended by them.
 """
 
@@ -21,8 +21,8 @@ from experiments import results_io, script
 from experiments.studies.released_layers import MIXERS
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import MissingPackage
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.packages import pdssm
+from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.lrnn import layer_named
 from fsa2lrnn.training.evaluate import evaluate
 from fsa2lrnn.training.settings import Settings

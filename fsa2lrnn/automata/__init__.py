@@ -1,12 +1,7 @@
 """Automata: the Moore machine, what it computes, where it comes from. Knows nothing of torch."""
 
-from fsa2lrnn.automata import doors
-from fsa2lrnn.automata import machine as _machine
-from fsa2lrnn.automata.explore import explore
-from fsa2lrnn.automata.language import complete, equivalent, minimise, product, trim
+from fsa2lrnn.automata.language import complete, equivalent, explore, minimise, product, trim
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid import classify
-
-_machine.doors = doors
 
 __all__ = ["MooreMachine", "classify", "complete", "equivalent", "explore", "minimise", "product", "trim"]

@@ -1,18 +1,20 @@
 """The Moore machine M = (Q, Σ, δ, q₀, ω), the one automaton type of the toolkit (docs/theory.md §1).
 
-The class holds the data and runs on words; algorithms are functions (`language`, `explore`, `formats`). The methods
-that call them, through `doors`, are one-line conveniences.
+The class holds the data and runs on words; algorithms are functions that build on it (`language`, `formats`). The
+methods that call them are one-line conveniences and look them up by name, since this module cannot import them.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.symbols import Word, encode, letter_index
 
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
 
-doors: Any = None  # the module `automata.doors`, which imports this one: the package sets it
 _FAULTS_SHOWN = 5
 _SHORT_WORD = 2_000  # below this a Python loop beats loading the compiled walk
 
@@ -125,50 +126,51 @@ class MooreMachine:
 
     def minimise(self) -> MooreMachine:
         """Return the smallest equivalent machine, states in breadth-first order (`language.minimise`)."""
-        return doors.minimise(self)
+        return _function("language:minimise")(self)
 
     @classmethod
     def from_source(cls, source: str | Path, **options: Any) -> MooreMachine:
         """Return a machine from `regex:…`, `task:…` or a file, as the CLI does (`formats.read_source`)."""
-        return doors.read_source(source, **options)
+        return _function("formats:read_source")(source, **options)
 
     @classmethod
     def from_automata(cls, automaton: Any) -> MooreMachine:
         """Return a machine from an automata-lib DFA, NFA or GNFA (`formats.automata_lib`)."""
-        return doors.from_automata(automaton)
+        return _function("formats.automata_lib:from_automata")(automaton)
 
     @classmethod
     def from_networkx(cls, graph: nx.MultiDiGraph[Any], **options: Any) -> MooreMachine:
         """Return a machine from a networkx graph (`formats.networkx_graph` documents the attributes)."""
-        return doors.from_networkx(graph, **options)
+        return _function("formats.networkx_graph:from_networkx")(graph, **options)
 
     def to_automata(self) -> DFA:
         """Return an automata-lib DFA; raise `UnsupportedFormat` unless this machine is an acceptor."""
-        return doors.to_automata(self)
+        return _function("formats.automata_lib:to_automata")(self)
 
     def to_networkx(self) -> nx.MultiDiGraph[Any]:
         """Return a networkx graph that `from_networkx` reads back."""
-        return doors.to_networkx(self)
+        return _function("formats.networkx_graph:to_networkx")(self)
 
     def to_dot(self) -> str:
         """Return Graphviz source that draws the machine and that `from_source` reads back."""
-        return doors.to_dot(self)
+        return _function("formats.dot:to_dot")(self)
 
     def to_svg(self) -> str:
         """Return a self-contained SVG drawing, made without Graphviz; raise `BudgetExceeded` beyond 60 states."""
-        return doors.to_svg(self)
+        return registry.require("report.moore", "a drawing").to_svg(self)
 
     def to_png(self) -> bytes:
         """Return the drawing as PNG; raise `BudgetExceeded` as `to_svg`, `MissingPackage` without matplotlib."""
-        return doors.to_png(self)
+        return registry.require("report.moore", "a drawing").to_png(self)
 
     def _repr_svg_(self) -> str | None:
         """Return the SVG for a notebook, or None for a machine too large to draw."""
-        return doors.drawn_alone(self)
+        drawing = registry.find("report.moore")
+        return None if drawing is None else drawing.drawn_alone(self)
 
     def to_json(self) -> str:
         """Return this library's JSON, the one format that preserves symbols of every kind (`formats.json_file`)."""
-        return doors.to_json(self)
+        return _function("formats.json_file:to_json")(self)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise AttributeError(f"MooreMachine is frozen: build a new one instead of setting {name}")
@@ -193,6 +195,11 @@ class MooreMachine:
     def __repr__(self) -> str:
         kind = "acceptor" if self.is_acceptor else f"{len(set(self.outputs))} outputs"
         return f"MooreMachine({self.n_states} states, {len(self.alphabet)} letters, {kind})"
+
+
+def _function(path: str) -> Any:
+    module, _, name = path.partition(":")
+    return getattr(import_module(f"fsa2lrnn.automata.{module}"), name)
 
 
 def _is_whole(number: object) -> bool:

@@ -9,8 +9,7 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.choice import Choice, choose
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
+from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cascade, Cost
 from fsa2lrnn.decomposition.description import blocks_of, describe, title, to_dot, to_svg
 from fsa2lrnn.decomposition.search import CascadeCandidate, Decomposition, one_a_key
 from fsa2lrnn.display.cards import blocks_text

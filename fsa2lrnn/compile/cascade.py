@@ -121,8 +121,6 @@ class _Blocks:
 
 
 class _Plan:
-    """The data that the passes share: cells, and the positions of all blocks."""
-
     def __init__(self, cascade: Cascade) -> None:
         self.cascade = cascade
         self.cell = cells_of_cascade(cascade)
@@ -185,15 +183,12 @@ def _readout(plan: _Plan, logits: np.ndarray) -> DenseReadout:
 
 @dataclass(frozen=True)
 class _PlacedGate:
-    """A gate, its columns in a wider input, and its entries in a wider output."""
-
     gate: ReluGate
     columns: np.ndarray
     entries: np.ndarray
 
 
 def _together(parts: Sequence[_PlacedGate], width_in: int, width_out: int) -> ReluGate:
-    """Return one gate that computes several gates in parallel; no two share an output entry."""
     n_units = sum(part.gate.n_units for part in parts)
     W1, b1 = np.zeros((n_units, width_in), np.int64), np.zeros(n_units, np.int64)
     W2, b2 = np.zeros((width_out, n_units), np.int64), np.zeros(width_out, np.int64)

@@ -8,10 +8,8 @@ from typing import Literal
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.cascade import build_stack
-from fsa2lrnn.compile.factors import visible_factors
-from fsa2lrnn.compile.onehot import share_cells
-from fsa2lrnn.decomposition.cascade import Cascade
-from fsa2lrnn.decomposition.cost import Cost
+from fsa2lrnn.compile.onehot import share_cells, visible_factors
+from fsa2lrnn.decomposition.cascade import Cascade, Cost
 from fsa2lrnn.decomposition.search import LARGEST_BLOCK, CascadeSearch, Decomposition, NoCascade
 
 LARGEST_SEARCHED = 500  # states; the search takes seconds up to here, and minutes for thousands

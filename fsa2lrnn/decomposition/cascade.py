@@ -132,7 +132,6 @@ class Cascade:
             object.__setattr__(self, name, value)
 
     def _repr_svg_(self) -> str:
-        """Return the drawing for a notebook."""
         return drawing.to_svg(self)
 
     @property
@@ -272,8 +271,6 @@ def tells(states: np.ndarray, what: np.ndarray) -> bool:
 
 
 class _Rows:
-    """A lookup of the map that a letter and a joint state select, by a mixed-radix code of the states read."""
-
     def __init__(self, component: Component, sizes: tuple[int, ...]) -> None:
         self.reads = list(component.reads)
         self.radix = [1]
@@ -293,3 +290,44 @@ class _Rows:
         code = states[:, self.reads] @ np.array(self.radix[1:], np.int64) + a * self.radix[0]
         place = np.minimum(np.searchsorted(self.codes, code), len(self.codes) - 1)
         return np.where(self.codes[place] == code, self.order[place], -1)
+
+
+LAYER_PRICE = 256  # a layer more counts as much as four more blocks of 4 states
+
+
+@dataclass(frozen=True, order=True)
+class Cost:
+    """What a network pays per token.
+
+    Args:
+        total: the number that is compared: Σ b³ + gate units + 256 a layer.
+        scan: Σ b³, multiplications of a parallel scan.
+        step: Σ b², multiplications of a sequential step.
+        units: hidden units of all gates and of the read-out.
+        layers: number of layers.
+
+    >>> Cost.of([(5, 1), (5,)], units=20)
+    Cost(total=783, scan=251, step=51, units=20, layers=2)
+    """
+
+    total: int
+    scan: int
+    step: int
+    units: int
+    layers: int
+
+    @classmethod
+    def of(cls, block_sizes: list[tuple[int, ...]] | tuple[tuple[int, ...], ...], units: int) -> Cost:
+        """The cost of layers with these block sizes and gates of so many hidden units in all."""
+        sizes = [size for layer in block_sizes for size in layer]
+        scan = sum(size**3 for size in sizes)
+        layers = len(block_sizes)
+        total = scan + units + LAYER_PRICE * layers
+        return cls(total, scan, sum(size**2 for size in sizes), units, layers)
+
+    def explain(self) -> str:
+        """The cost as a sentence's part."""
+        return (
+            f"{self.total:,} = Σb³ {self.scan:,} + {self.units:,} gate units + {LAYER_PRICE} × {self.layers} "
+            f"layer{'s' if self.layers > 1 else ''}"
+        )

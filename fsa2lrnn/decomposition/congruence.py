@@ -168,7 +168,6 @@ def _pairs(maps: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _merging(maps: np.ndarray) -> np.ndarray:
-    """Return the congruences of the states that every word of ℓ = 1, 2, … letters merges, while they grow: (L, n)."""
     rows = [np.arange(maps.shape[1], dtype=np.int64)]
     while len(rows) == 1 or rows[-1].max() < rows[-2].max():
         _, number = np.unique(rows[-1][maps], axis=1, return_inverse=True)
@@ -177,7 +176,6 @@ def _merging(maps: np.ndarray) -> np.ndarray:
 
 
 def _coarse_first(rows: np.ndarray) -> np.ndarray:
-    """Return the order of the rows by number of blocks, then by their sizes, then by the rows."""
     N, n = rows.shape
     offset = np.arange(0, N * n, n, dtype=np.int64)
     sizes = np.bincount((rows + offset[:, None]).ravel(), minlength=N * n).reshape(N, n)
@@ -187,7 +185,6 @@ def _coarse_first(rows: np.ndarray) -> np.ndarray:
 
 
 def _distinct(rows: np.ndarray, count: int) -> np.ndarray:
-    """Return the first `count` distinct rows."""
     place: dict[bytes, int] = {}
     for i, row in enumerate(rows):
         if len(place) == count:

@@ -128,7 +128,6 @@ class _CoordinateTable(NamedTuple):
 
 
 def _component(cover: Cover, i: int, reads_now: bool) -> Component:
-    """Return coordinate i as a component that reads as few coordinates as possible; `layer` is set later."""
     size = cover.sizes[i]
     moves = _moves(cover, i, reads_now)
     reads = [j for j, level in enumerate(cover.levels) if level < cover.levels[i]]
@@ -148,7 +147,6 @@ def _component(cover: Cover, i: int, reads_now: bool) -> Component:
 
 
 def _moves(cover: Cover, i: int, reads_now: bool) -> np.ndarray:
-    """Return the moves of coordinate i: distinct rows of the letter, all coordinates read, old and new value."""
     blocks = list[np.ndarray]()
     for a, targets in enumerate(cover.delta):
         read = cover.values[targets] if reads_now else cover.values
@@ -172,7 +170,6 @@ def _table(cover: Cover, moves: np.ndarray, reads: list[int], i: int, size: int)
 
 
 def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:
-    """Return rows with every value in place of a free entry of a column."""
     free = rows[:, column] == FREE
     if not free.any():
         return rows
@@ -182,13 +179,11 @@ def _expand(rows: np.ndarray, column: int, size: int) -> np.ndarray:
 
 
 def _expanded_rows(cover: Cover) -> float:
-    """Return a bound on the rows of the largest table after the expansion of free entries."""
     copies = np.where(cover.values == FREE, np.array(cover.sizes), 1).astype(float)
     return float(copies.prod(axis=1).sum()) * len(cover.delta)
 
 
 def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
-    """Return whether partial maps are all identity or constant; all injective; all injective or constant."""
     required = maps != FREE
     states = np.arange(len(maps.T))
     identity = np.all(~required | (maps == states), axis=1)
@@ -201,7 +196,6 @@ def _virtues(maps: np.ndarray) -> tuple[bool, ...]:
 
 
 def _complete(maps: np.ndarray) -> np.ndarray:
-    """Return total maps that extend partial ones: few distinct ones, and of a good kind."""
     diagonal, permutations, _ = _virtues(maps)
     pool: Counter[tuple[int, ...]] = Counter()
     done = np.empty_like(maps)
@@ -235,7 +229,6 @@ def _completed(row: np.ndarray, pool: Counter[tuple[int, ...]], diagonal: bool, 
 
 
 def _permutation(row: np.ndarray) -> tuple[int, ...]:
-    """Return a permutation that extends an injective partial map and moves few of the other states."""
     unused = [x for x in range(len(row)) if x not in row]
     total = row.tolist()
     for x in np.flatnonzero(row == FREE).tolist():
@@ -246,7 +239,6 @@ def _permutation(row: np.ndarray) -> tuple[int, ...]:
 
 
 def _in_layers(machine: MooreMachine, coordinates: Sequence[Component], reads_now: bool) -> Cascade:
-    """Return the cascade of components in the lowest layers that their reads allow, renumbered layer by layer."""
     layer: dict[int, int] = {}
 
     def layer_of(i: int) -> int:
@@ -268,7 +260,6 @@ def _renumbered(component: Component, number: dict[int, int], layer: int) -> Com
 
 
 def _without_idle(cascade: Cascade) -> Cascade:
-    """Return the cascade without components that no other reads and that the machine's state does not need."""
     for i in reversed(range(len(cascade.components))):
         others = [j for j in range(len(cascade.components)) if j != i]
         if not others or any(i in component.reads for component in cascade.components):

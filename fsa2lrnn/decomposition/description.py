@@ -120,7 +120,6 @@ def _n_below(cascade: Cascade, i: int) -> int:
 
 
 def _reads_all(cascade: Cascade, i: int) -> bool:
-    """Return whether component i reads all components below, and these are too many to be named."""
     return _NAMED < len(cascade.components[i].reads) == _n_below(cascade, i)
 
 

@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
+from fsa2lrnn.automata.monoid.elements import Images
 from fsa2lrnn.automata.monoid.facts import Action
-from fsa2lrnn.automata.monoid.images import Images
 from fsa2lrnn.decomposition.coordinates import FREE, Cover, constant_coordinates
 from fsa2lrnn.errors import BudgetExceeded
 
@@ -144,7 +144,6 @@ class _Tiling:
 
 
 def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sets of I* as indicators, Q first, and the graph of letters on them."""
     n = maps.shape[1]
     names = tuple(range(len(maps)))
     images = Images(Action(maps.astype(np.uint32), names, names), cap)
@@ -163,7 +162,6 @@ def _image_sets(maps: np.ndarray, cap: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _maximal_subsets(sets: np.ndarray, size: np.ndarray, root: int) -> list[int]:
-    """Return the numbers of the maximal proper subsets of a set, large ones first."""
     inside = np.flatnonzero((sets <= sets[root]).all(axis=1) & (size < size[root]))
     inside = inside[np.argsort(-size[inside], kind="stable")]
     tiles: list[int] = []
@@ -174,7 +172,6 @@ def _maximal_subsets(sets: np.ndarray, size: np.ndarray, root: int) -> list[int]
 
 
 def _carry(tiles: list[list[int]], graph: np.ndarray, component: np.ndarray, root: int) -> None:
-    """Set the tiles of all sets of the root's class, breadth first, in the order of the root's."""
     queue = [root]
     for i in queue:
         for a, j in enumerate(graph[i].tolist()):
@@ -184,7 +181,6 @@ def _carry(tiles: list[list[int]], graph: np.ndarray, component: np.ndarray, roo
 
 
 def _chain(tiling: _Tiling, q: int) -> np.ndarray:
-    """Return a chain that ends in q, int (1, C)."""
     chain = np.full((1, tiling.levels), FREE)
     here = 0
     single = int(np.flatnonzero(tiling.sets[:, q] & (tiling.sets.sum(axis=1) == 1))[0])
@@ -218,13 +214,11 @@ def _explore(tiling: _Tiling, start: np.ndarray, k: int, cap: int) -> tuple[np.n
 
 
 def _best_start(delta: np.ndarray, candidates: np.ndarray) -> int:
-    """Return the candidate in the last component, from which fewest states are reachable."""
     component = map_kernels.components(np.ascontiguousarray(delta.T))
     return int(candidates[component[candidates].argmin()])
 
 
 def _from_start(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the states reachable from a start, itself first, and delta on them."""
     seen = {start: 0}
     queue = [start]
     for i in queue:
@@ -238,7 +232,6 @@ def _from_start(delta: np.ndarray, start: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _renumbered(chains: np.ndarray) -> np.ndarray:
-    """Return the chains with the names in use numbered from 0, for each coordinate."""
     values = np.full_like(chains, FREE)
     for i, column in enumerate(chains.T):
         taken = column != FREE

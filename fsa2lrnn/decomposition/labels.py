@@ -84,8 +84,6 @@ def labels(maps: np.ndarray, context: np.ndarray, partition: np.ndarray, first: 
 
 @dataclass(frozen=True, eq=False)
 class _Component:
-    """The local maps, as `partition_kernels.local_maps` returns them."""
-
     block: np.ndarray
     first: np.ndarray
     images: np.ndarray
@@ -133,7 +131,6 @@ class _Colouring:
 
 
 def _coloured(component: _Component, classes: np.ndarray) -> _Colouring:
-    """Colour blocks so that each class has one colour, and blocks inside one block of the context distinct ones."""
     clashes: nx.Graph[int] = nx.Graph()
     for b in np.flatnonzero(component.sizes > 1).tolist():
         inside = classes[component.inside(b)].tolist()
@@ -178,7 +175,6 @@ def _gauge(component: _Component, first: Sequence[int]) -> np.ndarray:
 
 
 def _edges(component: _Component, letters: list[int]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield the injective local maps: blocks and their images."""
     for a in letters:
         for b in np.flatnonzero(component.kind[a] == partition_kernels.INJECTIVE).tolist():
             inside = component.inside(b)
@@ -188,7 +184,6 @@ def _edges(component: _Component, letters: list[int]) -> Iterator[tuple[np.ndarr
 def _aligned(
     component: _Component, colouring: _Colouring, edges: list[tuple[np.ndarray, np.ndarray]], width: int
 ) -> np.ndarray:
-    """Permute colours on each island so that local maps along a spanning forest of islands are the identity."""
     colour, island = colouring.colour, colouring.island
     turn: dict[int, np.ndarray] = {}
     for b in np.argsort(-component.sizes, kind="stable"):

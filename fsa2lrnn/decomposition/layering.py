@@ -22,8 +22,6 @@ Layers = list[list[np.ndarray]]
 
 @dataclass(frozen=True, eq=False)
 class _Choice:
-    """A congruence, its meet with the context, the index and the size of its LRNN blocks."""
-
     congruence: np.ndarray
     finer: np.ndarray
     index: int
@@ -106,14 +104,12 @@ def thin(maps: np.ndarray, lattice: Lattice, layers: Layers, largest: int) -> La
 
 
 def _finishes(maps: np.ndarray, context: np.ndarray, lattice: Lattice, largest: int, n_layers: int) -> bool:
-    """Return whether that many layers suffice from the context to the identity."""
     for _ in range(n_layers):
         context = _meet(context, [choice for choice in _choices(maps, context, lattice) if choice.size <= largest])
     return bool(context.max() + 1 == len(context))
 
 
 def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_Choice]:
-    """Return the coarsest congruence of every component that separates states in the context, coarse ones first."""
     finer, blocks, indices = partition_kernels.meets(context, lattice.partitions)
     seen: dict[bytes, int] = {}
     for i in np.flatnonzero(blocks > context.max() + 1).tolist():
@@ -127,13 +123,11 @@ def _choices(maps: np.ndarray, context: np.ndarray, lattice: Lattice) -> list[_C
 
 
 def _few(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Return an irredundant subset with the same meet and a small sum of prices: the better of two greedy ones."""
     subsets = [_by_gain(context, choices), _by_price(context, choices)]
     return min(subsets, key=lambda subset: (sum(choice.price for choice in subset), len(subset)))
 
 
 def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Choose the one that separates most, the smaller on ties; then drop unneeded ones, the most expensive first."""
     taken = _covering(context, _meet(context, choices), choices)
     for choice in sorted(taken, key=lambda choice: -choice.price):
         rest = [other for other in taken if other is not choice]
@@ -143,7 +137,6 @@ def _by_gain(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
 
 
 def _by_price(context: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Choose from the highest price down: few of that price that separate what all cheaper ones together do not."""
     levels = [list(level) for _, level in groupby(sorted(choices, key=_price), key=_price)]
     cheaper = [context]
     for level in levels:
@@ -160,7 +153,6 @@ def _price(choice: _Choice) -> int:
 
 
 def _covering(context: np.ndarray, goal: np.ndarray, choices: list[_Choice]) -> list[_Choice]:
-    """Choose greedily few whose meet is that of all: those that leave most blocks, then the cheap, then the even."""
     finer = np.stack([choice.finer for choice in choices])
     prices = np.array([choice.price for choice in choices])
     taken: list[_Choice] = []

@@ -58,12 +58,10 @@ def field_layers(machine: MooreMachine) -> list[list[np.ndarray]] | None:
 
 
 def _is_closed(maps: np.ndarray, partition: np.ndarray) -> bool:
-    """Return whether every map leads each block into one block."""
     return all(is_finer(partition, canonical(partition[row])) for row in maps)
 
 
 def _fields(machine: MooreMachine) -> dict[str, np.ndarray]:
-    """Return the partition of the states by each named field of their labels."""
     labels = machine.labels or ()
     if not labels or not all(type(label) is type(labels[0]) and hasattr(label, "_fields") for label in labels):
         return {}

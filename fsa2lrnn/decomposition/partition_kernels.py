@@ -83,7 +83,6 @@ def _by_first_appearance(parent: np.ndarray, nodes: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def _grouped(groups: np.ndarray, n_groups: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return (first, order): the places of group g are `order[first[g] : first[g + 1]]`, ascending."""
     first = np.zeros(n_groups + 1, np.int64)
     for s in range(groups.shape[0]):
         first[groups[s] + 1] += 1

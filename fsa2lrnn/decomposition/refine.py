@@ -118,7 +118,6 @@ def _fibre_ranks(cascade: Cascade, j: int, classes: list[np.ndarray]) -> np.ndar
 
 
 def _classes(cascade: Cascade) -> list[np.ndarray]:
-    """Return `_reader_classes` of every component, single states where joint classes would lose too much."""
     classes = [_reader_classes(cascade, j) for j in range(len(cascade.components))]
     for i, component in enumerate(cascade.components):
         keys = _class_keys(cascade, i, classes)
@@ -136,7 +135,6 @@ def _classes(cascade: Cascade) -> list[np.ndarray]:
 
 
 def _class_keys(cascade: Cascade, i: int, classes: list[np.ndarray]) -> np.ndarray:
-    """Return component i's keys with the class of each state read in its place."""
     component = cascade.components[i]
     keys = component.keys.copy()
     for column, j in enumerate(component.reads, start=1):
@@ -145,7 +143,6 @@ def _class_keys(cascade: Cascade, i: int, classes: list[np.ndarray]) -> np.ndarr
 
 
 def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
-    """Return, for each letter, the class of each state of component j: equal if no reader needs to separate them."""
     n_letters, m = len(cascade.delta), cascade.components[j].n_states
     differ = np.zeros((n_letters, m, m), bool)
     for i, component in enumerate(cascade.components):
@@ -166,7 +163,6 @@ def _reader_classes(cascade: Cascade, j: int) -> np.ndarray:
 
 
 def _mark_different(differ: np.ndarray, keys: np.ndarray, maps: np.ndarray, column: int) -> None:
-    """Mark pairs of values in a column of the keys under which, all else equal, maps contradict each other."""
     _, group = np.unique(np.delete(keys, column, axis=1), axis=0, return_inverse=True)
     group = group.reshape(-1)
     for g in range(int(group.max()) + 1):

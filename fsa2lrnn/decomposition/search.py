@@ -13,10 +13,9 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.decomposition import description as drawing
 from fsa2lrnn.decomposition.bound import Bound, prime_bound
-from fsa2lrnn.decomposition.cascade import Cascade, Component
+from fsa2lrnn.decomposition.cascade import Cascade, Component, Cost
 from fsa2lrnn.decomposition.congruence import lattice, meet
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
-from fsa2lrnn.decomposition.cost import Cost
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.layering import layering, thin
@@ -76,7 +75,6 @@ class Decomposition:
     candidates: tuple[CascadeCandidate, ...]
 
     def _repr_svg_(self) -> str:
-        """Return the table for a notebook."""
         return drawing.to_svg(self.cascade)
 
     @property
@@ -181,7 +179,6 @@ class CascadeSearch:
 
     @cached_property
     def _built(self) -> list[tuple[str, Cascade | str]]:
-        """Yield the method of each candidate, and the cascade or the reason for its absence."""
         built: list[tuple[str, Cascade | str]] = []
         machine, _ = self._reduced
         for how, cover in _covers(machine, self._largest, self._token_shift):
@@ -228,7 +225,6 @@ def decompose(
 def _finish(
     machine: MooreMachine, cover: Callable[[], Cover], largest: int, limit: int | None, token_shift: bool
 ) -> Cascade:
-    """Return a cascade within the block size, without token shift where that is not allowed."""
     cascade = split_large(assemble(machine, cover()), largest)
     if not token_shift and cascade.has_reads:
         cascade = assemble(machine, fibre_code(cascade), reads_now=True)
@@ -238,7 +234,6 @@ def _finish(
 
 
 def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[tuple[str, Callable[[], Cover]]]:
-    """Yield the coordinates to try, each with a name and a function that builds it."""
     seen: set[bytes] = set()
     for how, layers in _layerings(machine, largest):
         names = field_names(machine, layers)
@@ -254,7 +249,6 @@ def _covers(machine: MooreMachine, largest: int, token_shift: bool) -> Iterator[
 
 
 def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]]:
-    """Return layerings by the labels' fields, if possible, and by congruences: the cheapest by an estimate."""
     maps, plans = machine.delta, dict[bytes, tuple[str, Layering]]()
     if machine.n_states == 1:
         return [("one state", [[np.zeros(1, np.int64)]])]
@@ -273,7 +267,6 @@ def _layerings(machine: MooreMachine, largest: int) -> list[tuple[str, Layering]
 
 
 def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Return bounds on the block sizes of the first layers, with their names."""
     yield f"congruences, blocks of {largest}", ()
     for small in range(1, largest):
         for layers in range(1, 6):
@@ -282,7 +275,6 @@ def _bounds(largest: int) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _estimate(maps: np.ndarray, layers: Layering) -> int:
-    """Return Σ b³ and the layers' price of a layering, before it is built."""
     context, sizes = np.zeros(maps.shape[1], np.int64), list[tuple[int, ...]]()
     for layer in layers:
         sizes.append(tuple(block_size(maps, context, congruence) for congruence in layer))
@@ -292,7 +284,6 @@ def _estimate(maps: np.ndarray, layers: Layering) -> int:
 
 
 def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
-    """Return the machine over one letter of each kind that acts alike, and the kind of every letter."""
     first: dict[bytes, int] = {}
     kind = np.array([first.setdefault(row.tobytes(), len(first)) for row in machine.delta])
     _, kept = np.unique(kind, return_index=True)
@@ -301,7 +292,6 @@ def _distinct_letters(machine: MooreMachine) -> tuple[MooreMachine, np.ndarray]:
 
 
 def _all_letters(cascade: Cascade, machine: MooreMachine, kind: np.ndarray) -> Cascade:
-    """Return the cascade with the maps of each kind of letter for all letters of the kind."""
     if len(kind) == len(cascade.delta):
         return cascade
     return Cascade(machine, tuple(_spread(c, kind) for c in cascade.components), cascade.reads_now)

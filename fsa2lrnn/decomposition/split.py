@@ -55,7 +55,6 @@ def congruence_coordinates(
 
 
 def _forgetful(maps: np.ndarray, context: np.ndarray) -> tuple[int, ...]:
-    """Return the letters under which the context's blocks merge, those that merge most first."""
     n_blocks = int(context.max()) + 1
     lost = [n_blocks - len(np.unique(context[row])) for row in maps]
     return tuple(a for a in sorted(range(len(maps)), key=lambda a: (-lost[a], a)) if lost[a])
@@ -103,7 +102,6 @@ def _fits(maps: np.ndarray, layers: list[list[np.ndarray]], largest: int) -> boo
 
 
 def _from_start(maps: np.ndarray, start: int, values: np.ndarray, levels: tuple[int, ...]) -> Cover:
-    """Return the states of a machine reachable from the start, as a cover of it with these coordinates."""
     order, seen = [start], {start}
     for q in order:
         for r in maps[:, q].tolist():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from html import escape
+from importlib.resources import files
 
 # What XML can't hold, and what shows nothing or turns the order of what follows: controls but line feeds and tabs,
 # halves of characters, marks of direction.
@@ -92,3 +93,15 @@ def text(x: float, y: float, *content: object, anchor: str = "middle", class_: s
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
     """A straight line in a drawing."""
     return tag("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+_ALONE = files("fsa2lrnn.display").joinpath("alone.css").read_text(encoding="utf-8")
+
+
+def standing_alone(drawn: Markup, size: tuple[float, float]) -> str:
+    """A drawing of class "automaton" as a file of its own: on paper, with its styles."""
+    opening, rest = drawn.split("</title>", 1)
+    of_file = f'<svg xmlns="http://www.w3.org/2000/svg" width="{size[0]:g}" height="{size[1]:g}" '
+    opening = opening.replace("<svg ", of_file, 1).replace('class="automaton', 'class="fsa2lrnn automaton', 1)
+    paper = tag("rect", width="100%", height="100%", class_="paper")
+    return f"{opening}</title>{tag('style', Markup(_ALONE))}{paper}{rest}\n"

@@ -17,7 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extraction.asking import MaskedModel
+from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.extraction.suffixes import classes_of
 from fsa2lrnn.lrnn.model import decode
 from fsa2lrnn.lrnn.network import Network
@@ -137,7 +137,6 @@ def extract_learned(
 
 
 def _finished(model: Network, machine: MooreMachine, counts: MooreMachine | None, empty_word: bool) -> MooreMachine:
-    """Return the minimal machine, its start merged with another state or with the output of the model's x₀."""
     if empty_word:
         return minimise(machine)
     outputs = list(machine.outputs)

@@ -12,7 +12,7 @@ from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.reach import paths
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import MaskedModel
+from fsa2lrnn.extraction.runner import MaskedModel
 
 _WORDS = 400  # words per search for a counterexample
 
@@ -48,8 +48,6 @@ def learn(masked: MaskedModel, horizon: int, max_classes: int, seed: int) -> LSt
 
 
 class _Teacher(SUL):
-    """A system under learning that answers membership queries with output numbers, and caches them."""
-
     def __init__(self, masked: MaskedModel) -> None:
         super().__init__()
         self.masked = masked
@@ -83,8 +81,6 @@ class _Teacher(SUL):
 
 
 class _RandomWords(Oracle):
-    """An equivalence oracle: the shortest counterexample among random words that are run as one batch."""
-
     def __init__(self, letters: list[int], sul: _Teacher, horizon: int, max_classes: int, seed: int) -> None:
         super().__init__(letters, sul)
         self._masked, self._horizon, self._max_classes = sul.masked, horizon, max_classes

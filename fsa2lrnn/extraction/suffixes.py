@@ -16,8 +16,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction.asking import MaskedModel
-from fsa2lrnn.extraction.runner import States, join, pick
+from fsa2lrnn.extraction.runner import MaskedModel, States, join, pick
 from fsa2lrnn.extraction.walk import Interner, Tree
 
 _PROBES = 32  # the most initial probes: all words of the greatest length with at most so many
@@ -79,7 +78,6 @@ def classes_of(masked: MaskedModel, max_classes: int, max_suffix: int, max_words
 
 
 def _keep(level: np.ndarray, classes: np.ndarray, at_most: int, rng: np.random.Generator) -> np.ndarray:
-    """Return a random sample of a level, in order, with at least `_EACH` words of each class if it has them."""
     shuffled = rng.permutation(len(level))
     by_class = shuffled[np.argsort(classes[shuffled], kind="stable")]
     _, first, counts = np.unique(classes[by_class], return_index=True, return_counts=True)
@@ -215,7 +213,6 @@ class _SuffixTable:
 
 
 def _prefixes(words: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the non-empty prefixes of all words, without duplicates."""
     return list(dict.fromkeys(word[: i + 1] for word in words for i in range(len(word))))
 
 

@@ -27,8 +27,7 @@ from fsa2lrnn.families.closure import Obstruction, fractions_of, obstruction, pi
 from fsa2lrnn.families.four_words import shortest_four_words
 from fsa2lrnn.families.householder import HouseholderWitness, householder
 from fsa2lrnn.families.identities import FORCED, Family
-from fsa2lrnn.families.lanes import separating_lanes
-from fsa2lrnn.families.lattice import Affine, integer_affine
+from fsa2lrnn.families.lanes import Affine, integer_affine, separating_lanes
 from fsa2lrnn.families.liquid import LiquidWitness, dense_liquid, tie_lanes
 from fsa2lrnn.families.products import HouseholderProducts, projections
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
@@ -133,7 +132,6 @@ def _products(minimal: MooreMachine, family: HouseholderProducts, short_words: b
 
 
 def _refute(minimal: MooreMachine, form: Family, short_words: bool) -> Impossibility | Obstruction:
-    """Return an impossibility if the family's W contains a difference of two states, else W."""
     space = obstruction(form, minimal.delta)
     numbers, n_classes = space.merged()
     if n_classes == minimal.n_states:
@@ -156,7 +154,6 @@ def description_of(family: str) -> str:
 
 
 def _combination(space: Obstruction, numbers: np.ndarray) -> tuple[tuple[int, int], tuple[Term, ...]]:
-    """Return two merged states p, q and the terms of e_p − e_q in W's basis: the fewest among the pairs tried."""
     pairs = [(p, q) for p in range(len(numbers)) for q in range(p + 1, len(numbers)) if numbers[p] == numbers[q]]
     pairs = pairs[:_PAIRS_TRIED]  # states are numbered breadth first, so these are near the start
     pivots = pivot_columns(space.basis)

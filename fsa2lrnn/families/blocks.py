@@ -23,7 +23,6 @@ class BlockWitness(FamilyAnswer):
 
     @property
     def dimension(self) -> int:
-        """The sum of the block sizes."""
         return sum(self.recurrence.tables.block_sizes)
 
     def check(self) -> str:
@@ -46,7 +45,6 @@ class BlockWitness(FamilyAnswer):
         return f"representable: blocks of sizes {self.recurrence.tables.block_sizes} represent this machine"
 
     def explain(self) -> str:
-        """Return a sentence on the block sizes."""
         return f"One layer of one-hot blocks of sizes {', '.join(map(str, self.recurrence.tables.block_sizes))}."
 
 

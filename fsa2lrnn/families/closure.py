@@ -64,7 +64,6 @@ def obstruction(family: Family, delta: np.ndarray) -> Obstruction:
 
 
 def _spin(forced: list[Identity], delta: np.ndarray, prime: int) -> tuple[np.ndarray, tuple[Origin, ...]]:
-    """Return a basis modulo `prime` of the span of the generators and their images under letters."""
     n = delta.shape[1]
     echelon = Echelon(n, prime)
     basis: list[np.ndarray] = []
@@ -135,7 +134,6 @@ class Echelon:
 
 
 def _is_closed(functions: np.ndarray, basis: np.ndarray, forced: list[Identity], delta: np.ndarray) -> bool:
-    """Return whether W is complete: functions vanish on every forced zero and are closed under f ↦ f ∘ δ_a."""
     for identity in forced:
         difference = np.zeros_like(functions)
         for image, sign in zip(identity.maps, identity.signs, strict=True):

@@ -41,7 +41,6 @@ def shortest_four_words(family: Family, delta: np.ndarray, start: int) -> FourWo
 def _of_equal_length(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
-    """Search breadth first over (q₀u, q₀u', su, su') for all states s = q₀p at once."""
     table = delta.tolist()
     origin: dict[tuple[int, int, int, int], tuple[tuple[int, int, int, int] | None, int, int]] = {}
     queue: deque[tuple[int, int, int, int]] = deque()
@@ -81,7 +80,6 @@ def _traced(
 def _rearranged(
     delta: np.ndarray, start: int, letters: list[int], reached: dict[int, tuple[int, ...]]
 ) -> FourWords | None:
-    """Search all words of each length for two with the same letters that refute the family."""
     n = delta.shape[1]
     words, images = np.zeros((1, 0), np.int64), np.arange(n)[None]  # (words, length), (words, n)
     while len(letters) > 1 and len(words) * len(letters) * max(n, 20) <= MAX_ENTRIES:
@@ -102,7 +100,6 @@ def _rearranged(
 
 
 def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, ...]]) -> tuple[int, int, int] | None:
-    """Return two rows of `images` (words, n) and a state s: equal at the start and different at s, or the reverse."""
     first = images[:, start]
     for s in sorted(reached, key=lambda s: len(reached[s])):
         here = images[:, s]
@@ -116,7 +113,6 @@ def _disagreement(images: np.ndarray, start: int, reached: dict[int, tuple[int, 
 
 
 def _shortest_words(delta: np.ndarray, start: int) -> dict[int, tuple[int, ...]]:
-    """Return a shortest word to each reachable state."""
     words: dict[int, tuple[int, ...]] = {start: ()}
     queue = deque([start])
     while queue:

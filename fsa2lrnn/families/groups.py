@@ -9,7 +9,7 @@ from math import isqrt
 
 import numpy as np
 
-from fsa2lrnn.automata.monoid.permutations import elements, generating_set
+from fsa2lrnn.automata.monoid.subgroups import elements, generating_set
 
 MAX_ORDER = 2_000
 SIMPLE = {60: "A5", 168: "PSL(2,7)", 360: "A6"}  # the only simple groups of their orders

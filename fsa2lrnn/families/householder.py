@@ -2,13 +2,15 @@
 
 A transposition of x and y is I − k kᵀ with k = e_x − e_y: a reflection, β‖k‖² = 2. A permutation needs rank(P − I) =
 n − #cycles of them and no fewer. A reset erases every direction, ∏ (I − e_i e_iᵀ) = 0, and writes v = e_q: n factors.
-All entries are integers, so the products are exact in every floating-point format.
+All entries are integers, so the products are exact in every floating-point format. A sink, which no letter leaves, may
+stand at zero where letters are otherwise one to one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from itertools import combinations, pairwise
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,10 +18,160 @@ import numpy as np
 from fsa2lrnn import registry
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
-from fsa2lrnn.families.cosets import fewest_points, transpositions
-from fsa2lrnn.families.sinks import keys as sink_keys
-from fsa2lrnn.families.sinks import sink_of
+from fsa2lrnn.families.groups import PermutationGroup, group_of, subgroups
 from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+
+MAX_ORDER = 200
+MAX_SUBGROUPS = 3_000
+_TOGETHER = 3  # kinds of cosets at once
+_KINDS = 40
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Points that letters permute, with one integer vector per state.
+
+    Args:
+        moves: int64 (m, d), the image of each point under each letter.
+        vectors: int64 (n, d), of the states.
+    """
+
+    moves: np.ndarray
+    vectors: np.ndarray
+
+    @property
+    def factors(self) -> np.ndarray:
+        """The number of transpositions of each letter, d − #cycles: int64 (m,)."""
+        return np.array([len(transpositions(row)) for row in self.moves], np.int64)
+
+    @property
+    def tells_all_apart(self) -> bool:
+        """Whether no two states have the same vector."""
+        return len(np.unique(self.vectors, axis=0)) == len(self.vectors)
+
+
+def fewest_points(permutations: np.ndarray, with_resets: bool) -> Points | None:
+    """Return points on which the letters (m, n) need the fewest factors, among cosets of up to three kinds (T7).
+
+    Each letter permutes the points as it does the cosets, and x_{δ(q,a)} at the image of a point is x_q there. On the
+    coset of x such an x_q is any function of the orbit of q x⁻¹ under the subgroup; where all orbits have different
+    numbers, these points separate as many states as possible. S₄ has 24 states and needs 4 points.
+
+    `with_resets`: whether the machine also has a constant letter, which takes one factor per point. None where the
+    group has more than 200 elements or 3,000 subgroups, or no such points separate all states.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> points = fewest_points(zoo.group("S4").delta, False)
+    >>> points.vectors.shape, int(points.factors.max())
+    ((24, 4), 3)
+    """
+    if not len(permutations) or (listed := group_of(permutations, MAX_ORDER)) is None:
+        return None
+    group, elements = listed
+    if (masks := subgroups(group, MAX_SUBGROUPS)) is None:
+        return None
+    number = {row.tobytes(): i for i, row in enumerate(elements)}
+    letters = [number[np.ascontiguousarray(row, np.int64).tobytes()] for row in permutations]
+    kinds: dict[tuple[bytes, bytes], tuple[np.ndarray, Points]] = {}
+    for mask in sorted(masks, key=lambda mask: -int(mask.sum())):
+        points = _on_cosets(group, elements, letters, mask)
+        classes = np.unique(points.vectors, axis=0, return_inverse=True)[1].astype(np.int64)
+        needed = np.append(points.factors, points.moves.shape[1])  # of each letter, and of all points
+        kinds.setdefault((needed.tobytes(), classes.tobytes()), (needed, points))
+
+    def cost(several: tuple[tuple[np.ndarray, Points], ...]) -> tuple[int, int]:
+        *letters, d = np.sum([needed for needed, _ in several], axis=0).tolist()
+        return max([d * with_resets, *letters]), d
+
+    best: tuple[tuple[int, int], Points] | None = None
+    chosen = sorted(kinds.values(), key=lambda kind: cost((kind,)))[:_KINDS]
+    for count in range(1, _TOGETHER + 1):
+        for several in combinations(chosen, count):
+            if best is None or cost(several) < best[0]:
+                points = _disjoint_union([points for _, points in several])
+                if points.tells_all_apart:
+                    best = cost(several), points
+    return None if best is None else best[1]
+
+
+def _on_cosets(group: PermutationGroup, elements: np.ndarray, letters: list[int], mask: np.ndarray) -> Points:
+    members = np.flatnonzero(mask)
+    least = group.table[members].min(0)  # of Hx, for each x
+    chosen, coset = np.unique(least, return_inverse=True)
+    orbit = np.unique(elements[members].min(0), return_inverse=True)[1]  # of each state under H
+    back = elements[group.inverse[chosen]]  # (d, n), q x⁻¹
+    return Points(np.stack([coset[group.table[chosen, a]] for a in letters]).astype(np.int64), orbit[back].T)
+
+
+def _disjoint_union(several: list[Points]) -> Points:
+    starts = np.cumsum([0, *(points.moves.shape[1] for points in several)])
+    moves = [points.moves + start for points, start in zip(several, starts[:-1], strict=True)]
+    return Points(np.concatenate(moves, 1), np.concatenate([points.vectors for points in several], 1))
+
+
+def transpositions(permutation: np.ndarray) -> list[tuple[int, int]]:
+    """Return n − #cycles transpositions whose product, the first applied first, is the permutation.
+
+    >>> transpositions(np.array([1, 2, 0, 3]))
+    [(0, 1), (0, 2)]
+    """
+    factors: list[tuple[int, int]] = []
+    visited: set[int] = set()
+    for q in range(len(permutation)):
+        cycle: list[int] = []
+        while q not in visited:
+            visited.add(q)
+            cycle.append(q)
+            q = int(permutation[q])
+        factors += [(cycle[0], other) for other in cycle[1:]]
+    return factors
+
+
+def sink_of(delta: np.ndarray) -> int | None:
+    """Return a state s that no letter leaves, with every letter one to one on the states that it does not map to s."""
+    for s in range(delta.shape[1]):
+        if all(row[s] == s and len(np.unique(row[row != s])) == np.count_nonzero(row != s) for row in delta):
+            return s
+    return None
+
+
+def paths(row: np.ndarray, sink: int) -> tuple[list[list[int]], list[list[int]]]:
+    """Return the chains of states that a letter leads to a sink, and its cycles of two or more states.
+
+    >>> paths(np.array([1, 3, 2, 3, 5, 4]), 3)
+    ([[0, 1]], [[4, 5]])
+    """
+    sources = set(row.tolist())
+    chains, visited = list[list[int]](), {sink}
+    for q in range(len(row)):
+        if q not in sources and q != sink:
+            chain = [q]
+            while row[chain[-1]] != sink:
+                chain.append(int(row[chain[-1]]))
+            chains.append(chain)
+            visited.update(chain)
+    cycles: list[list[int]] = []
+    for q in range(len(row)):
+        if q not in visited:
+            cycle = [q]
+            while row[cycle[-1]] != q:
+                cycle.append(int(row[cycle[-1]]))
+            visited.update(cycle)
+            if len(cycle) > 1:
+                cycles.append(cycle)
+    return chains, cycles
+
+
+def sink_keys(row: np.ndarray, sink: int) -> list[tuple[int, ...]]:
+    """Return the keys of a letter's factors I − k kᵀ, in order, with the sink at 0 and other states at unit vectors."""
+    n, factors = len(row), list[tuple[int, ...]]()
+    chains, cycles = paths(row, sink)
+    for chain in chains:
+        factors.append(tuple(int(q == chain[-1]) for q in range(n)))
+    for cycle in (*chains, *cycles):
+        factors += [tuple((q == cycle[0]) - (q == other) for q in range(n)) for _, other in pairwise(cycle)]
+    return factors
+
 
 BUDGET = 20.0  # seconds
 
@@ -60,7 +212,6 @@ class HouseholderWitness(CertifiedAnswer):
         return max(len(keys) for keys in self.keys)
 
     def explain(self) -> str:
-        """Return a sentence on the number of factors and dimensions."""
         return f"{self.n_factors} Householder factors per letter at most, in {self.dimension} dimensions."
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +250,6 @@ def householder(
 
 
 def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
-    """Return a witness with states at unit vectors, a sink at zero."""
     n = machine.n_states
     if n > 1 and (sink := sink_of(machine.delta)) is not None:
         keys = tuple(tuple(sink_keys(row, sink)) for row in machine.delta)
@@ -112,14 +262,12 @@ def _one_hot(machine: MooreMachine) -> HouseholderWitness | Unknown:
 
 
 def _on_points(machine: MooreMachine) -> HouseholderWitness | None:
-    """Return a witness on the points of `cosets`, for letters that are permutations and resets."""
     permuting = [row for row in machine.delta if not _is_reset(row)]
     points = fewest_points(np.array(permuting).reshape(-1, machine.n_states), len(permuting) < len(machine.delta))
     return points and _exchanges(machine, points.moves, tuple(map(tuple, points.vectors.tolist())))
 
 
 def _exchanges(machine: MooreMachine, moves: np.ndarray, at: tuple[tuple[int, ...], ...]) -> HouseholderWitness:
-    """Return the transpositions of each permuting letter; resets erase all points and write a vector of `at`."""
     d, rest = len(at[0]), iter(moves)
     keys: list[tuple[tuple[int, ...], ...]] = []
     shifts: list[tuple[int, ...]] = []

@@ -76,7 +76,6 @@ def alike_to_lanes(
 
 
 def _after(summary: _Summary, a: int) -> _Summary:
-    """Return the summary after one more letter. Bit c of a parity is that of letter c."""
     letters, parities = summary
     others = [(letter, parity ^ (1 << a)) for letter, parity in zip(letters, parities, strict=False) if letter != a]
     return (a, *(letter for letter, _ in others)), (0, *(parity for _, parity in others), parities[-1] ^ (1 << a))

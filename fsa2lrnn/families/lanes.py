@@ -12,10 +12,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from flint import fmpz_mat, fmpz_poly  # pyright: ignore[reportMissingTypeStubs]
+from flint import (  # pyright: ignore[reportMissingTypeStubs]
+    fmpq_mat,  # pyright: ignore[reportMissingTypeStubs]
+    fmpz_mat,
+    fmpz_poly,
+)
 
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.families.closure import left_kernel, primitive
+from fsa2lrnn.families.closure import fractions_of, left_kernel, pivot_columns, primitive
 from fsa2lrnn.families.identities import EIGENVALUES, Family, cycle_lengths
 
 MAX_ORDER = 5_000  # of a root of unity; polynomials in it have up to as many coefficients
@@ -111,7 +115,6 @@ class _EigenPiece:
 
 
 def _pieces(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> list[_EigenPiece]:
-    """Split the functions by the factors x and Φ_m(x) of each letter's minimal polynomial."""
     pieces = [_EigenPiece(functions, ())]
     for step in delta:
         orders = EIGENVALUES[family.eigenvalues][1] or _possible_orders(step)
@@ -142,7 +145,6 @@ def _split(piece: _EigenPiece, step: np.ndarray, start: int, orders: list[int]) 
 
 
 def _lanes_of(piece: _EigenPiece, delta: np.ndarray, start: int) -> Iterator[Lane]:
-    """Yield the eigenvectors in a piece: each function itself, or its projections to the characters of the letters."""
     m = piece.order
     if m > MAX_ORDER:
         raise BudgetExceeded(
@@ -197,7 +199,6 @@ def _reduced(values: np.ndarray, m: int) -> np.ndarray:
 
 
 def _moved(functions: np.ndarray, step: np.ndarray, start: int) -> np.ndarray:
-    """Return f ∘ δ_a minus a constant, so that it is zero at the start."""
     return functions[:, step] - functions[:, [step[start]]]
 
 
@@ -207,3 +208,43 @@ def basis_zero_at(functions: np.ndarray, start: int) -> np.ndarray:
     reduced, _, rank = fmpz_mat(shifted.tolist()).rref() if shifted.size else (None, 1, 0)
     rows = [[int(reduced[i, q]) for q in range(shifted.shape[1])] for i in range(rank)] if reduced is not None else []
     return primitive(np.array(rows, dtype=object).reshape(rank, shifted.shape[1]))
+
+
+@dataclass(frozen=True)
+class Affine:
+    """x ↦ A x + v(a): A (d, d), shifts (|Σ|, d), vectors (n, d), all Python integers; the start is at 0.
+
+    The differences x_q − x_start generate a lattice that A maps to itself; in a basis of it, A, v and x are integers.
+    """
+
+    A: tuple[tuple[int, ...], ...]
+    shifts: tuple[tuple[int, ...], ...]
+    vectors: tuple[tuple[int, ...], ...]
+
+    @property
+    def dimension(self) -> int:
+        """The dimension d."""
+        return len(self.A)
+
+
+def integer_affine(functions: np.ndarray, delta: np.ndarray, start: int) -> Affine:
+    """Return integer coordinates of an input-independent layer from the functions (k, n) that vanish on its W."""
+    coordinates = basis_zero_at(functions, start)  # (d, n)
+    d, n = coordinates.shape
+    if d == 0:
+        return Affine((), tuple(() for _ in delta), tuple(() for _ in range(n)))
+    hermite = fmpz_mat(coordinates.T.tolist()).hnf()
+    basis = fmpz_mat([[hermite[i, j] for j in range(d)] for i in range(d)]).lll()
+    vectors = _integers(fmpq_mat(fmpz_mat(coordinates.T.tolist())) * fmpq_mat(basis).inv())
+    shifts = vectors[delta[:, start]]
+    chosen = pivot_columns(vectors.T)
+    before, after = vectors[chosen], vectors[delta[0, chosen]] - shifts[0]
+    transposed = _integers(fmpq_mat(fmpz_mat(before.tolist())).solve(fmpq_mat(fmpz_mat(after.tolist()))))
+    return Affine(*(tuple(map(tuple, part.tolist())) for part in (transposed.T, shifts, vectors)))
+
+
+def _integers(matrix: fmpq_mat) -> np.ndarray:
+    numbers = fractions_of(matrix)
+    if any(x.denominator != 1 for x in numbers.flat):
+        raise NotExact("a matrix that must be integer in lattice coordinates is not")
+    return numbers // 1

@@ -42,7 +42,6 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
         return len(self.A)
 
     @property
@@ -60,7 +59,6 @@ class LiquidWitness(CertifiedAnswer, AffineWitness):
         return AffineTables(transitions, B[:, None], x[:, None], (d,))
 
     def explain(self) -> str:
-        """Return a sentence on the weights."""
         kind = "diagonal" if self.family == "liquid-s4-diagonal" else "dense"
         return f"A {kind} A of {self.dimension} dimensions with rational weights, Bu tied."
 
@@ -131,7 +129,6 @@ def dense_liquid(machine: MooreMachine) -> LiquidWitness | Unknown:
 
 
 def _matrix(row: np.ndarray) -> np.ndarray:
-    """Return M_a: 1 in row δ(q, a) of column q."""
     matrix = np.zeros((len(row), len(row)), np.int64)
     matrix[row, np.arange(len(row))] = 1
     return matrix
@@ -155,7 +152,6 @@ def _eigenbasis(differences: list[np.ndarray], n: int) -> np.ndarray | None:
 
 
 def _line_through(chi: list[Fraction], v: list[Fraction]) -> tuple[Fraction, Fraction] | None:
-    """Return c₁, c₀ with v = c₁ χ + c₀, or None."""
     other = next((i for i, x in enumerate(chi) if x != chi[0]), None)
     c1 = Fraction(0) if other is None else (v[other] - v[0]) / (chi[other] - chi[0])
     c0 = v[0] - c1 * chi[0]

@@ -17,8 +17,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.cards import BAD, GOOD, OPEN, card
 from fsa2lrnn.families.four_words import FourWords
 from fsa2lrnn.families.identities import RunLengthWord
-from fsa2lrnn.families.lanes import Lane
-from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.lanes import Affine, Lane
 from fsa2lrnn.families.recheck import recheck
 
 FORMAT, VERSION = "fsa2lrnn-family-certificate", 1
@@ -108,13 +107,11 @@ class Impossibility(CertifiedAnswer):
         return prefix, u, other
 
     def check(self) -> str:
-        """Check the combination, and the four words if there are any."""
         if self.words is not None:
             recheck(self._four_word_json(self.words))
         return super().check()
 
     def explain(self) -> str:
-        """Return the contradiction in sentences with concrete words of the machine."""
         p, q = self.states
         difference = f'"{self._text(self.separator)}" tells them apart' if self.separator else "their outputs differ"
         lines = [f"States {self._name(p)} and {self._name(q)} would have to share one vector, though {difference}."]
@@ -159,7 +156,6 @@ class Impossibility(CertifiedAnswer):
         }
 
     def _four_word_json(self, words: FourWords) -> dict[str, Any]:
-        """Return the four words as a certificate of one term: two of its vectors belong to one state and cancel."""
         start = self.machine.start
         after = _run(self.machine, start, words.prefix)
         (a, b), (c, d) = ([_run(self.machine, s, word) for word in (words.u, words.other)] for s in (after, start))
@@ -206,7 +202,6 @@ class Witness(CertifiedAnswer):
         return isinstance(self.form, Affine) or all(lane.is_integer for lane in self.form)
 
     def explain(self) -> str:
-        """Return a sentence on the layer's dimension and entries."""
         if isinstance(self.form, Affine):
             return f"An integer matrix of {self.form.dimension} dimensions, the same for every letter."
         orders = sorted(lane.order for lane in self.form)
@@ -241,7 +236,6 @@ class Unknown(FamilyAnswer):
     reason: str
 
     def explain(self) -> str:
-        """Return the reason as a sentence."""
         return self.reason
 
 

@@ -1,7 +1,6 @@
 """Gates Linear–ReLU–Linear over the integers, and the synthesis of a gate that computes a table."""
 
-from fsa2lrnn.gates.boxes import boxes
-from fsa2lrnn.gates.gate import ReluGate
-from fsa2lrnn.gates.synthesis import Coordinate, features, synthesise
+from fsa2lrnn.gates.cover import boxes
+from fsa2lrnn.gates.gate import Coordinate, ReluGate, features, synthesise
 
 __all__ = ["Coordinate", "ReluGate", "boxes", "features", "synthesise"]

@@ -1,15 +1,62 @@
-"""Greedy two-level covers: boxes that contain the keys of one label and no key of another.
+"""Covers of a labelled table by few boxes: two-level minimisation of a function of many-valued coordinates.
 
-The best of three methods is taken: *merge* the keys and then boxes that differ in one coordinate only; *split* the
-table by a decision tree (Breiman et al. 1984) and merge its leaves; *grow* boxes from single keys as long as they
-contain no key of another label, also over unused combinations of values (Espresso, Brayton et al. 1984).
+A box is a product of sets of values, one set per coordinate, and becomes one hidden unit of a gate (docs/theory.md §6).
+Two-level minimisation is NP-hard; the best of three greedy methods is taken for each label: *merge* the keys and then
+boxes that differ in one coordinate only; *split* the table by a decision tree (Breiman et al. 1984) and merge its
+leaves; *grow* boxes from single keys as long as they contain no key of another label, also over unused combinations of
+values (Espresso, Brayton et al. 1984).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.rows import number_rows
+
+Box = tuple[tuple[frozenset[int] | None, ...], int]
+
+
+def boxes(keys: np.ndarray, labels: np.ndarray) -> tuple[list[Box], int]:
+    """Return boxes for all labels except the default, which is the label that needs the most boxes.
+
+    Every key of another label is in exactly one box, which has its label; keys of the default label are in none.
+    Rows that are not in the table may be in any box.
+
+    Args:
+        keys: distinct rows of values, int ≥ 0, shape (R, J).
+        labels: int, shape (R,).
+
+    Returns:
+        The boxes, (a set per coordinate, or None if all values of the table are in it; label), and the default label.
+
+    Raises:
+        InvalidMachine: if a key occurs twice.
+
+    >>> keys = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
+    >>> boxes(keys, np.array([0, 0, 0, 7]))
+    ([((frozenset({1}), frozenset({1})), 7)], 0)
+    """
+    if len(np.unique(number_rows(keys))) < len(keys):
+        raise InvalidMachine(f"of {len(keys)} keys some are equal: give each key once, with one label")
+    table = Table(keys)
+    values, sizes = np.unique(labels, return_counts=True)
+    order = np.lexsort(
+        (values, sizes)
+    )  # the largest last: it is usually the default, whose cover need not be completed
+    covers: dict[int, list[Sets]] = {}
+    for i in order:
+        most = max((len(cover) for cover in covers.values()), default=0)
+        covers[int(values[i])] = table.cover(labels == values[i], most + 1 if i == order[-1] else None)
+    default = max(covers, key=lambda label: len(covers[label]))
+    result = [
+        (tuple(None if s == v else s for s, v in zip(sets, table.values, strict=True)), label)
+        for label, cover in covers.items()
+        if label != default
+        for sets in cover
+    ]
+    return result, default
+
 
 Sets = tuple[frozenset[int], ...]
 
@@ -96,7 +143,6 @@ class Table:
         return merge(cover)
 
     def _best(self, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the box, of those grown from several seeds, with the most remaining keys, and a mask of these."""
         rows = np.flatnonzero(left)
         n_seeds = int(np.clip(_SEED_ENTRIES // self.codes.size, 1, min(_MAX_SEEDS, len(rows))))
         seeds = rows[np.linspace(0, len(rows) - 1, n_seeds).astype(int)]
@@ -104,7 +150,6 @@ class Table:
         return max(grown, key=lambda result: int(result[1].sum()))
 
     def _grow(self, seed: int, left: np.ndarray, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a box around a key without keys in `bad`, as a mask of values, and the keys of `left` in it."""
         box = _GrowingBox(self, seed, bad)
         while (value := box.best_value(left)) is not None:
             box.add(value)
@@ -118,8 +163,6 @@ class Table:
 
 
 class _GrowingBox:
-    """A growing box: for every key, the number of coordinates in which it is outside, and the sum of their indices."""
-
     def __init__(self, table: Table, seed: int, bad: np.ndarray) -> None:
         self.codes, self.offsets, self.bad = table.codes, table.offsets, bad
         self.inside = np.zeros(table.offsets[-1], bool)

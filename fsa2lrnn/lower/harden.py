@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 import torch
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.compile.onehot import share_cells
 from fsa2lrnn.errors import UnsupportedFormat

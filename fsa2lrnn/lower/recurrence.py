@@ -176,7 +176,6 @@ def values(gate: ReluGate) -> Values:
 
 
 def _one_hot_parts(stack: GatedStack, name: str) -> list[np.ndarray]:
-    """Return the parts of a gate's input columns in which at most one is 1: the cell, and each lower head's block."""
     cells, lower, offset = [np.arange(stack.n_cells)], list[np.ndarray](), stack.n_cells
     n_below = len(stack.layers) if name == "readout" else int(name.split(".")[1])
     for layer in stack.layers[:n_below]:

@@ -18,8 +18,7 @@ from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness
 from fsa2lrnn.families.blocks import BlockWitness
 from fsa2lrnn.families.householder import HouseholderWitness
-from fsa2lrnn.families.lanes import Lane
-from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.lanes import Affine, Lane
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.config import LRNNConfig
@@ -49,7 +48,6 @@ def lower_witness(witness: object) -> LRNN:
 
 @lower_witness.register
 def _(witness: Witness) -> LRNN:
-    """Return a network that is exact; if it has rotations, which are rounded, it is correct up to `safe_length`."""
     form, machine = witness.form, witness.machine
     tables = _affine_tables(form, machine) if isinstance(form, Affine) else _channel_tables(form, machine)
     if witness.is_exact:
@@ -64,7 +62,6 @@ def _(witness: BlockWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: AffineWitness) -> LRNN:
-    """Return a network that is exact if all numbers are integers; its read-out is exact if the vectors are."""
     tables = witness.tables()
     is_integer = not (tables.x % 1).any()
     if is_integer and not (tables.A % 1).any():
@@ -74,7 +71,6 @@ def _(witness: AffineWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HouseholderWitness) -> LRNN:
-    """Return a Householder layer with the factors as keys and rates; exact if all rates are 1 (integer arithmetic)."""
     machine, n_letters, n = witness.machine, len(witness.machine.alphabet), witness.dimension
     n_factors = max(1, witness.n_factors)  # identities need no factor, but a layer has at least one
     keys, rates = np.zeros((n_letters, n_factors, n)), np.zeros((n_letters, n_factors))
@@ -96,7 +92,6 @@ def _(witness: HouseholderWitness) -> LRNN:
 
 @lower_witness.register
 def _(witness: HeadsWitness) -> LRNN:
-    """Return a layer of reflections and projections in float64, per head, all of norm 1 up to rounding."""
     tables = witness.tables()
     n_letters, n_heads, n_factors, size = tables.keys.shape
     layer = HouseholderLayerConfig(size, n_factors, n_letters, n_letters, n_heads)
@@ -157,7 +152,6 @@ def _block_length(tables: AffineTables) -> int:
 
 
 def _independent(columns: np.ndarray) -> list[int]:
-    """Return a largest set of well-conditioned independent columns, by pivoted Gram–Schmidt."""
     rest, chosen = columns.astype(float), list[int]()
     for _ in range(len(columns)):
         lengths = np.linalg.norm(rest, axis=0)
@@ -170,7 +164,6 @@ def _independent(columns: np.ndarray) -> list[int]:
 
 
 def _largest_sum(numbers: Sequence[Sequence[int]]) -> float:
-    """Return the largest sum of absolute values of a number's coefficients, which bounds the number."""
     return float(max(sum(map(abs, coefficients)) for coefficients in numbers))
 
 
@@ -221,7 +214,6 @@ def _model(
 
 
 def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
-    """Return one block of all dimensions; a machine of one state gets a block that remains zero."""
     d, n_letters = max(1, form.dimension), len(machine.alphabet)
     A = np.array(form.A, dtype=float).reshape(form.dimension, form.dimension)
     A = np.pad(A, (0, d - form.dimension))
@@ -232,7 +224,6 @@ def _affine_tables(form: Affine, machine: MooreMachine) -> AffineTables:
 
 
 def _channel_tables(channels: Sequence[Lane], machine: MooreMachine) -> AffineTables:
-    """Return a block of size 1 for each real scalar channel, and a rotation of size 2 for each complex one."""
     sizes = tuple(channel.dimension for channel in channels) or (1,)
     n_letters, b = len(machine.alphabet), max(sizes)
     A = np.zeros((n_letters, len(sizes), b, b))

@@ -19,7 +19,7 @@ from fsa2lrnn.lrnn.layers import (
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.network import Network
 from fsa2lrnn.lrnn.scans import scan, scan_tokens
-from fsa2lrnn.lrnn.scans.pscan import schedule
+from fsa2lrnn.lrnn.scans.reference import schedule
 from fsa2lrnn.lrnn.wrapped import wrap
 
 __all__ = [

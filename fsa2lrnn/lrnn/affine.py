@@ -23,14 +23,11 @@ EPS = 1e-5
 
 @dataclass(frozen=True, eq=False)
 class Readout:
-    """Logits of a state x (d,): W2 relu(W1 y + b1) + b2, where y is x or LayerNorm(x).
-
-    LayerNorm(x) is norm_weight·(x − μ)/√(σ² + ε) + norm_bias, with the mean μ and the variance σ² of x's entries.
+    """Logits of a state x (d,): W2 relu(W1 y + b1) + b2, where y is x or LayerNorm(x) with ε = 10⁻⁵.
 
     Args:
-        W1, b1: (m, d), (m,).
-        W2, b2: (|Γ|, m), (|Γ|,).
-        norm_weight, norm_bias: (d,) each, or None for y = x. ε is 10⁻⁵.
+        W1, b1: (m, d), (m,); W2, b2: (|Γ|, m), (|Γ|,).
+        norm_weight, norm_bias: (d,) each, or None for y = x.
     """
 
     W1: Tensor
@@ -77,8 +74,7 @@ class SwitchedAffine:
         readout: of states flattened to (H·b,).
         alphabet, outputs: Σ and Γ; letter i has the tables A[i], v[i], logit j stands for outputs[j].
 
-    Raises:
-        UnsupportedFormat: for shapes or dtypes that do not fit each other.
+    Raises `UnsupportedFormat` for shapes or dtypes that do not fit each other.
     """
 
     A: Tensor

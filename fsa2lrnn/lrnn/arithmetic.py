@@ -51,7 +51,6 @@ def reductions(device: torch.device) -> list[str]:
 
 
 def _modes(device: torch.device) -> Iterator[str]:
-    """Modes of torch, but the one that only says on which device new tensors lie, if that is the model's."""
     for mode in (*function_modes(), *dispatch_modes()):
         if type(mode) is not DeviceContext or mode.device.type != device.type:
             yield f"the mode {type(mode).__name__} of torch is active and may compute anything else: leave it"
@@ -69,7 +68,6 @@ def _everywhere() -> Iterator[str]:
 
 
 def _precision() -> str:
-    """The setting for all products; what single backends are set to, if they are, shows where they are asked."""
     try:
         return torch.get_float32_matmul_precision()
     except RuntimeError:  # torch does not say, once a backend has been set on its own
@@ -96,7 +94,6 @@ def _on_cpu() -> Iterator[str]:
 
 
 def _rounds_by_ieee() -> bool:
-    """Return whether all threads of torch add float32 numbers as in IEEE 754; each thread has its own settings."""
     times = _PER_THREAD * torch.get_num_threads() // len(_SUMS)
     a, b, total = torch.tensor(_SUMS, dtype=torch.float64, device="cpu").repeat(times, 1).T
     return torch.equal((a.float() + b.float()).double(), total)

@@ -63,7 +63,6 @@ def load(path: str | Path) -> LRNN:
 
 
 def _one_float(path: Path, shapes: Shapes) -> torch.dtype:
-    """The floating-point type that a model computes in."""
     kinds = {kind for _, kind in shapes.values() if kind.is_floating_point}
     if len(kinds) != 1:
         raise CheckpointError(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, cast
 
+import torch
+from torch import Tensor
+
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.connection import CONNECTIONS, stream_widths
 from fsa2lrnn.lrnn.layers import Columns, LayerConfig, layer_in_file, name_of
 from fsa2lrnn.lrnn.normalise import RULES
 from fsa2lrnn.reading import read
@@ -30,7 +32,7 @@ class LRNNConfig:
         p: the order of the column norm, at least 1 and finite.
         connection: "chain", each layer reads the one below; "residual", all layers except the last add to a stream of
             width `embedding_dim`, as in the paper's code; "full-residual", all layers do; "concat", each layer reads
-            the embedding and all layers below, and the read-out all layers (`fsa2lrnn.lrnn.connection`).
+            the embedding and all layers below as in DenseNet, and the read-out all layers without the embedding.
         layer_norm: True for LayerNorm before every layer and the read-out, "readout" for the read-out only.
         token_shift: whether each layer reads its input at k and at k−1; for k = 1 that of x₀ (RWKV's token shift).
 
@@ -140,3 +142,36 @@ def _layer(value: Any, where: str) -> LayerConfig:
     except UnsupportedFormat as error:
         raise UnsupportedFormat(f"{where}: {error}") from None
     return read(kind.Config, rest, where)
+
+
+# How layers read the stream, which starts as the embedding; the read-out reads its end (`LRNNConfig`).
+CONNECTIONS = ("chain", "residual", "full-residual", "concat")
+
+
+def connect(connection: str, stream: Tensor, x: Tensor, embedding_dim: int, is_last: bool) -> Tensor:
+    """Return the stream after a layer with input `stream` (…, d) and output `x` (…, H·b); `is_last`: the last layer."""
+    if connection == "concat":
+        whole = torch.cat([stream, x], dim=-1)  # (…, d + H·b)
+        return whole[..., embedding_dim:] if is_last else whole
+    return stream + x if adds(connection, is_last) else x
+
+
+def stream_widths(connection: str, embedding_dim: int, layer_widths: Sequence[int]) -> list[int]:
+    """Return the widths of the stream before each layer and before the read-out under `connect`.
+
+    >>> [stream_widths(connection, 8, [8, 3]) for connection in CONNECTIONS]
+    [[8, 8, 3], [8, 8, 3], [8, 8, 8], [8, 16, 11]]
+    """
+    widths = [embedding_dim]
+    for i, width in enumerate(layer_widths):
+        is_last = i + 1 == len(layer_widths)
+        if connection == "concat":
+            widths.append(widths[-1] + width - (embedding_dim if is_last else 0))
+        else:
+            widths.append(widths[-1] if adds(connection, is_last) else width)
+    return widths
+
+
+def adds(connection: str, is_last: bool) -> bool:
+    """Return whether outputs are added to the stream."""
+    return connection == "full-residual" or (connection == "residual" and not is_last)

@@ -88,10 +88,8 @@ class ForeignWeights:
     def from_affine(cls, tables: SwitchedAffine, normalisation: str = "none", p: float = 1.2) -> Self:
         """Return the model whose layer has exactly these tables: its embedding is one-hot, so its gates are lookups.
 
-        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1.
-
-        Raises:
-            CheckpointError: if the column rule changes a table, or a number is not finite.
+        The rule "clip" leaves the tables unchanged only if no column's p-norm exceeds 1; raises `CheckpointError` if
+        the column rule changes a table, or a number is not finite.
 
         >>> from fsa2lrnn.lrnn import LRNN
         >>> from fsa2lrnn.lrnn.switched import switched
@@ -139,7 +137,6 @@ def _new(cls: type[ForeignWeights], config: LRNNConfig, dtype: torch.dtype) -> L
 
 
 def _names(n_layers: int) -> dict[str, str]:
-    """Return the name of each weight in `LRNN`, by its name in the published code."""
     names = {"embedding.weight": "embedding.weight"}
     names |= {f"layers.{i}.a0": f"layers.{i}.x0" for i in range(n_layers)}
     modules = {f"ln.{i}": f"norms.{i}" for i in range(n_layers)}
@@ -157,7 +154,6 @@ def _config(
     outputs: Sequence[Hashable] | None,
     p: float,
 ) -> LRNNConfig:
-    """Return the configuration that the shapes of a few weights determine; the other shapes follow from it."""
     forms = {"embedding.weight": "(|Σ|, d)", "Wo1.bias": "(m,)", "Wo2.bias": "(|Γ|,)"}
     for i in range(n_layers):
         forms |= {f"layers.{i}.a0": "(1, H, b)", f"layers.{i}.gen_block.0.bias": "(m,)"}
@@ -195,7 +191,6 @@ def _config(
 
 
 def _fault_of(name: str, weight: object) -> str | None:
-    """Return why a weight cannot be loaded, or None: every entry must exist and have its own storage."""
     if not isinstance(weight, Tensor):
         return f"{name} is a {type(weight).__name__}, no tensor"
     if weight.layout != torch.strided or weight.device.type == "meta":

@@ -85,7 +85,6 @@ def _name(layer: Layer) -> str:
 
 @contextmanager
 def _undisturbed(test: _LayerTest) -> Iterator[None]:
-    """Restore torch's random state and the model's tensors; raise an error for a layer that changes the latter."""
     model = test.model
     tensors = dict([*model.named_parameters(), *model.named_buffers()])
     before = {name: tensor.detach().clone() for name, tensor in tensors.items()}
@@ -103,7 +102,6 @@ def _undisturbed(test: _LayerTest) -> Iterator[None]:
 
 @contextmanager
 def _if_offered() -> Iterator[None]:
-    """Skip what a layer refuses by an error of this library, as scans do for unsupported dtypes."""
     try:
         yield
     except FalseDeclaration:
@@ -120,8 +118,6 @@ class _Reading(NamedTuple):
 
 
 class _LayerTest:
-    """The tests of the layer `model.layers[place]`."""
-
     def __init__(self, model: LRNN, place: int) -> None:
         kind, shift = model.config.layers[place], 2 if model.config.token_shift else 1
         self.model, self.place, self.layer, self.dtype = model, place, model.recurrences[place], model.dtype
@@ -260,7 +256,6 @@ class _LayerTest:
     # Tests
 
     def _check_start(self) -> None:
-        """Check x₀ and the output of states."""
         alone = self._call("initial_state", 1)
         if not isinstance(alone, Tensor) or not alone.ndim or len(alone) != 1:
             raise self.fault("`initial_state` of 1 word returns no tensor of shape (1, …)")
@@ -332,7 +327,6 @@ class _LayerTest:
             yield "`outputs` are other than those of `forward`", _Reading(y, None)
 
     def _check_letters(self, letters: Tensor) -> None:
-        """Check all letters one by one, and words of some of them, which are exact if the layer declares that."""
         size = max(1, min(_LETTERS, _ENTRIES // self.entries))
         for rows in letters.split(size):
             if self.layer.has_tables:
@@ -363,7 +357,6 @@ class _LayerTest:
             self._compare(torch.zeros_like(parts[1]), parts[1], "maps are declared, but v is not 0", 0.0)
 
     def _check_readout(self) -> None:
-        """Check that the logits of a row depend on this row only, and equal those of a gate's weights."""
         readout, x = self.model.readout, self._normal(3, 7, self.model.config.stream_widths[-1])
         logits, shape = self._run("readout", readout, x), (3, 7, len(self.model.outputs))
         self._form("what `readout` returns", logits, shape, self.dtype)

@@ -15,12 +15,11 @@ from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
-from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.connection import adds, connect
+from fsa2lrnn.lrnn.config import LRNNConfig, adds, connect
 from fsa2lrnn.lrnn.foreign import ForeignWeights
 from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, name_of
+from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.layers.index import IndexReadout
 from fsa2lrnn.lrnn.network import LayerState, State
 from fsa2lrnn.symbols import Word, encode
@@ -168,7 +167,6 @@ class LRNN(ForeignWeights, nn.Module):
         return self._read(stream), after
 
     def _run(self, tokens: Tensor, state: State, method: str, goes_on: bool = True) -> tuple[Tensor, State]:
-        """What the read-out reads along `tokens`, and the state after them, if one `goes_on` from there."""
         self._check_tokens(tokens)
         stream, after = self.embedding(tokens), []
         for i in range(len(self.layers)):
@@ -206,13 +204,12 @@ class LRNN(ForeignWeights, nn.Module):
     def _through(
         self, i: int, u: Tensor, x: Tensor, method: str, index: Tensor | None, goes_on: bool
     ) -> tuple[Tensor, Tensor]:
-        """Outputs of layer i and its last state; where nobody goes on from there, it need not make one."""
+        # Where nobody goes on from there, the layer need not make its last state.
         if not goes_on:
             return self.recurrences[i].outputs(u, x, method, index), x
         return self.layers[i](u, x, method) if index is None else self.layers[i](u, x, method, index)
 
     def _has_few_inputs(self, tokens: Tensor) -> bool:
-        """Whether the first layer, which reads letters or under token shift pairs, meets each of them twice or more."""
         if not self.recurrences[0].takes_index:
             return False
         n = len(self.alphabet)
@@ -225,7 +222,6 @@ class LRNN(ForeignWeights, nn.Module):
     def _first_layer_by_letter(
         self, tokens: Tensor, state: LayerState, method: str, goes_on: bool
     ) -> tuple[Tensor, LayerState]:
-        """What `_layer` gives for i = 0, with A and v made once for each input that there can be, not for each step."""
         u, index, last_u = self.first_inputs(), tokens, None  # (|Σ|, d)
         if state.u is not None:
             n, last_u = len(u), u[tokens[:, -1]]
@@ -318,7 +314,6 @@ class LRNN(ForeignWeights, nn.Module):
         return max(1, min(_CHUNK, _CHUNK_ENTRIES // self.config.entries_per_token))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
         config, dtype = self.config, str(self.dtype).removeprefix("torch.")
         rows = [
             ("letters", symbols.listed(config.alphabet)),

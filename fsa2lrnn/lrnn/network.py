@@ -1,4 +1,4 @@
-"""What searches, extraction and comparison ask of a model: an `LRNN`, or a module of a user's that is wrapped."""
+"""What searches, extraction and comparison use of a model."""
 
 from __future__ import annotations
 
@@ -21,64 +21,29 @@ State = tuple[LayerState, ...]
 
 @runtime_checkable
 class Network(Protocol):
-    """Tokens (B, T) in, logits (B, T, |Γ|) out, from a state that can be kept: (B, …) tensors."""
+    """The protocol of models: tokens (B, T) in, logits (B, T, |Γ|) out, from a state that can be stored.
+
+    An `LRNN`, which documents the members, or a user's module that is wrapped.
+    """
 
     @property
-    def alphabet(self) -> tuple[Hashable, ...]:
-        """Σ: token i stands for letter i."""
-        ...
-
+    def alphabet(self) -> tuple[Hashable, ...]: ...
     @property
-    def outputs(self) -> tuple[Hashable, ...]:
-        """Γ: logit j belongs to output symbol j."""
-        ...
-
+    def outputs(self) -> tuple[Hashable, ...]: ...
     @property
-    def dtype(self) -> torch.dtype:
-        """The floating-point type that it computes in."""
-        ...
-
+    def dtype(self) -> torch.dtype: ...
     @property
-    def device(self) -> torch.device:
-        """Where it lives."""
-        ...
-
+    def device(self) -> torch.device: ...
     @property
-    def methods(self) -> tuple[str, ...]:
-        """The ways that `__call__` can be asked to compute, by name."""
-        ...
-
+    def methods(self) -> tuple[str, ...]: ...
     @property
-    def entries_per_token(self) -> int:
-        """Numbers that a step materialises for one token, about: what batches are cut by."""
-        ...
-
+    def entries_per_token(self) -> int: ...
     @property
-    def is_causal(self) -> bool:
-        """Whether an output depends on no later letter, so that words can be read in pieces."""
-        ...
-
+    def is_causal(self) -> bool: ...
     @property
-    def is_switched(self) -> bool:
-        """Whether it has tables (`switched`)."""
-        ...
-
-    def __call__(self, tokens: Tensor, method: str = "auto") -> Tensor:
-        """Logits after every prefix."""
-        ...
-
-    def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]:
-        """Logits along `tokens` from a state, and the state after them."""
-        ...
-
-    def initial_state(self, batch: int = 1) -> State:
-        """The state before the first letter."""
-        ...
-
-    def initial_logits(self) -> Tensor:
-        """Logits on the empty word: (|Γ|,)."""
-        ...
-
-    def parameters(self) -> Iterator[nn.Parameter]:
-        """Its weights."""
-        ...
+    def is_switched(self) -> bool: ...
+    def __call__(self, tokens: Tensor, method: str = "auto") -> Tensor: ...
+    def advance(self, tokens: Tensor, state: State, method: str = "auto") -> tuple[Tensor, State]: ...
+    def initial_state(self, batch: int = 1) -> State: ...
+    def initial_logits(self) -> Tensor: ...
+    def parameters(self) -> Iterator[nn.Parameter]: ...

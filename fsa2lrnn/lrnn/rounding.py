@@ -177,7 +177,6 @@ class RoundedNumbers:
         return self.off / low + self.mid.abs() * apart + _both(self.kind) * self.size / low + 4 * self.kind.tiny
 
     def _gamma(self, n: Tensor) -> Tensor:
-        """γ_n in this format and in float64 together."""
         gammas = [n * u / (1 - n * u) for u in (self.kind.u, _U64)]
         return torch.where(n * self.kind.u < 0.5, (gammas[0] + gammas[1]) * _OUTWARD, torch.inf)
 
@@ -192,7 +191,7 @@ class _Norms:
 
     @classmethod
     def of(cls, columns: RoundedNumbers, p: float) -> _Norms:
-        """By either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
+        """Return norms by either method of the column rule, which both form (Σ|x|^p)^(1/p), for p up to 64.
 
         A power is off by a factor 1 ± 8u, or where it is |x|·|x|^(p−1) by two series, 1 ± (12p + 11)u, of which the
         root leaves a p-th; a rounded p changes the norm by a factor b^(u/p) at most, a rounded 1/p by N^u.
@@ -215,7 +214,6 @@ class _Norms:
 
 
 def _both(kind: FloatFormat) -> float:
-    """At least the unit roundoffs of a format and of float64 together: what an elementary operation costs."""
     return (kind.u + _U64) * _OUTWARD
 
 
@@ -225,7 +223,6 @@ def integers(kind: FloatFormat) -> float:
 
 
 def _least_norm(kind: FloatFormat, b: int, p: float) -> Tensor:
-    """What a norm may come out as where powers are lost: each of b powers at most 2⁴¹ times the smallest number."""
     return torch.tensor((b * kind.tiny * 2.0**42) ** (1 / p), dtype=torch.float64)
 
 

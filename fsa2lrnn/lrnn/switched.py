@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
 from fsa2lrnn.lrnn.affine import EPS, Readout, SwitchedAffine
-from fsa2lrnn.lrnn.connection import adds
+from fsa2lrnn.lrnn.config import adds
 from fsa2lrnn.lrnn.gate import Gate
 from fsa2lrnn.lrnn.layer_checks import check_layers, same
 from fsa2lrnn.lrnn.layers import name_of
@@ -82,7 +82,6 @@ def table_error(model: LRNN) -> tuple[Tensor, Tensor]:
 
 
 def _apart(verified: Tensor, bounds: RoundedNumbers) -> Tensor:
-    """Return a bound on the distance of any evaluation from the verified one, through the midpoint of the bounds."""
     return (bounds.off + (verified.cpu().double() - bounds.mid).abs()) * (1 + 2.0**-30)
 
 

@@ -8,8 +8,7 @@ column. Both check on construction that their states stay one-hot, the hypothesi
 layers, whose A and v also depend on the layers below.
 """
 
-from fsa2lrnn.recurrence.readout import DenseReadout, StateReadout
-from fsa2lrnn.recurrence.recurrence import Recurrence
+from fsa2lrnn.recurrence.recurrence import DenseReadout, Recurrence, StateReadout
 from fsa2lrnn.recurrence.stack import GatedLayer, GatedStack
 from fsa2lrnn.recurrence.tables import DenseTables, IndexTables
 

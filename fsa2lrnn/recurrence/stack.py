@@ -181,5 +181,4 @@ class GatedStack:
 
     @property
     def _below(self) -> list[int]:
-        """The width of the states below each layer."""
         return [sum(layer.width for layer in self.layers[:i]) for i in range(len(self.layers))]

@@ -143,5 +143,4 @@ def freeze(*arrays: np.ndarray) -> None:
 
 
 def _one_hot(vectors: np.ndarray) -> np.ndarray:
-    """Return whether each vector along the last axis has a single 1 and is zero elsewhere."""
     return ((vectors == 1).sum(-1) == 1) & ((vectors == 0).sum(-1) == vectors.shape[-1] - 1)

@@ -20,9 +20,8 @@ from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.repairing.columns import cvxpy
-from fsa2lrnn.repairing.observed import observe
+from fsa2lrnn.repairing.observed import RepairStates, observe
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.repairing.work import RepairAttempt, RepairWork
 from fsa2lrnn.verification.specification import specification_of
 

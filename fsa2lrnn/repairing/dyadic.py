@@ -11,13 +11,63 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from flint import fmpz_mat
 
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.repairing.deadbeat import DeadbeatBlock
-from fsa2lrnn.repairing.lattice import Coset
+from fsa2lrnn.repairing.observed import BlockObservations
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe
 from fsa2lrnn.repairing.rational import RationalImage, rational_image
 from fsa2lrnn.repairing.representation import Representation
+
+_OF_INITIAL = 1e-4  # weight of x₀ in the mean: it matters only where states after letters leave the mean open
+
+
+@dataclass(frozen=True, eq=False)
+class DeadbeatBlock:
+    """The block x ↦ W_a (U x + c) + w_a, whose step depends only on the functions φ of the state that it represents.
+
+    With φ(q) = U x + c exact (L6), let x₁ + R φ be the mean state for given functions, U R = 1, U x₁ + c = 0. Replacing
+    the state by this mean gives tables A_a R U: a state is then W_a φ(q') + w_a, with the last letter a and the state
+    q' before it, so that only finitely many states are reachable.
+
+    Args:
+        W, w: (|Σ|, b, r), (|Σ|, b); x0: (b,).
+        probe: U (r, b) and c (r,).
+    """
+
+    W: np.ndarray
+    w: np.ndarray
+    x0: np.ndarray
+    probe: ReadoutProbe
+
+    @property
+    def block(self) -> Block:
+        """The block as tables A_a = W_a U, v_a = W_a c + w_a."""
+        return Block(self.W @ self.probe.U, self.W @ self.probe.c + self.w, self.x0)
+
+    def states(self, image: Representation) -> np.ndarray:
+        """Return the states after each letter and each machine state before it: (|Σ|, n + 1, b)."""
+        return image.phi @ self.W.swapaxes(1, 2) + self.w[:, None]
+
+
+def dead_beat(block: Block, image: Representation, probe: ReadoutProbe, observed: BlockObservations) -> DeadbeatBlock:
+    """Return the dead-beat version of a repaired block; `observed` are states of the repaired block."""
+    phi = np.vstack([image.phi[observed.state], image.phi[-1]])
+    x = np.vstack([observed.x, block.x0])
+    weights = np.append(observed.weights, _OF_INITIAL)
+    extended = BlockObservations(x, np.append(observed.state, len(image.phi) - 1), weights)
+    mean = extended.solve(np.hstack([phi, np.ones((len(phi), 1))]), x)
+    R, x1 = mean[:-1].T, mean[-1]
+    back = np.linalg.pinv(probe.U)
+    R = R + back @ (np.eye(image.rank) - probe.U @ R)
+    x1 = x1 - back @ (probe.U @ x1 + probe.c)
+    return DeadbeatBlock(block.A @ R, block.A @ x1 + block.v, block.x0, probe)
+
+
+def forget(block: Block, observed: BlockObservations) -> Block:
+    """Return a block without an image, whose state depends only on the last letter."""
+    return Block(np.zeros_like(block.A), block.v + block.A @ observed.mean, block.x0)
+
 
 AMPLITUDES = (0.3, 0.15, 0.6)  # of additional functions, relative to the learned ones
 _TRIES = 32
@@ -77,7 +127,6 @@ def round_block(beat: DeadbeatBlock, image: Representation, places: Places, ampl
 
 
 def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> DeadbeatBlock:
-    """Return the block in terms of the rational image, extended by the functions that were not learned."""
     image, (r, wider) = rational.image, rational.E.shape
     W, w = beat.W @ rational.E, beat.W @ rational.e + beat.w
     if wider == r:
@@ -97,13 +146,11 @@ def _widen(beat: DeadbeatBlock, rational: RationalImage, amplitude: float) -> De
 
 
 def _size(image: Representation, W: np.ndarray) -> float:
-    """Return the root mean square, per function, of the block's representation of φ."""
     spread = (image.phi[:-1] - image.phi[:-1].mean(0)) @ W.mean(0).T
     return float(np.sqrt((spread**2).sum(1).mean() / image.rank))
 
 
 def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray, k: int) -> np.ndarray:
-    """Return k orthonormal directions of least variance that U does not read: (b, k)."""
     unread = np.linalg.svd(U)[2][len(U) :].T  # (b, b - r)
     x = beat.states(image).reshape(-1, len(unread)) @ unread
     _, directions = np.linalg.eigh(np.cov(x.T))
@@ -111,7 +158,6 @@ def _quiet_directions(beat: DeadbeatBlock, image: Representation, U: np.ndarray,
 
 
 def _ridge(x: np.ndarray, phi: np.ndarray) -> np.ndarray:
-    """Return the damped least-squares solution of [x 1] @ result ≈ φ: (b + 1, r)."""
     wide = np.hstack([x, np.ones((len(x), 1))])
     gram = wide.T @ wide
     damping = np.append(np.full(x.shape[1], 1e-4 * np.trace(gram) / len(gram)), 0)
@@ -157,3 +203,43 @@ def _places(numbers: np.ndarray) -> int:
         if np.array_equal(scaled, np.round(scaled)):
             return places
     return 200
+
+
+_HEAVY = 1 << 40
+
+
+class Coset:
+    """The coset of vectors z on the grid 2^−grid with U z = t, for U (r, b) on the grid 2^−coarse.
+
+    `is_onto` holds if such a z exists for every t on the grid 2^−(grid + coarse).
+
+    >>> half = Coset(np.array([[0.5, 1.0]]), coarse=1, grid=3)
+    >>> half.is_onto, half.nearest(np.array([0.75]), np.array([0.0, 1.0])).tolist()
+    (True, [0.0, 0.75])
+    """
+
+    def __init__(self, U: np.ndarray, coarse: int, grid: int) -> None:
+        r, b = U.shape
+        whole = np.round(U * 2.0**coarse).astype(np.int64)
+        wide = np.hstack([np.eye(b, dtype=np.int64), _HEAVY * whole.T])
+        reduced = np.array([[int(entry) for entry in row] for row in fmpz_mat(wide.tolist()).lll().tolist()], object)
+        images = reduced[:, b:] // _HEAVY  # U times each basis vector
+        is_kernel = np.array([not any(row) for row in images])
+        self._kernel = reduced[is_kernel, :b].astype(np.float64)  # (b - r, b)
+        self._lifts = reduced[~is_kernel, :b].astype(np.float64)
+        self._images = images[~is_kernel].astype(np.float64)
+        self._q, self._r = np.linalg.qr(self._kernel.T)
+        self._units = 2.0**grid, 2.0 ** (grid + coarse)
+        self.is_onto = len(self._lifts) == r and bool(abs(abs(np.linalg.det(self._images)) - 1) < 0.5)
+
+    def nearest(self, t: np.ndarray, near: np.ndarray) -> np.ndarray:
+        """Return a solution near `near`: (r,), (b,) -> (b,). `t` must be on the grid, and the coset onto."""
+        fine, finer = self._units
+        parts = np.round(np.linalg.solve(self._images.T, np.round(t * finer)))
+        particular = parts @ self._lifts
+        rest = near * fine - particular
+        target = self._q.T @ rest
+        steps = np.zeros(len(target))
+        for i in reversed(range(len(steps))):
+            steps[i] = np.round((target[i] - self._r[i, i + 1 :] @ steps[i + 1 :]) / self._r[i, i])
+        return (particular + steps @ self._kernel) / fine

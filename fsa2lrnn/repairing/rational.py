@@ -95,7 +95,6 @@ def _solve_chart(
     order: np.ndarray,
     bits: int,
 ) -> np.ndarray:
-    """Return the image near span(1, basis) whose coordinates `order` in the chart are rounded to `bits` places."""
     r = basis.shape[1]
     J, leaving = leaving_equations(delta, basis, rest)
     chart, moves = _chart(basis, rest, *places)
@@ -128,7 +127,6 @@ def _chart(
 
 
 def _independent_rows(rows: np.ndarray) -> np.ndarray:
-    """Return the indices of rows that span all rows, each the farthest from the span of those before it."""
     left, chosen = rows.astype(float).copy(), []
     for _ in range(min(rows.shape)):
         sizes = np.linalg.norm(left, axis=1)
@@ -159,7 +157,6 @@ def _is_relation(row: list[int], n: int, largest: float) -> bool:
 
 
 def _kernel(rows: list[list[int]], n: int) -> list[list[int]]:
-    """Return a reduced basis of the integer vectors orthogonal to all rows."""
     heavy = 1 << 60
     wide = [[int(i == j) for j in range(n)] + [heavy * row[i] for row in rows] for i in range(n)]
     reduced = _table(fmpz_mat(wide).lll())

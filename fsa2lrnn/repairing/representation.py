@@ -14,8 +14,7 @@ import numpy as np
 
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.repairing.observed import BlockObservations
-from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.repairing.observed import BlockObservations, RepairStates
 
 TOLERANCE = 1e-10  # the largest error of an affine image at φ(δ(q, a)), for entries of φ of about 1
 _NEAR = 0.15  # sine of the largest angle between learned and exact functions
@@ -196,7 +195,6 @@ def _in_scale(phi: np.ndarray, observed: BlockObservations) -> np.ndarray:
 
 
 def _with_initial(phi: np.ndarray, observed: BlockObservations, x0: np.ndarray, states: RepairStates) -> Representation:
-    """Return the image extended to the initial state: by a vector for it if one fits, else by a further function."""
     n, r = phi.shape
     wide = np.hstack([phi, np.ones((n, 1))])
     maps = np.stack([np.linalg.lstsq(wide, phi[row], rcond=None)[0].T for row in states.entered])

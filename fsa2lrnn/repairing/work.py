@@ -16,13 +16,11 @@ from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.repairing import columns as column_rule
-from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat, forget
-from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, Places, round_block
-from fsa2lrnn.repairing.observed import StateObservations, is_right, observe
+from fsa2lrnn.repairing.dyadic import AMPLITUDES, PLACES, DeadbeatBlock, Places, dead_beat, forget, round_block
+from fsa2lrnn.repairing.observed import RepairStates, StateObservations, is_right, observe
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, explained_share, fit, least_change
 from fsa2lrnn.repairing.representation import Representation, learned_representation, mark_of_start, with_constant
 from fsa2lrnn.repairing.result import Change, Columns, Mode, Repaired, RepairedHead
-from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.verdicts import Proved
 from fsa2lrnn.verification.equivalence import prove_equivalent
 from fsa2lrnn.verification.specification import Specification
@@ -107,7 +105,6 @@ class RepairWork:
         return blocks
 
     def _beats(self, blocks: list[Block]) -> list[DeadbeatBlock | Block]:
-        """Return the dead-beat blocks, as plain tables for blocks without an image."""
         observed = observe(self._assemble(blocks), self._states)
         return [
             dead_beat(block, self.images[h], self._probes[h], observed.head(h))
@@ -162,7 +159,6 @@ class RepairWork:
         return LRNN.from_affine(tables, "none" if columns == "keep" else "clip", self._p)
 
     def _check(self, model: LRNN) -> None:
-        """Run the model in its own dtype on words longer than the observed ones; raise `NotExact` on a mistake."""
         tables, rng = switched(model), np.random.default_rng(1)
         for is_live in (False, True):
             tokens = self._states.draw(rng, *_CHECKED, is_live)
@@ -211,5 +207,4 @@ class RepairWork:
 
 
 def _relative(after: np.ndarray, before: np.ndarray) -> float:
-    """Return ‖after − before‖ / ‖before‖, the absolute change if `before` is zero."""
     return float(np.linalg.norm(after - before) / (np.linalg.norm(before) or 1.0))

@@ -14,9 +14,8 @@ import torch
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.config import MAX_LAYERS, LRNNConfig
-from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layers import LAYERS, Layer, Shape, layer_in_file, layer_named
-from fsa2lrnn.lrnn.layers.base import MAX_WIDTH
+from fsa2lrnn.lrnn.layers.base import MAX_WIDTH, Hint
 from fsa2lrnn.reading import Allowed, check_fields, one_of, parse_json, shown, whole
 from fsa2lrnn.training.data import SAMPLERS
 

@@ -27,8 +27,8 @@ from fsa2lrnn import registry
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.files import alone
-from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.layer_checks import check_layers
+from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.training import run_folder
 from fsa2lrnn.training.data import Batch, TaskWords, make_sampler, words

@@ -26,8 +26,8 @@ from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, name_of
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.layers.index import IndexEmbedding, IndexReadout, Numbers
-from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.tensor_file import on_meta_device
 from fsa2lrnn.reading import shown
 
 _HOOKS = ("forward_hooks", "forward_pre_hooks", "backward_hooks", "backward_pre_hooks")

@@ -6,8 +6,7 @@ from copy import deepcopy
 import pytest
 import torch
 
-from fsa2lrnn.lrnn import LRNN, LRNNConfig, load, save
-from fsa2lrnn.lrnn.compiled import threads
+from fsa2lrnn.lrnn import LRNN, LRNNConfig, compiled, load, save
 from fsa2lrnn.lrnn.layers import LAYERS, Columns, name_of
 from fsa2lrnn.training.run_folder import METRICS
 
@@ -108,7 +107,7 @@ def model_of(tmp_path):
 @pytest.fixture
 def same_by_any_threads(monkeypatch):
     """Asserts that a function's tensors are the same to the bit by 1, 2 and 3 threads, however little work there is."""
-    monkeypatch.setattr(threads, "WORTH_A_THREAD", 1)
+    monkeypatch.setattr(compiled, "WORTH_A_THREAD", 1)
     before = torch.get_num_threads()
 
     def check(results):

@@ -11,13 +11,18 @@ from typing import Any, Literal
 
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.monoid.elements import enumerate_monoid
+from fsa2lrnn.automata.monoid.elements import Images, enumerate_monoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact
-from fsa2lrnn.automata.monoid.greens import is_l_trivial
-from fsa2lrnn.automata.monoid.images import Images
-from fsa2lrnn.automata.monoid.letters import is_commutative, is_group
 from fsa2lrnn.automata.monoid.local import is_locally_testable
-from fsa2lrnn.automata.monoid.order import is_definite, is_j_trivial, is_r_trivial, is_reverse_definite
+from fsa2lrnn.automata.monoid.order import (
+    is_commutative,
+    is_definite,
+    is_group,
+    is_j_trivial,
+    is_l_trivial,
+    is_r_trivial,
+    is_reverse_definite,
+)
 from fsa2lrnn.automata.monoid.subgroups import is_aperiodic, is_solvable
 
 MAX_MONOID = 100_000

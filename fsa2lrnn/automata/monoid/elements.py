@@ -1,4 +1,11 @@
-"""The transition monoid of a machine: the enumeration of the maps of states by words."""
+"""The transition monoid of a machine: the enumeration of the maps of states by words, and of their images.
+
+For an image X let G_X be the group of the permutations that the words leading X to X make of it. A subgroup of the
+monoid with identity e acts faithfully on the image of e, so it embeds in that G_X; conversely G_X is a quotient of a
+subgroup of the monoid. Hence the monoid is aperiodic exactly if every G_X is trivial, and its groups are solvable
+exactly if every G_X is: a matter of at most 2ⁿ sets, often far fewer, where the monoid may have nⁿ elements. Images in
+one strongly connected component have isomorphic groups, so one per component suffices.
+"""
 
 from __future__ import annotations
 
@@ -96,3 +103,98 @@ def allowed(action: Action, limit: int) -> int:
         )
     k, n = action.letters.shape
     return min(int(limit), max(1, MAX_BYTES // (n * action.letters.itemsize + 8 * k)))
+
+
+@dataclass(frozen=True, eq=False)
+class Images:
+    """The images of the set of all states, enumerated breadth first on first use, at most `limit` of them.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> images = Images(Action.of(zoo.elevator(4)), limit=1_000)
+    >>> [images.members(i).tolist() for i in range(5)], images.whole
+    ([[0, 1, 2, 3], [1, 2, 3], [0, 1, 2], [2, 3], [0, 1]], True)
+    """
+
+    action: Action
+    limit: int
+
+    @property
+    def cap(self) -> int:
+        """The largest number of sets."""
+        return allowed(self.action, self.limit)
+
+    @cached_property
+    def _enumerated(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, bool]:
+        everything = np.ones(self.action.n_states, self.action.letters.dtype)
+        return map_kernels.generate(self.action.letters, everything, True, self.cap)
+
+    @property
+    def sets(self) -> np.ndarray:
+        """The indicators of the images, shape (N, n)."""
+        return self._enumerated[0]
+
+    @property
+    def graph(self) -> np.ndarray:
+        """The number of the set that a letter leads to, shape (N, k); −1 where not computed."""
+        return self._enumerated[3]
+
+    @property
+    def whole(self) -> bool:
+        """Whether these are all."""
+        return self._enumerated[4]
+
+    @cached_property
+    def component(self) -> np.ndarray:
+        """The component of each set in the graph."""
+        return map_kernels.components(self.graph)
+
+    @cached_property
+    def _transport(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return map_kernels.transport(self.action.letters, self.sets, self.graph, self.component)
+
+    @property
+    def method(self) -> str:
+        """The method of an answer that uses all images, or the limit that was reached."""
+        if self.whole:
+            return f"by enumeration of the images, {len(self.sets):,} sets of states"
+        return f"capped at {self.cap:,} sets of states"
+
+    def roots(self) -> list[int]:
+        """Return the first set of each component whose group is not trivial, large sets first."""
+        _, size, root, turns = self._transport
+        roots = np.unique(root[turns.any(axis=1)])
+        return roots[np.argsort(-size[roots], kind="stable")].tolist()
+
+    def members(self, i: int) -> np.ndarray:
+        """Return the states in set i, in order."""
+        return np.flatnonzero(self.sets[i])
+
+    def generators(self, root: int) -> tuple[np.ndarray, list[tuple[int, int]]]:
+        """Return generators of the group of a root, and for each the set and the letter that yields it.
+
+        The generators (Schreier's: the path to a set, a letter, the inverse of a path) permute 0 … m−1, the members.
+        """
+        places, size, roots, turns = self._transport
+        m = size[root]
+        edges = np.argwhere(turns & (roots == root)[:, None])
+        targets = self.graph[edges[:, 0], edges[:, 1]]
+        moved = self.action.letters[edges[:, 1, None], places[edges[:, 0], :m]]
+        # From state places[j, x] back to x.
+        back = np.zeros((len(edges), self.action.n_states), np.uint32)
+        np.put_along_axis(back, places[targets, :m].astype(np.int64), np.arange(m, dtype=np.uint32)[None], axis=1)
+        permutations = np.take_along_axis(back, moved.astype(np.int64), axis=1)
+        _, first = np.unique(permutations, axis=0, return_index=True)
+        first.sort()
+        return permutations[first], [(int(i), int(a)) for i, a in edges[first]]
+
+    def words(self, root: int, i: int, a: int) -> list[list[int]]:
+        """Return two words, as letter numbers, whose permutations of the root generate that of set i and letter a.
+
+        With j the set that a leads i to: the root to i, a, and j back to the root; the root to j and back.
+        """
+        j = int(self.graph[i, a])
+        back = self._path(j, root)
+        return [word for word in ([*self._path(root, i), a, *back], [*self._path(root, j), *back]) if word]
+
+    def _path(self, i: int, j: int) -> list[int]:
+        return [] if i == j else map_kernels.path(self.graph, i, j).tolist()

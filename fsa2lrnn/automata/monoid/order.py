@@ -1,6 +1,6 @@
-"""Facts decided by the graph of states: R- and J-triviality, definiteness and reverse definiteness.
+"""Facts decided by letters and by the graph of states, and L-triviality, which may need the monoid.
 
-All of it is polynomial in the automaton, whatever the size of its monoid.
+All else is polynomial in the automaton, whatever the size of its monoid.
 """
 
 from __future__ import annotations
@@ -8,7 +8,46 @@ from __future__ import annotations
 import numpy as np
 
 from fsa2lrnn.automata.monoid import map_kernels
+from fsa2lrnn.automata.monoid.elements import TransitionMonoid
 from fsa2lrnn.automata.monoid.facts import Action, Fact, FactWitness
+
+
+def is_group(action: Action) -> Fact:
+    """Decide whether the monoid is a group: its generators are permutations.
+
+    Witness: words (a,), states (p, q, r) with p ≠ q and both led to r by the letter a.
+    """
+    method = "polynomial: whether every letter is a permutation"
+    for a, row in enumerate(action.letters):
+        targets, first = np.unique(row, return_index=True)
+        if len(targets) < action.n_states:
+            q = int(np.setdiff1d(np.arange(action.n_states), first)[0])
+            r = int(row[q])
+            p = int(np.flatnonzero(row == r)[0])
+            word = action.word([a])
+            return Fact(
+                False,
+                method,
+                FactWitness(f"{action.spell(word)} leads states {p} and {q} both to {r}", (word,), (p, q, r)),
+            )
+    return Fact(True, method)
+
+
+def is_commutative(action: Action) -> Fact:
+    """Decide whether the monoid is commutative: its generators commute.
+
+    Witness: words (ab, ba), states (q, r, s): ab leads from q to r, ba to s ≠ r.
+    """
+    method = "polynomial: whether every two letters commute"
+    for a, row in enumerate(action.letters):
+        differ = row[action.letters] != action.letters[:, row]  # [b, q]: q·ba against q·ab
+        if differ.any():
+            b, q = (int(i) for i in np.argwhere(differ)[0])
+            words = action.word([a, b]), action.word([b, a])
+            r, s = action.follow(q, [a, b])[-1], action.follow(q, [b, a])[-1]
+            says = f"from state {q}, {action.spell(words[0])} leads to {r} and {action.spell(words[1])} to {s}"
+            return Fact(False, method, FactWitness(says, words, (q, r, s)))
+    return Fact(True, method)
 
 
 def is_r_trivial(action: Action) -> Fact:
@@ -73,7 +112,6 @@ def _not_confluent(action: Action, a: int, b: int, q: int) -> FactWitness:
 
 
 def _power(f: np.ndarray, n: int) -> np.ndarray:
-    """Return some power of f that is at least the n-th."""
     while n > 1:
         f, n = f[f], (n + 1) // 2
     return f
@@ -99,7 +137,6 @@ def is_definite(action: Action) -> tuple[Fact, int | None]:
 
 
 def _never_merged(action: Action, classes: np.ndarray) -> FactWitness:
-    """Return a word that fixes two states: follow letters between different classes until a pair of states recurs."""
     p, q = 0, int(np.flatnonzero(classes != classes[0])[0])
     met: dict[tuple[int, int], int] = {}
     numbers: list[int] = []
@@ -138,3 +175,41 @@ def is_reverse_definite(action: Action) -> tuple[Fact, int | None]:
     while not absorbing[reached].all():
         reached, k = np.unique(graph[reached]), k + 1
     return Fact(True, method), k
+
+
+def is_l_trivial(monoid: TransitionMonoid, aperiodic: Fact, r_trivial: Fact, j_trivial: Fact) -> Fact:
+    """Decide whether the monoid is L-trivial: elements that are each the other's suffix are equal.
+
+    A finite monoid is J-trivial when it is R-trivial and L-trivial, and aperiodic if it is L-trivial, so that often
+    another fact decides; else by the L-classes of the whole monoid.
+
+    Witness: that of the fact that decides; or words (u, v, x, y): u ≠ v, while v = xu and u = yv; states (q, r, s): u
+    leads q to r, v leads q to s ≠ r.
+    """
+    if j_trivial.value:
+        return Fact(True, "polynomial: since the monoid is J-trivial")
+    if r_trivial.value and j_trivial.value is False:
+        return Fact(False, "polynomial: the monoid is R-trivial but not J-trivial", j_trivial.witness)
+    if aperiodic.value is False:
+        return Fact(False, "since the monoid is not aperiodic", aperiodic.witness)
+    if not monoid.whole:
+        return Fact(None, monoid.method)
+    order = np.argsort(monoid.l_classes, kind="stable")
+    together = np.flatnonzero(np.diff(monoid.l_classes[order]) == 0)
+    if not len(together):
+        return Fact(True, monoid.method)
+    i, j = int(order[together[0]]), int(order[together[0] + 1])
+    q = int(np.flatnonzero(monoid.elements[i] != monoid.elements[j])[0])
+    r, s = int(monoid.elements[i, q]), int(monoid.elements[j, q])
+    u, v, x, y = monoid.word(i), monoid.word(j), _put_before(monoid, i, j), _put_before(monoid, j, i)
+    spelt = [monoid.action.spell(word) for word in (u, v, x + u, y + v)]
+    says = (
+        f"{spelt[0]} and {spelt[1]} act unlike on state {q}, though {spelt[2]} acts as the latter and {spelt[3]} as "
+        "the former"
+    )
+    return Fact(False, monoid.method, FactWitness(says, (u, v, x, y), (q, r, s)))
+
+
+def _put_before(monoid: TransitionMonoid, i: int, j: int) -> tuple[object, ...]:
+    """Return a word x with x·i = j: a path in the left Cayley graph, read backwards."""
+    return monoid.action.word(reversed(map_kernels.path(monoid.left, i, j).tolist()))

@@ -9,11 +9,22 @@ builds a machine from text such as "mod_arith(5, completion=register)".
 True
 """
 
-from fsa2lrnn.automata.zoo.chomsky import cycle_navigation, even_pairs, parity
-from fsa2lrnn.automata.zoo.counters import count_mod, elevator, length_mod, remainder, resettable_counter
+from fsa2lrnn.automata.zoo.counters import (
+    all_maps,
+    cerny,
+    count_mod,
+    cycle_navigation,
+    elevator,
+    even_pairs,
+    flip_flop,
+    length_mod,
+    parity,
+    remainder,
+    resettable_counter,
+    shift_register,
+)
 from fsa2lrnn.automata.zoo.groups import group
 from fsa2lrnn.automata.zoo.languages import ab_star, contains, dyck, tomita
-from fsa2lrnn.automata.zoo.memory import all_maps, cerny, flip_flop, shift_register
 from fsa2lrnn.automata.zoo.paper import even_pair, mod_arith, subtraction, sum_mod
 from fsa2lrnn.automata.zoo.sampling import random_dfa, random_moore
 from fsa2lrnn.automata.zoo.tasks import TASKS, ZOO, TaskFacts, from_task, task_names

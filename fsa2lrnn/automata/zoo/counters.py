@@ -1,12 +1,17 @@
-"""Counters: modular, resettable, saturating, and the remainder of a number read digit by digit."""
+"""Small machines: counters, memory, and the regular tasks of Delétang et al. (2023) and others.
+
+Delétang et al., "Neural networks and the Chomsky hierarchy", ask one answer for a whole string; as Moore machines their
+tasks give the answer after every prefix. Parity, even pairs and modular arithmetic are the ancestors of the paper's
+Sum, EvenPair and ModArith; their "modular arithmetic (simple)", without brackets and with M = 5, is `mod_arith(5)`.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo.parameters import at_least, digits, text, within_budget
+from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, text, within_budget
 from fsa2lrnn.errors import InvalidMachine
 
 
@@ -88,3 +93,123 @@ def remainder(n: int, base: int = 2) -> MooreMachine:
     within_budget(f"remainder({n})", n, base)
     value: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(base))}
     return explore(digits(base), 0, lambda r, letter: (base * r + value[letter]) % n, lambda r: r)
+
+
+def flip_flop() -> MooreMachine:
+    """One bit of memory: "s" sets it, "r" resets it, "." reads it and changes nothing.
+
+    The building block that Krohn & Rhodes (1965) need in addition to simple groups: two constant maps and the identity.
+    Minimal with 2 states, aperiodic; one lane of a diagonal layer with entries in [0, 1] holds it, an input-independent
+    layer can't.
+
+    >>> flip_flop().transduce(".s..r.")
+    [0, 1, 1, 1, 0, 0]
+    """
+    written: dict[Hashable, int] = {"s": 1, "r": 0}
+    return explore("sr.", 0, lambda bit, letter: written.get(letter, bit), lambda bit: bit)
+
+
+def shift_register(n: int, output: str = "oldest") -> MooreMachine:
+    """The last n bits, zeros at the start. The output is the "oldest" of them or their "content" as a string.
+
+    The universal definite machine: what it knows, n letters make it forget. An input-independent layer of dimension n
+    holds it, which no diagonal layer does for n > 1 (T3 of docs/theory.md). Aperiodic, minimal with 2^n states. State
+    labels: the tuple of the bits, oldest first.
+
+    >>> shift_register(2).transduce("1011")
+    [0, 1, 0, 1]
+    >>> shift_register(2, output="content").transduce("1011")
+    ['01', '10', '01', '11']
+    """
+    n = at_least(1, "shift_register", "n", n)
+    one_of(("oldest", "content"), "shift_register", "output", output)
+    within_budget(f"shift_register({n})", 2 ** min(n, 64), 2)
+
+    def show(bits: tuple[int, ...]) -> Hashable:
+        return bits[0] if output == "oldest" else "".join(map(str, bits))
+
+    return explore("01", tuple([0] * n), lambda bits, letter: (*bits[1:], int(letter == "1")), show)
+
+
+def cerny(n: int) -> MooreMachine:
+    """Černý's automaton: "a" turns a cycle of n states, "b" sends the last state to the first and fixes the others.
+
+    The slowest synchronising automata known: the shortest word that sends all states to one has (n − 1)² letters, and
+    Černý (1964) conjectured that no n-state machine needs more. Here because errors meet late: a wrong state may
+    survive a long word. Contains Z_n; neither group nor aperiodic. Minimal with n states, the output is the state.
+
+    >>> cerny(4).transduce("aaaba")
+    [1, 2, 3, 0, 1]
+    """
+    n = at_least(2, "cerny", "n", n)
+    within_budget(f"cerny({n})", n, 2)
+
+    def step(q: int, letter: Hashable) -> int:
+        return (q + 1) % n if letter == "a" or q == n - 1 else q
+
+    return explore("ab", 0, step, lambda q: q)
+
+
+def all_maps(n: int) -> MooreMachine:
+    """A machine whose letters generate every map of n states to themselves, nⁿ of them.
+
+    "c" is the cycle, "t" exchanges states 0 and 1, "m" merges state 1 into 0. The hardest n-state machine for any
+    decomposition: it holds S_n, and no congruence helps. Neither group nor aperiodic. Minimal with n states.
+
+    >>> all_maps(4).transduce("ccctm")
+    [1, 2, 3, 3, 3]
+    """
+    n = at_least(2, "all_maps", "n", n)
+    within_budget(f"all_maps({n})", n, 3)
+
+    def step(q: int, letter: Hashable) -> int:
+        if letter == "c":
+            return (q + 1) % n
+        return {"t": {0: 1, 1: 0}, "m": {1: 0}}[str(letter)].get(q, q)
+
+    return explore("ctm", 0, step, lambda q: q)
+
+
+def parity() -> MooreMachine:
+    """Whether the number of ones is odd, for a string of "0" and "1".
+
+    The smallest group task (Z₂, 2 states), and the smallest that a diagonal layer with entries in [0, 1] can't do. As
+    a transduction it is `sum_mod(2)`, with False and True for 0 and 1.
+
+    >>> parity().transduce("1101")
+    [True, False, False, True]
+    """
+    return explore("01", False, lambda odd, letter: odd != (letter == "1"), lambda odd: odd)
+
+
+def even_pairs() -> MooreMachine:
+    """Whether the number of places where "ab" or "ba" stands is even, for a string of "a" and "b".
+
+    Each such place is a switch of letter, so the number is even exactly when the last letter equals the first. Minimal
+    with 5 states, aperiodic. It is `even_pair(2)` but for the names of the letters, for True and False in place of 1
+    and 0, and for the empty word, which has no switch and so is accepted here.
+
+    >>> even_pairs().transduce("aabba")
+    [True, True, False, False, True]
+    """
+
+    def step(ends: tuple[Hashable, Hashable], letter: Hashable) -> tuple[Hashable, Hashable]:
+        return letter if ends[0] is None else ends[0], letter
+
+    start: tuple[Hashable, Hashable] = (None, None)
+    return explore("ab", start, step, lambda ends: ends[0] == ends[1])
+
+
+def cycle_navigation(n: int = 5) -> MooreMachine:
+    """The position on a cycle of n places after steps "+" (forwards), "-" (backwards) and "0" (stay).
+
+    A group task (Z_n, n states) with the identity among its letters: `sum_mod(n)` with the digits 0, 1 and n − 1 only.
+    Delétang et al. take n = 5.
+
+    >>> cycle_navigation(5).transduce("-0--")
+    [4, 4, 3, 2]
+    """
+    n = at_least(2, "cycle_navigation", "n", n, "a cycle of one place has nowhere to go")
+    within_budget(f"cycle_navigation({n})", n, 3)
+    move: dict[Hashable, int] = {"0": 0, "+": 1, "-": -1}
+    return explore(move, 0, lambda place, letter: (place + move[letter]) % n, lambda place: place)

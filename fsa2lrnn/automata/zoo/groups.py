@@ -14,7 +14,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any, cast
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import one_of, within_budget
 from fsa2lrnn.errors import InvalidMachine, UnsupportedFormat
@@ -25,8 +25,6 @@ _UNITS = "1ijk"
 
 @dataclass(frozen=True)
 class _AbstractGroup:
-    """Elements are whatever `multiply` takes; `label` makes them readable."""
-
     order: int
     identity: Any
     multiply: Callable[[Any, Any], Any]
@@ -121,7 +119,6 @@ def _symmetric(n: int) -> _AbstractGroup:
 
 
 def _by_transpositions(factor: _AbstractGroup, spec: str) -> _AbstractGroup:
-    """A symmetric group with neighbours exchanged as its generators."""
     identity: object = factor.identity
     points = cast("tuple[int, ...]", identity if isinstance(identity, tuple) else ())
     if math.factorial(len(points)) != factor.order:
@@ -143,7 +140,6 @@ def _alternating(n: int) -> _AbstractGroup:
 
 
 def _compose(p: tuple[int, ...], q: tuple[int, ...]) -> tuple[int, ...]:
-    """p first, then q."""
     return tuple(q[image] for image in p)
 
 
@@ -163,8 +159,6 @@ def _cycles(p: tuple[int, ...]) -> str:
 
 
 def _dihedral(n: int) -> _AbstractGroup:
-    """Elements (i, j) for r^i s^j."""
-
     def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
         return (a[0] + (-b[0] if a[1] else b[0])) % n, a[1] ^ b[1]
 
@@ -176,8 +170,6 @@ def _dihedral(n: int) -> _AbstractGroup:
 
 
 def _quaternions() -> _AbstractGroup:
-    """Elements (sign, unit), the unit a place in "1ijk"."""
-
     def multiply(a: tuple[int, int], b: tuple[int, int]) -> tuple[int, int]:
         (sign, p), (other_sign, q) = a, b
         sign *= other_sign

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, text, within_budget
 from fsa2lrnn.errors import InvalidMachine
@@ -118,8 +118,6 @@ def _both_even() -> MooreMachine:
 
 
 def _few_blocks() -> MooreMachine:
-    """Tomita 7. State: how many of the four blocks of 0*1*0*1* are used up, 4 when none is left."""
-
     def step(block: int, letter: Hashable) -> int:
         return block if block == 4 or letter == "0101"[block] else block + 1
 
@@ -127,7 +125,6 @@ def _few_blocks() -> MooreMachine:
 
 
 def _by_edges(letters: str, start: str, edges: dict[tuple[str, str], str], refused: frozenset[str]) -> MooreMachine:
-    """An acceptor from named states: what has no edge is rejected for good."""
     return explore(
         letters,
         start,

@@ -8,10 +8,13 @@ The digits are the letters "0" … "M−1", so that a word can be written as one
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from typing import NamedTuple
 
-from fsa2lrnn.automata.explore import explore
+import numpy as np
+
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, digits, one_of, within_budget
 
@@ -163,7 +166,6 @@ def subtraction(M: int, completion: str = "sink") -> MooreMachine:
 
 
 def _expressions(M: int, completion: str) -> MooreMachine:
-    """ModArith by its grammar: digits and operators in turn."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Expression, letter: Hashable) -> Expression:
@@ -183,7 +185,6 @@ def _expressions(M: int, completion: str) -> MooreMachine:
 
 
 def _pending_operator(M: int) -> MooreMachine:
-    """ModArith with the operator kept until its digit comes."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -200,7 +201,6 @@ def _pending_operator(M: int) -> MooreMachine:
 
 
 def _adding_at_once(M: int) -> MooreMachine:
-    """ModArith with the term added as soon as + or − ends it; the operator waits to say what the next digit does."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: PendingOperator, letter: Hashable) -> PendingOperator:
@@ -215,7 +215,6 @@ def _adding_at_once(M: int) -> MooreMachine:
 
 
 def _two_registers(M: int) -> MooreMachine:
-    """ModArith in the fewest states: every letter a map of (s, t) by itself."""
     number: dict[Hashable, int] = {letter: d for d, letter in enumerate(digits(M))}
 
     def step(state: Registers, letter: Hashable) -> Registers:
@@ -238,3 +237,29 @@ _MOD_ARITH: dict[str, Callable[[int], MooreMachine]] = {
     "eager": _adding_at_once,
     "register": _two_registers,
 }
+
+
+def random_expression(n_digits: int, modulus: int, rng: np.random.Generator) -> str:
+    """`n_digits` digits below `modulus` with operators drawn from + − * between them.
+
+    >>> random_expression(4, 5, np.random.default_rng(0))
+    '4+3+2+1'
+    """
+    digits = rng.integers(modulus, size=n_digits)
+    operators = rng.choice(list("+-*"), size=n_digits - 1)
+    return str(digits[0]) + "".join(f"{op}{digit}" for op, digit in zip(operators, digits[1:], strict=True))
+
+
+def evaluate(expression: str) -> int:
+    """The value over the integers: products first, then sums.
+
+    >>> evaluate("1+2-3*4")
+    -9
+    """
+    total = 0
+    for sign, term in re.findall(r"([+-]?)([^+-]+)", expression):
+        value = 1
+        for factor in term.split("*"):
+            value *= int(factor)
+        total += -value if sign == "-" else value
+    return total

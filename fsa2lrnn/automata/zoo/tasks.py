@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.zoo import chomsky, counters, groups, languages, memory, paper, sampling
+from fsa2lrnn.automata.zoo import counters, groups, languages, paper, sampling
 from fsa2lrnn.errors import UnsupportedFormat
 
 TASKS: dict[str, Callable[..., MooreMachine]] = {
@@ -19,9 +19,9 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         paper.even_pair,
         paper.mod_arith,
         paper.subtraction,
-        chomsky.parity,
-        chomsky.even_pairs,
-        chomsky.cycle_navigation,
+        counters.parity,
+        counters.even_pairs,
+        counters.cycle_navigation,
         languages.tomita,
         languages.dyck,
         languages.ab_star,
@@ -32,10 +32,10 @@ TASKS: dict[str, Callable[..., MooreMachine]] = {
         counters.resettable_counter,
         counters.elevator,
         counters.remainder,
-        memory.flip_flop,
-        memory.shift_register,
-        memory.cerny,
-        memory.all_maps,
+        counters.flip_flop,
+        counters.shift_register,
+        counters.cerny,
+        counters.all_maps,
         sampling.random_dfa,
         sampling.random_moore,
     )

@@ -18,8 +18,7 @@ from fsa2lrnn.extra.baselines.kernels import channels
 from fsa2lrnn.extra.baselines.kernels.channels import System
 from fsa2lrnn.extra.baselines.kernels.hippo import Start, check_even
 from fsa2lrnn.extra.baselines.kernels.mixing import Mixing, check_mixing
-from fsa2lrnn.lrnn.hints import Hint
-from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.lrnn.layers.base import Hint, Layer, LayerConfig, check_width
 from fsa2lrnn.lrnn.scans import check_method
 
 DT_TRANSFORMS = ("softplus", "exp")

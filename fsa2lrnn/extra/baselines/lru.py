@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
 from fsa2lrnn.extra.baselines.spectral import SpectralLayer
-from fsa2lrnn.lrnn.hints import Hint
-from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
+from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from fsa2lrnn.extra.baselines.kernels import hippo
 from fsa2lrnn.extra.baselines.kernels.mixing import check_mixing
 from fsa2lrnn.extra.baselines.kernels.transition import DISCRETISATIONS, growth
 from fsa2lrnn.extra.baselines.spectral import SpectralLayer
-from fsa2lrnn.lrnn.hints import Hint
-from fsa2lrnn.lrnn.layers.base import LayerConfig, check_width
+from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig, check_width
 
 C_STARTS = ("trunc_standard_normal", "lecun_normal", "complex_normal")
 CLIPPED = -1e-4  # the largest Re Λ, where it is clipped

@@ -83,7 +83,6 @@ def too_large(minimal: MooreMachine) -> str:
 
 
 def _accepted(answer: MinimalBlock) -> MinimalBlock:
-    """Return the answer as far as the independent checker accepts its certificates."""
     try:
         recheck(answer.to_json())
     except RejectedCertificate as fault:

@@ -48,7 +48,6 @@ class StateBlock:
 
     @property
     def _parts(self) -> list[tuple[str, ...]]:
-        """The nonzero parts of each function."""
         if real_roots(self.polynomial):
             return [("real",)] * self.size
         are_rational = [not any(c != 0 for number in row for c in number[1:]) for row in self.functions]
@@ -61,7 +60,6 @@ class StateBlock:
 
     @cached_property
     def _powers(self) -> list[acb]:
-        """The powers 1, t, t² … to 60 digits."""
         before = ctx.prec
         try:
             ctx.prec = _BITS
@@ -167,7 +165,6 @@ def _side_by_side(parts: list[fmpq_mat], d: int) -> fmpq_mat:
 
 
 def _lattice(module: Module, rows: fmpq_mat) -> fmpq_mat:
-    """Return a short integer basis of a lattice of functions that letters map into itself."""
     r, d = rows.nrows(), rows.ncols()
     lattice = linear.primitive(linear.row_space(rows)).numer_denom()[0]
     letters = [letter.numer_denom()[0] for letter in module.letters]

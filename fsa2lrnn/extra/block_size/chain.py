@@ -121,7 +121,6 @@ def _starts(copies: list[KindCopy]) -> list[int]:
 
 
 def _generators(module: Module, below: list[KindCopy], kind: ModuleKind) -> list[fmpq_mat]:
-    """Return functions whose classes modulo `below` are the images of v under a basis of the homomorphisms."""
     rows = linear.stack((copy.rows for copy in below), module.dimension)
     modulo = quotient(module, linear.row_space(rows))
     lifted = homs(kind.standard, modulo.module) * modulo.lift

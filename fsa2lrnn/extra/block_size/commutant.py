@@ -130,7 +130,6 @@ def commutant(algebra: Algebra, one: fmpq_mat, hints: list[fmpq_mat]) -> Commuta
 def _field(
     algebra: Algebra, one: fmpq_mat, center: fmpq_mat, hints: list[fmpq_mat]
 ) -> tuple[Polynomial, fmpq_mat] | ZeroDivisor | None:
-    """Return a generator of the center with an integral polynomial, the smallest of several."""
     degree = center.nrows()
     best: tuple[tuple[bool, int], Polynomial, fmpq_mat] | None = None
     within = linear.row_space(center)
@@ -169,13 +168,11 @@ def _candidates(center: fmpq_mat, hints: list[fmpq_mat]) -> Iterator[fmpq_mat]:
 
 
 def _reducible(minimal: fmpq_poly) -> fmpq_poly | None:
-    """Return a proper factor of a reducible polynomial, or None."""
     factors = minimal.factor()[1]
     return factors[0][0] if sum(exponent for _, exponent in factors) > 1 else None
 
 
 def _evaluate(algebra: Algebra, one: fmpq_mat, candidate: fmpq_mat, polynomial: fmpq_poly) -> fmpq_mat:
-    """Return the coordinates of polynomial(c)."""
     total, power, times = one * 0, one, algebra.times(candidate)
     for coefficient in polynomial.coeffs():
         total = total + power * coefficient
@@ -202,7 +199,6 @@ def integral(minimal: fmpq_poly) -> tuple[Polynomial, int]:
 
 
 def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tuple[Polynomial, fmpq_mat]:
-    """Return the generator minus the integer nearest to the mean of its conjugates; a cyclotomic one is unchanged."""
     degree = len(polynomial) - 1
     poly = fmpz_poly(list(polynomial))
     if degree > 1 and poly.is_cyclotomic():
@@ -215,7 +211,6 @@ def _centred(polynomial: Polynomial, candidate: fmpq_mat, one: fmpq_mat) -> tupl
 def _quaternions(
     algebra: Algebra, one: fmpq_mat, center: fmpq_mat, found: Commutant, generator: fmpq_mat
 ) -> Commutant | ZeroDivisor | None:
-    """Return i and j with i², j² in the center and ij = −ji, if the algebra is proved to have no zero divisors."""
     powers = [one]
     for _ in range(found.degree - 1):
         powers.append(powers[-1] * algebra.times(generator))
@@ -249,7 +244,6 @@ def _quaternions(
 
 
 def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) -> bool:
-    """Return whether E has only real roots, and the quaternions are Hamilton's over each of them."""
     degree = len(polynomial) - 1
     return real_roots(polynomial) == degree and all(
         negative_at_real_roots(square, polynomial) == degree for square in squares
@@ -257,7 +251,6 @@ def _is_definite(polynomial: Polynomial, squares: Sequence[tuple[fmpq, ...]]) ->
 
 
 def _ramified(a: fmpq, b: fmpq) -> int | None:
-    """Return a prime p at which a x² + b y² = z² has only the zero solution, or None."""
     candidates = {2} | {int(p) for number in (a, b) for part in (number.p, number.q) for p, _ in abs(part).factor()}
     return next((p for p in sorted(candidates) if hilbert_symbol(a, b, p) == -1), None)
 
@@ -288,7 +281,6 @@ def _legendre(x: int, p: int) -> int:
 
 
 def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
-    """Return x minus half its trace: x² = t x − n with t and n in the center, so that (x − t/2)² is central."""
     k = basis.nrows()
     times = algebra.times(x)
     system = linear.stack([basis * times, basis, x * times], algebra.dimension)
@@ -302,7 +294,6 @@ def _pure(algebra: Algebra, x: fmpq_mat, basis: fmpq_mat) -> fmpq_mat | None:
 
 
 def _coordinates(row: fmpq_mat, basis: fmpq_mat) -> list[fmpq]:
-    """Return the coefficients of a row in a basis of a space that contains it."""
     k = basis.nrows()
     relation = linear.left_kernel(linear.stack([basis, row], basis.ncols()))
     return [-relation[0, j] / relation[0, k] for j in range(k)]

@@ -57,7 +57,6 @@ def constituents(module: Module, check: Callable[[], None]) -> list[ModuleKind] 
 
 
 def _known_part(module: Module, kinds: list[ModuleKind]) -> fmpq_mat:
-    """Return the sum of all submodules of the kinds, in reduced rows."""
     parts = []
     for kind in kinds:
         rows = homs(kind.standard, module)
@@ -148,7 +147,6 @@ def _annihilating(form: CyclicModule, nullity: int, enough: int) -> CyclicModule
 
 
 def _relations(form: CyclicModule, rng: random.Random, are_long: bool) -> list[tuple[Element, nmod_mat]]:
-    """Return some relations of v, those with the fewest terms or any, with their matrices modulo the prime."""
     words, tree = words_of(form.path), set(form.path[1:])
     found: list[tuple[int, int, list[int]]] = []
     for a, letter in enumerate(form.module.letters):
@@ -197,7 +195,6 @@ def structure(form: CyclicModule, maps: fmpq_mat) -> Algebra:
 
 
 def _singular(module: Module, rng: random.Random) -> tuple[Element, fmpq_mat]:
-    """Return the random element with the smallest nonzero kernel, and the kernel."""
     best: tuple[int, Element] | None = None
     for _ in range(_SHORTLIST):
         element = draw(len(module.letters), rng)

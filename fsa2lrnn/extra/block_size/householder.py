@@ -23,8 +23,8 @@ from fsa2lrnn.extra.block_size.products import (
     reach,
 )
 from fsa2lrnn.extra.block_size.search import BlockSearch
+from fsa2lrnn.families.householder import paths, sink_of
 from fsa2lrnn.families.recheck import RejectedCertificate, recheck
-from fsa2lrnn.families.sinks import paths, sink_of
 from fsa2lrnn.families.verdicts import certificate_header
 
 BUDGET = 60.0  # seconds
@@ -113,7 +113,6 @@ def _bounds(
 
 
 def _accepted(bounds: FactorBounds) -> FactorBounds:
-    """Return the bounds as far as the independent checker accepts their certificates."""
     if bounds.heads:
         try:
             recheck(bounds.to_json())
@@ -129,6 +128,5 @@ def _accepted(bounds: FactorBounds) -> FactorBounds:
 
 
 def _of_letter(row: np.ndarray, sink: int) -> int:
-    """Return the number of factors of a letter that is one to one except into a sink."""
     chains, cycles = paths(row, sink)
     return sum(map(len, chains)) + sum(len(cycle) - 1 for cycle in cycles)

@@ -112,7 +112,6 @@ def _along(kernel: fmpq_mat, module: Module, path: Path) -> list[fmpq_mat]:
 
 
 def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width: int) -> fmpq_mat:
-    """For each row of the kernel what the relations of its images give on some columns; (k, many)."""
     m, k, d = module.dimension, images[0].nrows(), kind.dimension
     width = min(width, m)
     probe = linear.identity(m) if width == m else _probe(m, width)
@@ -133,7 +132,6 @@ def _relations(kind: CyclicModule, module: Module, images: list[fmpq_mat], width
 
 
 def _probe(m: int, width: int) -> fmpq_mat:
-    """Return fixed pseudo-random columns with entries between −8 and 8."""
     rng = random.Random(m)
     return fmpq_mat(m, width, [rng.randrange(-8, 9) for _ in range(m * width)])
 

@@ -88,7 +88,6 @@ def late_copy(
 
 
 def _finders(kind: ModuleKind) -> Iterator[Element]:
-    """Yield elements that are singular on a kind: its own, and others minus an eigenvalue on it."""
     yield kind.standard.element
     rng, module = random.Random(0), kind.standard.module
     letters = range(len(module.letters))
@@ -113,7 +112,6 @@ def _with_parameters(module: Module, element: Element, part: fmpq_mat, under: fm
 def _moves(
     module: Module, function: fmpq_mat, parameters: fmpq_mat, reduced: fmpq_mat
 ) -> tuple[tuple[Element, ...], int]:
-    """Return elements that kill the parameters and map f into U, and the dimension that the images generate."""
     below = quotient(module, reduced)
     joint = Module(
         tuple(
@@ -156,7 +154,6 @@ def _relations(
 
 
 def _killed(module: Module, element: Element, rows: fmpq_mat) -> fmpq_mat:
-    """Return the rows of a submodule that some power of an element kills."""
     reduced = linear.row_space(rows)
     chosen = linear.pivots(reduced)
     action = linear.columns_of(reduced * module.element(element), chosen)

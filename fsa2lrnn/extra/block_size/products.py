@@ -107,7 +107,6 @@ def without_inner_product(kind: ModuleKind, delta: np.ndarray) -> tuple[Word, ..
 
 
 def _words(delta: np.ndarray) -> list[tuple[Word, np.ndarray]]:
-    """Return short words, as they act on functions, with their maps of states: one per map that is not constant."""
     n = delta.shape[1]
     found: dict[bytes, tuple[Word, np.ndarray]] = {np.arange(n).tobytes(): ((), np.arange(n))}
     queue = list(found.values())

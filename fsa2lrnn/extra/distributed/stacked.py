@@ -22,8 +22,8 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.distributed.writers import check_writers, record_writers
 from fsa2lrnn.files import alone
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.meta_device import on_meta_device
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.lrnn.tensor_file import on_meta_device
 from fsa2lrnn.training.settings import Settings
 from fsa2lrnn.training.train import (
     Diverged,

@@ -51,7 +51,6 @@ def cascaded(machine: MooreMachine, has_reflections: bool) -> StagePlan | None:
 
 
 def _cascades(machine: MooreMachine, has_reflections: bool) -> list[Cascade]:
-    """Return cascades of registers (and transpositions, with reflections), those of the fewest layers first."""
     largest = max(2, prime_bound(machine).prime) if has_reflections else 2  # some component has as many states
     if largest > MAX_POINTS:
         return []
@@ -75,8 +74,6 @@ Maps = tuple[tuple[int, ...], ...]  # the map of each component of a layer
 
 @dataclass(frozen=True, eq=False)
 class _Stages:
-    """The conversion of a cascade to a plan."""
-
     cascade: Cascade
 
     def plan(self) -> StagePlan:
@@ -114,7 +111,6 @@ class _Stages:
 
     @property
     def _after(self) -> np.ndarray:
-        """The numbers of the joint states that some letter leads to."""
         return np.unique(self.cascade.delta)
 
     def _members(self, layer: int) -> list[int]:
@@ -128,7 +124,6 @@ class _Stages:
         before: dict[int, int],
         n_orbits: int,
     ) -> tuple[list[Unit], list[Maps]]:
-        """Return units that select components' maps by the letter and the states below, and these maps."""
         cascade = self.cascade
         read = {j for i in inside for j in cascade.components[i].reads}
         layers = [layer for layer, inside_layer in enumerate(members) if read & set(inside_layer)]
@@ -157,7 +152,6 @@ class _Stages:
     def _marks(
         self, n_orbits: int, orbits_of: dict[int, range], components: Sequence[int], states: tuple[int, ...]
     ) -> tuple[int | None, ...]:
-        """Return the marks of the orbits for components in these states."""
         marks = dict[int, int]()
         for i, q in zip(components, states, strict=True):
             component = self.cascade.components[i]
@@ -169,7 +163,6 @@ class _Stages:
         return _marks(n_orbits, marks)
 
     def _last(self, orbits: list[Orbit], orbits_of: dict[int, range], n_orbits: int) -> Stage:
-        """Return the stage of the last components, with units for the machine's outputs."""
         cascade, machine = self.cascade, self.cascade.machine
         outputs = {output: i for i, output in enumerate(dict.fromkeys(machine.outputs))}
         reads = cascade.output_reads
@@ -201,12 +194,10 @@ def _heads(maps: np.ndarray, component: Component, is_first: bool) -> tuple[Orbi
 
 
 def _first(row: np.ndarray, component: Component) -> tuple[int, ...]:
-    """Return a component's map at the first letter: a register is written, others start from S = 0."""
     return tuple((np.full_like(row, row[component.start]) if is_register(component) else row).tolist())
 
 
 def _letter_map(component: Component, a: int) -> tuple[int, ...]:
-    """Return the map of letter number a in a component that reads no other."""
     return tuple(component.maps[int(np.flatnonzero(component.keys[:, 0] == a)[0])].tolist())
 
 

@@ -77,7 +77,6 @@ def construct(machine: MooreMachine, has_reflections: bool, longest_lag: int = M
 
 
 def _partitions(minimal: MooreMachine, only_all: bool) -> Iterator[np.ndarray]:
-    """Return congruences, coarse ones first, or the identity alone."""
     if only_all:
         yield np.arange(minimal.n_states)
         return
@@ -85,7 +84,6 @@ def _partitions(minimal: MooreMachine, only_all: bool) -> Iterator[np.ndarray]:
 
 
 def _one_head(minimal: MooreMachine, partition: np.ndarray, has_reflections: bool) -> tuple[Orbit, str] | None:
-    """Return a head that runs the quotient of the machine by a congruence, and its kind."""
     first = np.unique(partition, return_index=True)[1]
     delta = partition[minimal.delta[:, first]]
     if (orbit := register(delta)) is not None:

@@ -152,7 +152,6 @@ class _Search:
         return c if extend() else None
 
     def _fits(self, c: list[Permutation], modulus: int, added: tuple[int, ...]) -> bool:
-        """Return whether j repetitions of a letter are at most j transpositions between values of c, all two-sided."""
         last, pairs = len(c) - 1, list[tuple[int, int]]()
         for a, d in zip(self._permutations, added, strict=True):
             power = self._steps[0]
@@ -181,7 +180,6 @@ class _Search:
 
 
 def _pairs(rows: list[Permutation], start: int, c: list[Permutation], adds: dict[Permutation, int]) -> Cover:
-    """Return the cover by pairs (p, y); a constant sets p to 0, where y is the point itself."""
     queue, numbers, columns = [(0, start)], {(0, start): 0}, list[list[int]]()
     for p, y in queue:  # grows
         x, column = c[p].index(y), list[int]()
@@ -255,7 +253,6 @@ def _generated(generators: set[Permutation]) -> set[Permutation]:
 
 
 def _compose(f: Permutation, g: Permutation) -> Permutation:
-    """Return the composition: first g, then f."""
     return tuple(f[q] for q in g)
 
 

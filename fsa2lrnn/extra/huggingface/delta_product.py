@@ -185,7 +185,6 @@ def _words(minimal: MooreMachine, delta: np.ndarray, start: int) -> Product | No
 
 
 def _sinks(minimal: MooreMachine) -> list[int | None]:
-    """Yield the absorbing states, and None."""
     return [*np.flatnonzero((minimal.delta == np.arange(minimal.n_states)).all(axis=0)).tolist(), None]
 
 
@@ -226,7 +225,6 @@ def _injections(minimal: MooreMachine, sink: int | None) -> Product | None:
 
 
 def _exchanges(moves: dict[int, int]) -> list[tuple[int, int]]:
-    """Return the pairs of places to exchange, in order, that move the content of i to `moves[i]`."""
     at, word = {i: i for i in moves}, list[tuple[int, int]]()
     for i, j in moves.items():
         if (now := at[i]) != j:
@@ -236,7 +234,6 @@ def _exchanges(moves: dict[int, int]) -> list[tuple[int, int]]:
 
 
 def _bubbled(row: np.ndarray) -> list[int]:
-    """Return a permutation as exchanges of neighbours i and i + 1, in order."""
     left, word = row.tolist(), list[int]()
     for _ in range(len(left)):
         for i in range(len(left) - 1):

@@ -9,9 +9,9 @@ from typing import Any
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.folder import DTYPES, FILE, check_files, load, save
 from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.files import folder_written_whole
 from fsa2lrnn.verdicts import Proved
 

@@ -207,7 +207,6 @@ def _differences(value: Any, expected: Any, where: str) -> Iterator[str]:
 
 
 def _changed(folder: Path, weights: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> tuple[str, ...]:
-    """Return the names of the weights whose bits differ; raise `CheckpointError` if names, shapes or types do."""
     kinds, right = ({name: (part.shape, part.dtype) for name, part in parts.items()} for parts in (weights, expected))
     _refuse(
         folder,

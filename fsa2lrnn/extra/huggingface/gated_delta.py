@@ -122,14 +122,12 @@ def _logit(beta: float, largest: int) -> float:
 
 
 def _query(query: np.ndarray) -> np.ndarray:
-    """Return numbers whose SiLU points along the query: large if it has no negative entries, else small."""
     if (query >= 0).all():
         return KEY * query / query.max()
     return _before_silu(_LEAST_SILU * query / np.abs(query).max())
 
 
 def _before_silu(target: np.ndarray) -> np.ndarray:
-    """Return numbers whose SiLU is the target, from −¼ to ¼; 0 for 0."""
     low, high = np.full(target.shape, -1.278), np.full(target.shape, 1.0)
     for _ in range(80):  # SiLU rises from −1.278 on
         middle = (low + high) / 2

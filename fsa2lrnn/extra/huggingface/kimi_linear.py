@@ -87,7 +87,6 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_heads(layer: Any, plan: StagePlan, number: int, d: int) -> None:
-    """Write q, k and v of one size d; entry h of d carries the decay of head h; the gate stays at σ(0) = ½."""
     weights, H = mixer(plan, number, _LARGEST_BETA, layer.conv_kernel_size), layout(plan).width
     taps = np.zeros((3, plan.n_heads, d, layer.conv_kernel_size))
     taps[..., -1] = 1

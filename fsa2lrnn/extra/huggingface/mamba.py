@@ -96,7 +96,6 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _completed(plan: StagePlan) -> StagePlan:
-    """Return the plan with one more coordinate in each mark, 1 where the others are 0."""
     stages = []
     for stage in plan.stages:
         orbits = []
@@ -112,7 +111,6 @@ def _completed(plan: StagePlan) -> StagePlan:
 
 
 def _symbols(plan: StagePlan, number: int) -> np.ndarray:
-    """Return the coordinates of the symbols that a stage reads."""
     where = layout(plan)
     return (
         np.arange(where.n_letters)
@@ -122,13 +120,11 @@ def _symbols(plan: StagePlan, number: int) -> np.ndarray:
 
 
 def _n_channels(plan: StagePlan, number: int) -> int:
-    """Of a stage's heads: one a value, one a symbol for Δ to read, and one that is always 64."""
     values = sum(orbit.head.values.shape[1] for orbit in plan.stages[number].orbits)
     return values + len(_symbols(plan, number)) + 1
 
 
 def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write channels that keep (Δ = 0) or forget and write (Δ = 512), selected by channels with the symbols."""
     where, stage, at = layout(plan), plan.stages[number], _symbols(plan, number)
     n, H, rank = _n_channels(plan, number), where.width, plan.n_heads
     r, letters, always = length(plan, number), slice(0, where.n_letters), n - 1
@@ -164,7 +160,6 @@ def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
 
 
 def _write_units(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Units as gates before D∘x, h staying 0: two ramps each, apart by half of what the one that fires is at."""
     where, stage = layout(plan), plan.stages[number]
     n, H = len(stage.units), where.width
     r, letters = length(plan, number, with_marks=True), slice(0, where.n_letters)

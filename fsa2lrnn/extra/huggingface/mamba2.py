@@ -84,7 +84,6 @@ def build(plan: StagePlan, dtype: Any) -> Any:
 
 
 def _write_heads(mixer: Any, plan: StagePlan, number: int) -> None:
-    """Write heads that keep (Δ = 0) or forget and write (Δ = 512 or more)."""
     where, stage = layout(plan), plan.stages[number]
     r, letters = length(plan, number), slice(0, where.n_letters)
     n, d, H = mixer.num_heads, mixer.head_dim, where.width

@@ -56,7 +56,6 @@ def hides_fla() -> bool:
 
 @contextmanager
 def _without(package: str) -> Iterator[None]:
-    """Hide a package from imports for the block."""
     hidden = {key: sys.modules.pop(key) for key in list(sys.modules) if key.partition(".")[0] == package}
     sys.modules[package] = None  # type: ignore[assignment]
     try:

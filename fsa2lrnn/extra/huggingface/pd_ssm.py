@@ -8,6 +8,7 @@ is gone on with by a letter of its own that adds the state to e₁; that it does
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,14 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
+from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer, State
-from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, Dual, dual
 from fsa2lrnn.extra.huggingface.observed.loading import tensors
 from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
+from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import blank, write
 
 LAYER = ExternalLayer(
@@ -182,7 +184,96 @@ def _piece(model: Any, tokens: torch.Tensor, h: torch.Tensor | None) -> tuple[to
 
 
 def _made(sizes: dict[str, int]) -> Any:
-    """Return a `PD` of one block in evaluation mode; hidden and embedding have one size, as its readout requires."""
     N, k = sizes["state_size"], sizes["input_size"]
     made = pdssm().PD(**sizes, embed_size=N, dictionary_size=k + 1, num_layers=1, return_all_outputs=True)
     return made.eval()
+
+
+MAX_COORDINATES = 512
+ONE, ZERO = 0, 1  # coordinates that always hold these
+
+
+@dataclass(frozen=True, eq=False)
+class Dual(OneLayerPlan):
+    """A machine as copies and sums of small integers, for layers h ← P h + b with one-hot rows of P; h is e₁ at the
+    start.
+
+    A new coordinate is an old one plus a number, so coordinates are functions of the state: an indicator of an output,
+    φ(q) = [ω(q) = γ], and whatever words make of it, φ∘a. What h holds of φ is φ(q) − φ(q₀). There are as many as the
+    reversed machine has states once it is deterministic: at worst 2ⁿ, for a group no more than its order per output.
+
+    Args:
+        machine: the minimal machine.
+        sources: the coordinate that each copies at a letter, int64 (|Σ|, N).
+        added: what is added to it, −1, 0 or 1, int64 (|Σ|, N).
+        shown: of each output but the first, its coordinate, int64 (|Γ| − 1,).
+        at_start: whether these are what the machine puts out at the start, 0 or 1, int64 (|Γ| − 1,).
+    """
+
+    machine: MooreMachine
+    sources: np.ndarray
+    added: np.ndarray
+    shown: np.ndarray
+    at_start: np.ndarray
+
+    @property
+    def n_coordinates(self) -> int:
+        """The number of coordinates, N."""
+        return self.sources.shape[1]
+
+    @property
+    def how(self) -> str:
+        """The construction, in one line."""
+        return f"the dual: {self.n_coordinates} coordinates that copy one another"
+
+    def start(self) -> np.ndarray:
+        """Return h before a word, (N,)."""
+        return np.eye(self.n_coordinates, dtype=np.int64)[ONE]
+
+    def step(self, h: np.ndarray, a: int) -> np.ndarray:
+        """Return h after letter number a."""
+        return h[self.sources[a]] + self.added[a]
+
+    def output(self, h: np.ndarray) -> Hashable:
+        """Return the output of h."""
+        scores = h[self.shown] + self.at_start
+        return self.outputs[0 if not scores.any() else 1 + int(scores.argmax())]
+
+
+def dual(machine: MooreMachine, limit: int = MAX_COORDINATES) -> Dual:
+    """Return the dual of a machine, minimised first; raise `BudgetExceeded` beyond `limit` coordinates.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> run = dual(zoo.sum_mod(5))
+    >>> h = run.start()
+    >>> for letter in (3, 4, 1):
+    ...     h = run.step(h, letter)
+    >>> run.n_coordinates, run.output(h)
+    (7, 3)
+    """
+    minimal = minimise(machine)
+    outputs = tuple(dict.fromkeys(minimal.outputs))
+    numbers = {np.zeros(minimal.n_states, np.int64).tobytes(): ZERO}
+    functions = list[np.ndarray]()
+
+    def number(values: np.ndarray) -> int:
+        code = numbers.setdefault(values.tobytes(), len(functions) + 2)
+        if code == len(functions) + 2:
+            functions.append(values)
+            if code >= limit:
+                raise BudgetExceeded(
+                    f"the dual of these {minimal.n_states:,} states has more than {limit:,} coordinates, and every "
+                    "letter takes a matrix of their square: give a smaller machine"
+                )
+        return code
+
+    indicators = [np.array([output == target for output in minimal.outputs], np.int64) for target in outputs[1:]]
+    at_start = np.array([values[minimal.start] for values in indicators], np.int64)
+    shown = np.array([number(v - v[minimal.start]) for v in indicators], np.int64)
+    rows = [[(ONE, 0), (ZERO, 0)] for _ in minimal.delta]
+    for values in functions:  # grows
+        for row, letter in zip(rows, minimal.delta, strict=True):
+            after = values[letter]
+            row.append((number(after - after[minimal.start]), int(after[minimal.start])))
+    table = np.array(rows, np.int64)
+    return Dual(minimal, table[..., 0], table[..., 1], shown, at_start)

@@ -93,7 +93,6 @@ def _side_by_side(*parts: np.ndarray) -> np.ndarray:
 
 
 def _taps(weights: Mixer, kernel: int) -> np.ndarray:
-    """Return the taps of all queries, then all keys (both of the current letter only), then of all values."""
     now = np.zeros((2 * weights.q.shape[0] * weights.q.shape[1], kernel))
     now[:, -1] = 1
     return np.concatenate([now, weights.taps.reshape(-1, kernel)])

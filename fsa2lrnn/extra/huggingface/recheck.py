@@ -113,7 +113,6 @@ def _machine(value: Any) -> tuple[list[list[int]], list[Any], int]:
 
 
 def _symbol(value: Any) -> Any:
-    """Return a letter or an output as an object whose equality is that of symbols."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:

@@ -11,6 +11,8 @@ import numpy as np
 from fsa2lrnn import symbols
 from fsa2lrnn.automata.language import distinguish, minimise
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.errors import BudgetExceeded, NotExpressible
+from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.recheck import ARGUMENTS, FORM, LAYERS, recheck
 
 _MAX_MAPS = 20_000  # of the transition monoid, in which words are searched
@@ -99,7 +101,6 @@ def refuse(machine: MooreMachine, layer: str) -> Refusal | None:
 
 
 def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
-    """Yield the distinct maps of states by words, each with a shortest word, up to `_MAX_MAPS`."""
     queue: list[tuple[tuple[int, ...], np.ndarray]] = [((a,), row) for a, row in enumerate(delta)]
     visited = {row.tobytes() for row in delta}
     for word, row in queue:  # grows
@@ -112,7 +113,6 @@ def _maps(delta: np.ndarray, may_be_long: bool) -> Iterator[tuple[tuple[int, ...
 
 
 def _power(row: np.ndarray, n: int) -> np.ndarray:
-    """Return the n-th power of a map."""
     result = np.arange(len(row))
     while n:
         result = row[result] if n % 2 else result
@@ -121,7 +121,6 @@ def _power(row: np.ndarray, n: int) -> np.ndarray:
 
 
 def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
-    """Return a shortest word from the start to a state."""
     words: dict[int, tuple[int, ...]] = {machine.start: ()}
     queue = [machine.start]
     for q in queue:  # grows
@@ -130,3 +129,44 @@ def _way(machine: MooreMachine, target: int) -> tuple[int, ...]:
                 words[reached] = (*words[q], a)
                 queue.append(reached)
     return words[target]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerAnswer:
+    """The answer on a layer and a machine.
+
+    Args:
+        kind: "yes" for a construction, which `export` proves on the layer's own code; "no" for a refusal of all stacks
+            of the layer, which was checked; "unknown".
+        why: in a sentence.
+        refusal: of all stacks for a "no"; else, if there is one, of one layer alone.
+    """
+
+    kind: str
+    why: str
+    plan: Any = None
+    refusal: Refusal | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return a JSON object, with the certificate of a refusal."""
+        value: dict[str, Any] = {"answer": self.kind, "evidence": self.why}
+        return value if self.refusal is None else {**value, "certificate": self.refusal.to_json()}
+
+
+def answer(machine: MooreMachine, layer: str) -> LayerAnswer:
+    """Return whether a stack of the layer can represent the machine; raise `UnsupportedFormat` for an unknown layer.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> answer(zoo.parity(), "olmo-hybrid").kind, answer(zoo.parity(), "qwen3-next").kind
+    ('yes', 'no')
+    """
+    file = layer_file(layer)
+    refusal = refuse(machine, layer)
+    if refusal is not None and refusal.is_of_stacks:
+        return LayerAnswer("no", refusal.explain(), refusal=refusal)
+    one = "" if refusal is None else f"; one layer alone can't hold it: {refusal.explain()}"
+    try:
+        plan = file.plan(machine)
+    except (BudgetExceeded, NotExpressible) as fault:
+        return LayerAnswer("unknown", f"{fault}{one}", refusal=refusal)
+    return LayerAnswer("yes", f"{plan.how}{one}", plan=plan, refusal=refusal)

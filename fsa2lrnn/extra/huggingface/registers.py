@@ -111,7 +111,6 @@ def windowed(machine: MooreMachine, length: int) -> WindowRegister | None:
 
 
 def _numbered(together: list[set[int]]) -> dict[int, int]:
-    """Few numbers for roots, so that those in one set have different ones: the first that is free."""
     numbers: dict[int, int] = {}
     for root in sorted(set().union(*together)):
         taken = {numbers.get(other) for roots in together if root in roots for other in roots}
@@ -158,7 +157,6 @@ def letter_ago(n: int, lag: int) -> Orbit:
 
 
 def _held(n_values: int, value: int) -> Orbit:
-    """Return a head that symbol `value` writes, those of other values erase, and the last symbol keeps."""
     n = n_values + 1
     keeps, writes = np.arange(n) == n_values, np.arange(n) == value
     head = StageHead(
@@ -177,5 +175,4 @@ def _after(window: Window, a: int, length: int) -> Window:
 
 
 def _window_marks(window: Window, length: int) -> tuple[int, ...]:
-    """Return the marks of the heads of previous letters: the letter, or none."""
     return tuple(1 + window[-lag] if lag <= len(window) else 0 for lag in range(1, length + 1))

@@ -52,8 +52,6 @@ def plan(machine: MooreMachine) -> StagePlan:
 
 @dataclass(frozen=True)
 class _Sizes:
-    """H of the stream, N of a head, and where the turned signs are: of letters, then of each orbit, then of stages."""
-
     H: int
     N: int
     turned: int
@@ -90,7 +88,6 @@ def _sizes(plan: StagePlan) -> _Sizes:
 
 
 def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
-    """Write heads whose one key is erased and written, or kept; only v may read the previous letter."""
     where, stage, H, N = layout(plan), plan.stages[number], size.H, size.N
     heads, letters = H // N, slice(0, where.n_letters)
     r = length(plan, number) * np.sqrt(H / (2 * where.width))
@@ -131,7 +128,6 @@ def _time_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarra
 
 
 def _channel_mix(plan: StagePlan, number: int, size: _Sizes) -> dict[str, np.ndarray]:
-    """Units: relu² of the one that fires is written to its symbol, and turned beside it."""
     where, stage, H = layout(plan), plan.stages[number], size.H
     n = max(len(stage.units), 2)
     key, value = np.zeros((n, H)), np.zeros((H, n))

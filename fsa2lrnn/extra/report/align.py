@@ -181,7 +181,6 @@ def _walks(tables: SwitchedAffine, goal: Specification, n_words: int, length: in
 
 
 def _probe(goal: Specification, walks: _Walks) -> AffineProbe:
-    """Least squares from [x, 1] to one-hot states, over all prefixes but the empty one."""
     x, q = walks.x[:, 1:].reshape(walks.q[:, 1:].size, -1), walks.q[:, 1:].ravel()
     wanted = np.eye(goal.delta.shape[1])[q]
     centred = wanted - wanted.mean(0)
@@ -194,7 +193,6 @@ def _probe(goal: Specification, walks: _Walks) -> AffineProbe:
 
 
 def _changed(tables: SwitchedAffine, goal: Specification, walks: _Walks, held: list[int]) -> float:
-    """The share of outputs that count and change when some heads are held at their means."""
     x = torch.from_numpy(walks.x[:, 1:])
     counts = goal.counts[walks.q[:, 1:]]
     still = x.clone()
@@ -288,7 +286,6 @@ def _intertwined(
 def _probe_of(
     reached: np.ndarray, targets: np.ndarray, lifted: np.ndarray, B: np.ndarray, basis: np.ndarray
 ) -> np.ndarray:
-    """Return Ū (r, b+1) with Ū x̄ ≈ φ(q) and Ū Ā_a ≈ B̄_a Ū on the span of reached states, by least squares."""
     r, k = targets.shape[1], basis.shape[1]
     gram = np.linalg.qr(np.concatenate([reached @ basis, targets], 1), mode="r") / np.sqrt(len(reached))
     fit, goal = gram[:, :k], gram[:, k:]  # the same least squares in few rows
@@ -304,7 +301,6 @@ def _probe_of(
 
 
 def _clearest_cycle(x: np.ndarray, q: np.ndarray, goal: Specification) -> Cycle | None:
-    """Return the letter and frequency with the largest share of the power of a head's centres."""
     n = goal.delta.shape[1]
     counts = np.bincount(q.ravel(), minlength=n + 1)[:n]
     centres = np.zeros((n + 1, x.shape[-1]))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from datetime import date
+from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.automata.counting import Ignore
@@ -14,6 +16,8 @@ from fsa2lrnn.extra.report.compare import CONSTRUCTED, compare
 from fsa2lrnn.extra.report.facts import REPAIRED, LayerInternals, Model, ReportFacts
 from fsa2lrnn.extra.report.gather import accuracy_of, inside, machine_facts
 from fsa2lrnn.extra.report.judgement import REPAIRS, ModelAssessment, judge
+from fsa2lrnn.extra.report.page import build
+from fsa2lrnn.files import write_atomically
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import switched
@@ -199,3 +203,11 @@ def _scope(scope: Scope) -> str | None:
 
 def digest_facts(model: LRNN) -> dict[str, str]:
     return {"SHA-256 of the tables": switched(model).sha256} if model.is_switched else {}
+
+
+def write(facts: ReportFacts, path: Path) -> tuple[Path, Path]:
+    """Write the page to `path` and the facts to the .json file of the same name; return both paths."""
+    data = path.with_suffix(".json")
+    write_atomically(data, (json.dumps(facts.to_json(), indent=1, ensure_ascii=False) + "\n").encode())
+    write_atomically(path, build(facts, data.name).encode())
+    return path, data

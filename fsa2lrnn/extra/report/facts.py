@@ -267,7 +267,6 @@ def _how_long(model: Model) -> str:
 
 
 def _written(value: Any) -> Any:
-    """Return a value as JSON."""
     if isinstance(value, Counterexample):
         return value.to_json()
     if is_dataclass(value):
@@ -276,7 +275,6 @@ def _written(value: Any) -> Any:
 
 
 def _read(cls: Any, value: Any) -> Any:
-    """Return a dataclass from a JSON object, recursively."""
     if cls is Counterexample:
         return Counterexample.from_json(value)
     if not isinstance(value, Mapping):

@@ -116,7 +116,6 @@ def _head(head: HistoryHead, learning: Learning) -> Markup:
 
 
 def _affordable(learning: Learning) -> list[HistorySnapshot]:
-    """Return the frames, with every other one dropped until the drawings fit in `_BYTES`; the last one stays."""
     shots = learning.film[-MOST:]
     while len(shots) > 2 and sum(map(_size, shots)) > _BYTES:
         shots = shots[::-2][::-1]

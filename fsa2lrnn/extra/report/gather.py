@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.report.align import Alignment
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, written
+from fsa2lrnn.extra.report.drawing.ranks import distances
 from fsa2lrnn.extra.report.facts import FAR, NEAR, HeadAutomaton, LayerInternals
-from fsa2lrnn.extra.report.heads import heads_of
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.lrnn.switched import SwitchedAffine, switched
 from fsa2lrnn.verification.specification import Specification, specification_of
@@ -99,3 +100,45 @@ def _centre(points: list[list[float]], state: int) -> np.ndarray:
 def accuracy_of(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
     """The lines of one model of a document of `fsa2lrnn.extra.report.compare`, as they come back from JSON."""
     return json.loads(json.dumps(document["models"][name]["lengths"]))
+
+
+class ReachableHead(NamedTuple):
+    """As far as letters lead: the numbers of the states in the block, and the machine of these, whose outputs are the
+    states themselves."""
+
+    states: list[int]
+    machine: DrawnMachine
+
+
+def heads_of(model: LRNN, most: int) -> dict[int, ReachableHead]:
+    """Heads by number, those with more than `most` states left out; none of a model without tables.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> heads_of(compile_machine(zoo.parity()), 12)[0].machine.delta
+    [[0, 1], [1, 0]]
+    """
+    if not model.is_switched:
+        return {}
+    layer = model.recurrences[0]
+    with torch.no_grad():
+        A, v = layer.tables(model.first_inputs())
+        start = layer.initial_state(1)[0]
+    found = {}
+    for h, b in enumerate(layer.block_sizes):
+        if not _is_automaton(A[:, h, :b, :b], v[:, h], start[h, :b]):
+            continue
+        delta, first = A[:, h, :b, :b].argmax(-2).tolist(), int(start[h, :b].argmax())  # [letter][state]
+        steps = distances(b, [(q, then) for row in delta for q, then in enumerate(row)], first)
+        states = [q for q in range(b) if q == first or steps[q]]
+        if len(states) <= most:
+            number = {q: i for i, q in enumerate(states)}
+            names = [str(q + 1) for q in states]
+            rows = [[number[row[q]] for q in states] for row in delta]
+            found[h] = ReachableHead(states, DrawnMachine(names, written(model.alphabet), names, rows, number[first]))
+    return found
+
+
+def _is_automaton(A: Tensor, v: Tensor, start: Tensor) -> bool:
+    """Whether x₀ (b,) and all columns of A (|Σ|, b, b) are one-hot, and v is zero."""
+    rows = torch.cat([A.transpose(-1, -2).flatten(0, 1), start[None]])
+    return bool(((rows == 0) | (rows == 1)).all() and (rows.sum(-1) == 1).all() and not v.any())

@@ -26,8 +26,6 @@ _UNSURE = "?"  # after a letter that leads elsewhere too, by what is below
 
 
 class _Steps(NamedTuple):
-    """Steps of single letters, M of them: the states of all heads before and after, the letter before, the letter."""
-
     before: np.ndarray  # int64 (M, H)
     after: np.ndarray
     last: np.ndarray  # int64 (M,)
@@ -116,13 +114,11 @@ def _reads(steps: _Steps, i: int, n_below: int) -> tuple[list[int], bool]:
 
 
 def _determine(given: list[np.ndarray], wanted: np.ndarray) -> bool:
-    """Whether rows that are alike in all that is given are so in what is wanted."""
     keys = np.unique(np.stack(given, 1), axis=0, return_inverse=True)[1].reshape(-1)
     return len(np.unique(np.stack([keys, wanted], 1), axis=0)) == int(keys.max()) + 1
 
 
 def _machine(steps: _Steps, i: int, states: list[int], start: int, alphabet: list[str]) -> DrawnMachine:
-    """The head's states and where letters lead: a letter that leads from a state to several has a row for each."""
     moves = np.unique(np.stack([steps.letters, steps.before[:, i], steps.after[:, i]], 1), axis=0).tolist()
     number = {q: k for k, q in enumerate(states)}
     rows: dict[tuple[int, int], list[int]] = {}

@@ -106,7 +106,6 @@ def _facts(title: str, source: str, machine: MooreMachine, models: list[Model]) 
 
 
 def _machine(source: str, model: LRNN) -> MooreMachine:
-    """Return the machine of a source, over the model's letters in their order where these include its own."""
     try:
         machine = MooreMachine.from_source(source)
     except UnsupportedFormat as error:
@@ -119,7 +118,6 @@ def _machine(source: str, model: LRNN) -> MooreMachine:
 def _compared(
     run: FinishedRun, machine: MooreMachine, source: str, ignore: Any, seconds: float | None
 ) -> tuple[Proved | Refuted | Undecided, str, MooreMachine, Any]:
-    """Return the verdict, its words, the machine of the comparison, and the outputs that do not count."""
     if ignore is not None:
         return prove_equivalent(run.model, machine, ignore=ignore, seconds=seconds), EVERY_WORD, machine, ignore
     examples = FreshWords(machine, run.asked.sampler, source)
@@ -151,7 +149,6 @@ def _learning(run: FinishedRun, evidence: str) -> Learning:
 
 
 def _carrying_heads(run: FinishedRun) -> tuple[int, ...]:
-    """Return the heads of the final model, by their numbers before training continued with one alone."""
     if run.film is None or run.network is None:
         return run.recorded.heads
     return tuple(run.film.frames[-1].heads[h] for h in run.recorded.heads)
@@ -162,7 +159,6 @@ def _heads(run: FinishedRun) -> int:
 
 
 def _history(film: HeadHistory) -> tuple[list[str], list[HistorySnapshot]]:
-    """Return the outputs in the order of their colours, and the frames."""
     return [*written(film.outputs), NOWHERE], [_shot(film, frame) for frame in film.frames]
 
 
@@ -172,7 +168,6 @@ def _shot(film: HeadHistory, frame: Frame) -> HistorySnapshot:
 
 
 def _filmed(film: HeadHistory, frame: Frame, i: int, head: int) -> HistoryHead:
-    """Return a head's reachable automaton, its states merged where the majority outputs of all continuations agree."""
     rows, start = [letter[i] for letter in frame.next_state], frame.start[i]
     steps = distances(len(rows[0]), [(q, then) for row in rows for q, then in enumerate(row)], start)
     n_states = sum(q == start or steps[q] > 0 for q in range(len(rows[0])))

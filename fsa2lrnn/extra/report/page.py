@@ -5,21 +5,61 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fsa2lrnn.display.cards import trace
 from fsa2lrnn.display.markup import Markup, join, tag
-from fsa2lrnn.display.traces import trace
 from fsa2lrnn.errors import counted
-from fsa2lrnn.extra.report.charts.accuracy import PROTOCOLS, accuracy
-from fsa2lrnn.extra.report.charts.blocks import LETTERS, blocks, change, largest
-from fsa2lrnn.extra.report.charts.eigenvalues import eigenvalues
-from fsa2lrnn.extra.report.charts.geometry import geometry
-from fsa2lrnn.extra.report.charts.horizon import horizon
-from fsa2lrnn.extra.report.drawing.automaton import automaton, notes
-from fsa2lrnn.extra.report.drawing.transitions import transitions
-from fsa2lrnn.extra.report.facts import KINDS, Model, ReportFacts, repairs_of, repairs_shown, verdict
+from fsa2lrnn.extra.report.charts.blocks import LETTERS, blocks, change, eigenvalues, geometry, largest
+from fsa2lrnn.extra.report.charts.horizon import PROTOCOLS, accuracy, horizon
+from fsa2lrnn.extra.report.drawing.automaton import automaton, fold, notes
+from fsa2lrnn.extra.report.drawing.machine import transitions
+from fsa2lrnn.extra.report.facts import (
+    KINDS,
+    LayerHead,
+    Learning,
+    Model,
+    ReportFacts,
+    repairs_of,
+    repairs_shown,
+    verdict,
+)
 from fsa2lrnn.extra.report.film import film
-from fsa2lrnn.extra.report.layers import layers
 from fsa2lrnn.extra.report.style import STYLE
 from fsa2lrnn.verdicts import Counterexample
+
+
+def layers(learning: Learning) -> Markup | None:
+    """A row a layer, from below; None where there are no layers to show."""
+    if not learning.layers:
+        return None
+    rows = []
+    for number in range(learning.layers[-1].layer + 1):
+        heads = [head for head in learning.layers if head.layer == number]
+        figures = [_head(head, learning.layers) for head in heads]
+        rows += [tag("h4", f"Layer {number + 1}"), tag("div", *figures, class_="trio")]
+    said = (
+        "Each head is an automaton, drawn along the words that count. A layer reads the letter and the layers below; a "
+        "letter with ? leads there in some of their states, and elsewhere in others."
+    )
+    return join(tag("h3", "Its layers, from below"), tag("p", said, class_="hint"), *rows)
+
+
+def _head(head: LayerHead, every: list[LayerHead]) -> Markup:
+    size = f"head {head.head + 1}: {counted(head.states, 'state')} of a block of {head.block}"
+    if head.states == 1:
+        return tag("figure", tag("figcaption", f"head {head.head + 1}: stays in one state"), class_="head")
+    caption = f"{size}; reads {_read(head, every)}"
+    drawn = None if head.machine is None else automaton(head.machine)
+    if head.machine is None or drawn is None:
+        return tag("figure", tag("figcaption", f"{caption}; too many states to draw"), class_="head")
+    figcaption = tag("figcaption", f"{caption}. {fold(head.machine) or ''}".strip())
+    return tag("figure", tag("div", drawn, class_="scroll"), figcaption, class_="head")
+
+
+def _read(head: LayerHead, every: list[LayerHead]) -> str:
+    parts = ["the letter", *(["the one before"] if head.reads_last else [])]
+    parts += [f"head {every[j].head + 1} of layer {every[j].layer + 1}" for j in head.reads]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
 
 _SECTIONS = {
     "verdicts": "In one sentence each",
@@ -92,7 +132,6 @@ def _verdicts(facts: ReportFacts) -> Markup:
 
 
 def _meaning(facts: ReportFacts, model: Model) -> Markup | None:
-    """What a kind of repair is, where it stands first."""
     kind = model.name.rpartition(": ")[2]
     first = next((m for m in facts.models if m.kind == "repaired" and m.name.rpartition(": ")[2] == kind), None)
     meaning = repairs_shown(facts).get(kind)
@@ -202,7 +241,6 @@ def _model(facts: ReportFacts, model: Model, number: int) -> Markup:
 
 
 def _heads(model: Model) -> Markup:
-    """Heads that are automata, each with whether the automaton's state can be told from it."""
     figures = []
     for head in model.within.automata:
         carries = "carries a function of the state" if head.head in model.within.carrying else "carries nothing"
@@ -220,7 +258,6 @@ def _of_the_first(alphabet: list[str]) -> str:
 
 
 def _blocks(models: list[Model], alphabet: list[str]) -> Markup:
-    """Learned and repaired in one scale, the change from one to the other in a finer one."""
     figures: list[Markup] = []
     for model in models:
         shared = largest(models[0]) if model.kind == "repaired" else None

@@ -60,13 +60,11 @@ def recheck_factors(certificate: dict[str, Any], machine: CheckedMachine, m: int
 
 
 def _rank_moved(letter: Letter) -> int:
-    """Return the rank modulo the prime of a letter minus the identity."""
     d = len(letter)
     return rank_of(([row.get(j, 0) - (i == j) for j in range(d)] for i, row in enumerate(letter)), d)
 
 
 def _exact_rank_moved(matrix: Any, polynomial: list[int]) -> int:
-    """Return the rank of A − 1 over Q[t]/(h): the rank of the rational matrix of its multiplications, by the degree."""
     k, b = len(polynomial) - 1, len(matrix)
     entries = [[rationals(x, k) for x in row] for row in matrix]
     rows = []
@@ -118,7 +116,6 @@ def _has_no_inner_product(kind: CheckedKind, words: list[Any], machine: CheckedM
 
 
 def _period(step: list[int]) -> int:
-    """Return the least common multiple of the cycle lengths of a map."""
     period = 1
     spend(2 * len(step) ** 2)
     for q in range(len(step)):

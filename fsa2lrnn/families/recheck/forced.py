@@ -84,7 +84,6 @@ def check_impossible(certificate: dict[str, Any], machine: CheckedMachine, form:
 def _cancelling(
     words: list[Word], machine: CheckedMachine, form: MatrixHypotheses, family: str
 ) -> list[tuple[Word, int]]:
-    """Return the words with signs such that their linear parts add up to zero in every layer of the family."""
     if form.letters == "commuting-differences" and len(words) == 6:  # A_a - A_c and A_b - A_c commute
         b, a, c = words[0][0][0], words[0][1][0], words[1][0][0]
         pairs = ((b, a), (c, a), (b, c), (a, b), (c, b), (a, c))
@@ -97,7 +96,6 @@ def _cancelling(
 
 
 def _must_agree(u: Word, other: Word, machine: CheckedMachine, form: MatrixHypotheses) -> bool:
-    """Return whether A_u = A_other in every layer of the family that represents the machine."""
     letters, others = _counts(u), _counts(other)
     if form.letters == "input-independent" and sum(letters.values()) == sum(others.values()):
         return True

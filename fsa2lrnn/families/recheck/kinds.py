@@ -44,7 +44,6 @@ def check_kind(value: Any, machine: CheckedMachine, field: str) -> CheckedKind:
 
 
 def _check_commutant(value: Any, kind: CheckedKind, field: str) -> tuple[int, int]:
-    """Return the dimension of the endomorphism ring, and that of a least one-sided ideal of it over the field."""
     d = len(kind.path) + 1
     names = ("polynomial", "irreducible", "generator", "pair", "squares", "prime")
     polynomial, reason, generator, pair, squares, prime = fields(value, *names)
@@ -96,7 +95,6 @@ def _hilbert_symbol(a: Fraction, b: Fraction, p: int) -> int:
 
 
 def _endomorphism(row: Any, kind: CheckedKind) -> Letter:
-    """Return the endomorphism that maps the first basis vector to the row, checking that it commutes with letters."""
     d = len(kind.path) + 1
     images = [rationals(row, d)]
     for parent, a in kind.path:

@@ -39,7 +39,6 @@ def read_machine(value: Any) -> CheckedMachine:
 
 
 def _symbol(value: Any) -> Any:
-    """Return a letter or an output as an object whose equality is that of symbols."""
     if type(value) is dict and len(value) == 1:
         ((tag, items),) = value.items()
         if tag in ("tuple", "frozenset") and type(items) is list:

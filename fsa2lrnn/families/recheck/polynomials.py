@@ -70,7 +70,6 @@ def prime_factors(m: int) -> tuple[list[int], int]:
 
 
 def _cyclotomic(m: int) -> list[int]:
-    """∏ (x^d − 1)^μ(m/d) over the divisors d of m, as a power series: up to sign, and of degree φ(m)."""
     primes, degree = prime_factors(m)
     spend(m * 2 ** len(primes))
     series = [1] + [0] * degree
@@ -122,7 +121,6 @@ def _polynomial_product(x: list[Any], y: list[Any]) -> list[Any]:
 
 
 def _remainder(dividend: list[Any], divisor: list[Any]) -> list[Any]:
-    """Without leading zeros: [] for zero."""
     rest = list(dividend)
     while rest and (not rest[-1] or len(rest) >= len(divisor)):
         if rest[-1]:

@@ -26,7 +26,6 @@ def check_representable(certificate: dict[str, Any], machine: CheckedMachine, fo
 
 
 def _check_lane(lane: Any, machine: CheckedMachine, form: MatrixHypotheses) -> list[tuple[Any, ...]]:
-    """Return the states' values as coefficients of powers of ζ, checking that the letters map them correctly."""
     order, exponents, values, shifts = fields(lane, "order", "exponents", "values", "shifts")
     largest = ORDERS.get(form.eigenvalues or "")
     if form.beta is not None:  # a lane is a head of one dimension with the factor 1 - beta
@@ -144,7 +143,6 @@ def _check_householder(certificate: dict[str, Any], machine: CheckedMachine, for
 
 
 def _tables(certificate: dict[str, Any], *names: str) -> tuple[int, list[list[list[int]]]]:
-    """Return a common denominator of tables of rationals, and the tables as integers over it."""
     tables = [[as_list(row) for row in as_list(certificate[name])] for name in names]
     scale, numbers = integers([text for table in tables for row in table for text in row])
     rest = iter(numbers)

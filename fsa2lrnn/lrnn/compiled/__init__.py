@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+import math
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache, partial
+from itertools import pairwise
+from threading import Lock
+from typing import Any, NoReturn
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd.function import once_differentiable
 
 from fsa2lrnn.errors import UnsupportedFormat
 
@@ -31,3 +41,121 @@ def refuse(what: str, instead: str, **tensors: Tensor) -> NoReturn:
         f"{given}: the compiled {what} takes float32 or float64 on the CPU, the same for all; convert them, or choose "
         f'method="{instead}"'
     )
+
+
+LARGE = 1 << 17  # bytes; below, the allocator keeps the pages itself
+KEPT = 1 << 28  # bytes of all blocks together
+MOST = 32  # blocks
+_ALIGNMENT = 64
+
+
+class _Block:
+    def __init__(self, size: int) -> None:
+        block = np.empty(size + _ALIGNMENT, np.uint8)
+        start = -block.ctypes.data % _ALIGNMENT
+        self.data, self.size, self.held = block[start : start + size], size, weakref.ref(block)
+
+    def lend(self, size: int) -> np.ndarray:
+        """Return the first `size` bytes, to be held by a tensor."""
+        part = self.data[:size]
+        self.held = weakref.ref(part)
+        return part
+
+
+_blocks: list[_Block] = []
+_lock = Lock()
+
+
+def empty(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return a contiguous uninitialised tensor on the CPU, aligned to 64 bytes; large ones lie in memory used before.
+
+    glibc returns more than 32 MiB to the system as soon as it is freed, and the first touch of a fresh page costs more
+    than the scan of what fits in it: forward and backward of the block scan on 8 words of 4,096 letters would take
+    three times as long. A weak reference tells when no tensor lies in a block; the size of all blocks is bounded.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size < LARGE:
+        return torch.empty(shape, dtype=dtype)
+    with _lock:
+        for block in _blocks:
+            if size <= block.size <= 2 * size and block.held() is None:
+                return torch.from_numpy(block.lend(size)).view(dtype).reshape(shape)
+        block = _Block(size)
+        if size <= KEPT:
+            _blocks.append(block)
+        total = sum(each.size for each in _blocks)
+        while len(_blocks) > MOST or total > KEPT:
+            total -= _blocks.pop(0).size
+        return torch.from_numpy(block.lend(size)).view(dtype).reshape(shape)
+
+
+WORTH_A_THREAD = 1 << 17  # multiplications; a tenth of a millisecond or less
+
+Kernel = Callable[..., None]
+Part = tuple[int, ...]
+Job = Callable[[], None]
+
+
+def thread_count(multiplications: int) -> int:
+    """How many of torch's threads so much work is worth: 1 or more."""
+    return max(1, min(torch.get_num_threads(), multiplications // WORTH_A_THREAD))
+
+
+def cuts(total: int, n_parts: int) -> list[tuple[int, int]]:
+    """0 … total − 1 in at most n_parts stretches of nearly the same length.
+
+    >>> cuts(10, 3), cuts(1, 2), cuts(0, 2)
+    ([(0, 3), (3, 6), (6, 10)], [(0, 1)], [(0, 0)])
+    """
+    n_parts = max(1, min(n_parts, total))
+    ends = [total * i // n_parts for i in range(n_parts + 1)]
+    return list(pairwise(ends))
+
+
+def share(kernel: Kernel, arguments: Sequence[Any], parts: Sequence[Part]) -> None:
+    """Runs kernel(*arguments, part) for each part, as many at once as torch has threads; tensors, contiguous ones, go
+    in as flat arrays."""
+    at_once([job(kernel, arguments, part) for part in parts], min(len(parts), torch.get_num_threads()))
+
+
+def job(kernel: Kernel, arguments: Sequence[Any], part: Part) -> Job:
+    """What `share` runs for one part."""
+    return partial(kernel, *_flat(arguments), part)
+
+
+def _flat(arguments: Sequence[Any]) -> list[Any]:
+    return [_numbers(each) if isinstance(each, Tensor) else each for each in arguments]
+
+
+def _numbers(tensor: Tensor) -> np.ndarray:
+    array = (tensor.detach() if tensor.requires_grad else tensor).numpy()
+    return array if array.ndim == 1 else array.reshape(-1)
+
+
+def at_once(jobs: Sequence[Job], n_threads: int) -> None:
+    """Run all jobs, on so many threads; raise what the first that fails raises. The kernels release Python's lock."""
+    if n_threads == 1 or len(jobs) == 1:
+        for each in jobs:
+            each()
+        return
+    for _ in _pool(n_threads).map(lambda each: each(), jobs):
+        pass
+
+
+@lru_cache
+def _pool(n_threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="kernel")
+
+
+os.register_at_fork(after_in_child=_pool.cache_clear)  # a child has none of its parent's threads
+
+
+Backward = Callable[..., tuple[Tensor | None, ...]]
+
+
+def typed_once_differentiable(backward: Backward) -> Backward:
+    """Return torch's `once_differentiable` of the backward (ctx, gradients) of a `Function`: second derivatives raise.
+
+    torch's own hides the parameters' names from type checkers, which then do not accept the method.
+    """
+    return once_differentiable(backward)

@@ -13,10 +13,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import refuse, takes
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, thread_count
+from fsa2lrnn.lrnn.compiled import at_once, cuts, empty, refuse, takes, thread_count, typed_once_differentiable
 
 WORTH_COMPILING = 1 << 13  # numbers; below, no number of calls makes up for seconds of compilation
 _SHARES = 4  # of the words, whose gradients of shared arguments are added up independently of the number of threads
@@ -33,11 +30,8 @@ class CompiledRecurrence(NamedTuple):
       row for each word, and adds to those of shared arguments. `of_results` are those of the results that are returned.
 
     Attributes:
-        name: for messages.
-        arguments: names of the arguments, the shared ones first.
-        n_shared: number of shared arguments.
-        shapes: from the arguments to the shapes of the results.
-        n_returned: number of results that are returned, the first ones; the others are kept for the backward pass.
+        arguments: names of the arguments, the first `n_shared` shared.
+        shapes: from the arguments to the shapes of the results, of which the first `n_returned` are returned.
         cost: multiplications for a number of the largest result, roughly.
         instead: the method to recommend for arguments that compiled loops do not take.
     """

@@ -16,8 +16,7 @@ from fsa2lrnn import registry
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.layers.block import BlockLayer, BlockLayerConfig
-from fsa2lrnn.lrnn.layers.hard_lanes import HardLanesConfig, HardLanesLayer
-from fsa2lrnn.lrnn.layers.hard_reflections import HardReflectionsConfig, HardReflectionsLayer
+from fsa2lrnn.lrnn.layers.hard import HardLanesConfig, HardLanesLayer, HardReflectionsConfig, HardReflectionsLayer
 from fsa2lrnn.lrnn.layers.householder import HouseholderLayer, HouseholderLayerConfig
 from fsa2lrnn.lrnn.layers.index import IndexLayer, IndexLayerConfig
 from fsa2lrnn.reading import shown
@@ -103,21 +102,13 @@ def layer_in_file(name: object) -> type[Layer]:
 
 
 def register(name: str, layer: type[Layer]) -> None:
-    """Register a layer under a name, for configurations and files of models.
-
-    Raises:
-        UnsupportedFormat: for a class that is not a layer, lacks a required method, or shares its Config.
-    """
+    """Register a layer under a name, for configurations and files of models; raises as `check_layer`."""
     check_layer(name, layer, LAYERS.loaded)
     LAYERS.loaded[name] = layer
 
 
 def check_layer(name: str, layer: type[Layer], others: Mapping[str, type[Layer]]) -> None:
-    """Check that a class is a layer and has its own configuration class.
-
-    Raises:
-        UnsupportedFormat: for a class that is not a layer, lacks a required method, or shares its Config.
-    """
+    """Raise `UnsupportedFormat` for a class that is not a layer, lacks a required method, or shares its Config."""
     config = getattr(layer, "Config", None)
     if not (isinstance(layer, type) and issubclass(layer, Layer) and isinstance(config, type)):
         raise UnsupportedFormat(f"{name} is no layer: derive it from fsa2lrnn.lrnn.Layer and set its Config")
@@ -155,7 +146,6 @@ def name_of(config: LayerConfig) -> str:
 
 
 def _imported(name: str) -> type[Layer]:
-    """Import a class from its path, searched in `sys.path` and the current folder."""
     module, _, attribute = name.partition(":")
     here = str(Path.cwd())
     sys.path.append(here)

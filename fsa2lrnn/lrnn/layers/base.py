@@ -17,8 +17,24 @@ from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.gate import Gate, Values
-from fsa2lrnn.lrnn.hints import Hint
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
+
+
+class Hint(NamedTuple):
+    """A learning rate and a weight decay in place of those of the run, where they are not None; `factor` times it."""
+
+    rate: float | None = None
+    decay: float | None = None
+    factor: float = 1.0
+
+    def rate_for(self, rate: float) -> float:
+        """The learning rate, where that of the run is `rate`.
+
+        >>> Hint(factor=0.5).rate_for(1e-3), Hint(1e-3).rate_for(4e-3)
+        (0.0005, 0.001)
+        """
+        return self.factor * (rate if self.rate is None else self.rate)
+
 
 MAX_WIDTH = 1 << 16  # numbers in the state of a layer of blocks, to bound what a small file can allocate
 

@@ -14,7 +14,7 @@ from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
 from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
-from fsa2lrnn.lrnn.normalise.onehot import check_temperature
+from fsa2lrnn.lrnn.normalise.reference import check_temperature
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 from fsa2lrnn.lrnn.scans import (
     GPU_METHODS,
@@ -57,12 +57,10 @@ class BlockLayerConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """The width of the layer's output: H·b, with blocks padded to the largest."""
         return len(self.block_sizes) * max(self.block_sizes)
 
     @property
     def entries(self) -> int:
-        """The numbers of the widest part of a step: H·b² of A(u), or a gate's hidden units."""
         return max(self.width * max(self.block_sizes), self.transition_hidden, self.value_hidden)
 
     def check_columns(self, columns: Columns) -> None:
@@ -72,12 +70,10 @@ class BlockLayerConfig(LayerConfig):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """Return the options of a training run: `gate` and `temperature`."""
         return ("gate", "temperature")
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Return a configuration with gates of as many hidden units as outputs, H·b² and H·b (the paper's code)."""
         cls.refuse_unknown(options)
         return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width, **options)
 
@@ -104,16 +100,13 @@ class AffineLayer(Layer):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The sizes of its H blocks."""
         return self._block_sizes
 
     @property
     def has_tables(self) -> bool:
-        """Always true: the layer is switched affine."""
         return True
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return x₀ for each word of a batch: (B, H, b)."""
         return (self.x0 * self.mask).expand(batch, *self.x0.shape)
 
     def emit(self, state: Tensor) -> Tensor:
@@ -140,11 +133,9 @@ class AffineLayer(Layer):
         return x.flatten(-2), x[:, -1] if x.shape[1] else state
 
     def starts_exact(self) -> bool:
-        """Return whether x₀ is one-hot in each block and 0 or 1 in each block of size 1."""
         return starts_closed(self.initial_state(1)[0], self.mask)
 
     def swap_heads(self, first: int, second: int) -> None:
-        """Exchange two blocks of one size in x₀ and in the outputs of every gate."""
         sizes = self.block_sizes
         if sizes[first] != sizes[second]:
             raise UnsupportedFormat(
@@ -178,23 +169,19 @@ class BlockLayer(AffineLayer):
 
     @classmethod
     def build(cls, width_in: int, config: BlockLayerConfig, columns: Columns) -> Self:
-        """Return a new layer under the column rule."""
         return cls(width_in, config, *columns)
 
     @classmethod
     def embedding(cls, config: BlockLayerConfig, n_letters: int, dim: int) -> nn.Module:
-        """Return the embedding: for a table gate, one-hot letters that are not trained."""
         is_table = config.gate == "table"
         return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 
     @classmethod
     def is_finite(cls, rule: str) -> bool:
-        """Return whether the columns are one-hot."""
         return rule == "onehot"
 
     @property
     def family(self) -> str | None:
-        """The family: "block(b)", for blocks of size 1 "diagonal[-1,1]" under "clip", and None without a bound."""
         b = max(self.block_sizes)
         return f"block({b})" if b > 1 else "diagonal[-1,1]" if self.rule == "clip" else None
 
@@ -204,7 +191,6 @@ class BlockLayer(AffineLayer):
         return normalise(A, self.rule, self.p, method, self.temperature), v
 
     def initial_state(self, batch: int) -> Tensor:
-        """Return x₀ for each word of a batch, one-hot under "onehot": (B, H, b)."""
         if self.rule != "onehot":
             return super().initial_state(batch)
         x0 = one_hot_rows(self.x0.masked_fill(~self.mask, -torch.inf), self.temperature)
@@ -223,12 +209,10 @@ class BlockLayer(AffineLayer):
 
     @property
     def written_by(self) -> Columns:
-        """The column rule of the layer."""
         return Columns(self.rule, self.p)
 
     @property
     def has_maps(self) -> bool:
-        """Whether the columns are one-hot by rule, and v = 0."""
         return self.rule == "onehot" and self.value is None
 
     def maps(self, u: Tensor) -> Tensor:
@@ -239,7 +223,6 @@ class BlockLayer(AffineLayer):
             return self._written(u)[0].argmax(-2)
 
     def _written(self, u: Tensor) -> tuple[Tensor, Tensor]:
-        """Return A and v from the gates, before the column rule."""
         n_heads, b = self.mask.shape
         A = self.transition(u).unflatten(-1, (n_heads, b, b))
         v = A.new_zeros(*A.shape[:-2], b) if self.value is None else self.value(u).unflatten(-1, (n_heads, b))
@@ -266,7 +249,6 @@ class BlockLayer(AffineLayer):
         return A.columns(self.rule, self.p), v
 
     def is_lookup(self, u: Tensor) -> bool:
-        """Return whether all gates are lookups and no column rule rounds their outputs."""
         return self.rule in ("none", "onehot") and all(gate.is_lookup(u) for _, gate in self.gates)
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
@@ -281,23 +263,19 @@ class BlockLayer(AffineLayer):
         return keeps(A, self.rule) and maps_closed(A, v, self.mask)
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Write the columns of a lookup's block."""
         size = self.block_sizes[head]
         block = self._block(cell, head)[:size, :size]
         block.zero_()
         block[rows, torch.arange(size)] = 1
 
     def get_map(self, cell: int, head: int) -> Tensor:
-        """Return the row of the 1 of each column in a lookup's block."""
         size = self.block_sizes[head]
         return self._block(cell, head)[:size, :size].argmax(0)
 
     def transpose_map(self, cell: int, head: int) -> None:
-        """Transpose a lookup's block."""
         block = self._block(cell, head)
         block.copy_(block.T.clone())
 
     def _block(self, cell: int, head: int) -> Tensor:
-        """Return a view (b, b) of one block in the gate's second matrix."""
         n_heads, b = self.mask.shape
         return self.transition.weights.W2.detach().view(n_heads, b, b, -1)[head, :, :, cell]

@@ -1,7 +1,9 @@
-"""What layers share whose transitions are chosen from finitely many, the largest logit's, with a softmax's gradient.
+"""Layers whose transitions are chosen from finitely many, that of the largest logit, with a softmax's gradient (T51).
 
-The rule is that of one-hot columns (`normalise.one_hot_rows`), the choices are others: forward the numbers of the
-largest logit, in training as in evaluation; backward those that softmax(logits/τ) gives on average.
+The rule is that of one-hot columns (`normalise.one_hot_rows`): forward the numbers of the largest logit, in training as
+in evaluation; backward those that softmax(logits/τ) gives on average. Hard lanes are what diagonal layers can
+represent; hard reflections are products of factors I − k kᵀ, where k = e_i − e_j exchanges two numbers, k = e_i erases
+one and k = 0 does nothing. An erased number can be written.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from fsa2lrnn.lrnn.closed import exchanges_closed, is_signed
 from fsa2lrnn.lrnn.gate import check_kind, new_gate, one_hot_letters
 from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
 from fsa2lrnn.lrnn.layers.block import AffineLayer
-from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, check_temperature
+from fsa2lrnn.lrnn.normalise import one_hot_rows
+from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, check_temperature
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
@@ -51,7 +54,6 @@ class HardConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """H·b."""
         return self.heads * self.block
 
     @property
@@ -61,7 +63,6 @@ class HardConfig(LayerConfig):
 
     @property
     def entries(self) -> int:
-        """The logits, H·b² of A(u), or the gate's hidden units."""
         return max(self.heads * self.logits, self.width * self.block, self.hidden)
 
     @classmethod
@@ -81,13 +82,11 @@ class HardLayer(AffineLayer):
 
     @classmethod
     def embedding(cls, config: Any, n_letters: int, dim: int) -> nn.Module:
-        """Letters one-hot, and not to be trained, for a table gate."""
         is_table = config.gate == "table"
         return one_hot_letters(n_letters, dim) if is_table else super().embedding(config, n_letters, dim)
 
     @classmethod
     def is_finite(cls, rule: str) -> bool:
-        """Whatever the column rule, which is for blocks that a gate writes out."""
         return True
 
     def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -122,14 +121,119 @@ class HardLayer(AffineLayer):
         return is_open
 
     def is_lookup(self, u: Tensor) -> bool:
-        """Whether the gate looks up: to choose rounds nothing."""
         return all(gate.is_lookup(u) for _, gate in self.gates)
 
     def starts_exact(self) -> bool:
-        """Whether x₀ is of −1, 0 and 1."""
         return is_signed(self.initial_state(1))
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """It is enough that rounding changes no choice."""
         A, v = self.rounded_tables(RoundedNumbers.exact(u))
         return A.is_exact and v.is_exact and exchanges_closed(A.mid, v.mid)
+
+
+MAPS = ((1, 0), (-1, 0), (0, -1), (0, 0), (0, 1))
+"""a and v of the maps that a lane chooses from: keep, change sign, write −1, 0 or 1."""
+STARTS = (-1, 0, 1)
+
+
+@dataclass(frozen=True)
+class HardLanesConfig(HardConfig):
+    """`heads` lanes, blocks of size 1. The model's column rule is for blocks that a gate writes out, not for these."""
+
+    @property
+    def logits(self) -> int:
+        """One a map."""
+        return len(MAPS)
+
+
+class HardLanesLayer(HardLayer):
+    """Each lane takes one of `MAPS`, that of the largest of five logits; x₀ is that of three, `x0` (H, 3)."""
+
+    Config = HardLanesConfig
+
+    def __init__(self, width_in: int, config: HardLanesConfig) -> None:
+        super().__init__(width_in, config)
+        self.x0 = nn.Parameter(torch.randn(config.heads, len(STARTS)))
+
+    @property
+    def family(self) -> str | None:
+        """Diagonal, and all that that family can (T51)."""
+        return "diagonal[-1,1]"
+
+    def initial_state(self, batch: int) -> Tensor:
+        x0 = one_hot_rows(self.x0, self.temperature) @ self.x0.new_tensor(STARTS)
+        return x0[:, None].expand(batch, -1, 1)
+
+    def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, H, 5) -> (…, H, 1, 1), (…, H, 1)."""
+        a, v = (one_hot_rows(logits, self.temperature) @ logits.new_tensor(MAPS)).unsqueeze(-1).unbind(-2)
+        return a.unsqueeze(-1), v
+
+    def options(self, logits: Tensor) -> tuple[Tensor, ...]:
+        return (logits.unsqueeze(-2),)
+
+
+@dataclass(frozen=True)
+class HardReflectionsConfig(HardConfig):
+    """`heads` blocks of `size` numbers, `factors` a letter. The model's column rule is not for products."""
+
+    size: int = 2
+    factors: int = 1
+
+    COUNTS: ClassVar[tuple[str, ...]] = ("heads", "hidden", "size", "factors")
+
+    @property
+    def block(self) -> int:
+        """n."""
+        return self.size
+
+    @property
+    def logits(self) -> int:
+        """Two ends of each key, each a coordinate or none; and what is written into each coordinate."""
+        return self.factors * 2 * (self.size + 1) + len(STARTS) * self.size
+
+    @classmethod
+    def options(cls) -> tuple[str, ...]:
+        return tuple(name for name in super().options() if name != "size")
+
+    @classmethod
+    def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
+        """So many heads of that size. Raises `UnsupportedFormat` for an option that there is not."""
+        cls.refuse_unknown(options)
+        return cls(shape.heads, size=shape.block, **options)
+
+
+class HardReflectionsLayer(HardLayer):
+    """A = (I − k_m k_mᵀ) ⋯ (I − k_1 k_1ᵀ), each k = e_i − e_j, the ends i and j those of the largest of n + 1 logits,
+    of which the last stands for none. v is −1, 0 or 1 in the rows of A that are zero, and 0 in others. x₀ is one-hot at
+    the largest of `x0` (H, n).
+    """
+
+    Config = HardReflectionsConfig
+
+    def __init__(self, width_in: int, config: HardReflectionsConfig) -> None:
+        self._n_factors = config.factors
+        super().__init__(width_in, config)
+
+    @property
+    def family(self) -> str | None:
+        return "householder"
+
+    def initial_state(self, batch: int) -> Tensor:
+        return one_hot_rows(self.x0, self.temperature).expand(batch, *self.x0.shape)
+
+    def options(self, logits: Tensor) -> tuple[Tensor, ...]:
+        n = self.mask.shape[1]
+        ends, writes = logits.split([2 * self._n_factors * (n + 1), len(STARTS) * n], dim=-1)
+        return ends.unflatten(-1, (-1, n + 1)), writes.unflatten(-1, (n, -1))
+
+    def chosen(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, H, 2m(n+1) + 3n) -> (…, H, n, n), (…, H, n)."""
+        ends, writes = (one_hot_rows(part, self.temperature) for part in self.options(logits))
+        n = self.mask.shape[1]
+        first, second = ends[..., :n].unflatten(-2, (-1, 2)).unbind(-2)  # (…, H, m, n)
+        A = torch.eye(n, dtype=logits.dtype, device=logits.device).expand(*logits.shape[:-1], n, n)
+        for key in (first - second).unbind(-2):
+            A = A - key.unsqueeze(-1) * (key.unsqueeze(-2) @ A)
+        is_free = 1 - A.square().sum(-1)
+        return A, is_free * (writes @ logits.new_tensor(STARTS))

@@ -42,27 +42,22 @@ class HouseholderLayerConfig(LayerConfig):
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The size of each block, all alike."""
         return (self.size,) * self.n_heads
 
     @property
     def width(self) -> int:
-        """Width of the layer's output: H·n."""
         return self.n_heads * self.size
 
     @property
     def entries(self) -> int:
-        """H·n² of A(u), the keys, or a gate's hidden units."""
         return max(self.width * max(self.size, self.n_factors), self.transition_hidden, self.value_hidden)
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """`factors`: how many keys a letter has, 1 unless given."""
         return ("factors",)
 
     @classmethod
     def of_shape(cls, shape: Shape, options: Mapping[str, Any]) -> Self:
-        """Unit keys, `factors` of them a letter; gates are as wide within as what they give out."""
         cls.refuse_unknown(options)
         m = options.get("factors", 1)
         if type(m) is not int or m < 1:
@@ -89,7 +84,6 @@ class HouseholderLayer(AffineLayer):
 
     @property
     def family(self) -> str | None:
-        """Products of Householder factors."""
         return "householder"
 
     def factors(self, u: Tensor) -> tuple[Tensor, Tensor]:
@@ -123,7 +117,6 @@ class HouseholderLayer(AffineLayer):
         return A, cast("Gate", self.value).rounded(u).unflatten((self.n_heads, n))
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Each gate adds up integers, and so does each sum in the products; each block is a map or a reset."""
         return (
             all(gate.is_exact(u, limit) for _, gate in self.gates)
             and self._is_exact_product(u, limit)

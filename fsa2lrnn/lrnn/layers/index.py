@@ -93,7 +93,6 @@ class IndexLayerConfig(LayerConfig):
 
     @property
     def width(self) -> int:
-        """1: the index of the state."""
         return 1
 
     @classmethod
@@ -153,33 +152,26 @@ class IndexLayer(Numbers, Layer):
 
     @classmethod
     def embedding(cls, config: IndexLayerConfig, n_letters: int, dim: int) -> IndexEmbedding:
-        """The cell of each letter."""
         return IndexEmbedding(n_letters, config.n_maps)
 
     @classmethod
     def readout(cls, config: IndexLayerConfig, width: int, hidden: int, n_outputs: int) -> IndexReadout:
-        """The output of each state."""
         return IndexReadout(config.n_states, n_outputs)
 
     @property
     def block_sizes(self) -> tuple[int, ...]:
-        """The one block."""
         return (self.next_state.shape[1],)
 
     def starts_exact(self) -> bool:
-        """Yes: a table never rounds."""
         return True
 
     def is_exact(self, u: Tensor, limit: float) -> bool:
-        """Yes."""
         return True
 
     def set_map(self, cell: int, head: int, rows: Tensor) -> None:
-        """Write the row of a cell."""
         self.next_state[cell] = rows
 
     def get_map(self, cell: int, head: int) -> Tensor:
-        """The row of a cell."""
         return self.next_state[cell].clone()
 
     def transpose_map(self, cell: int, head: int) -> None:
@@ -191,7 +183,6 @@ class IndexLayer(Numbers, Layer):
         raise UnsupportedFormat("an index table has neither gates nor heads to break: use a dense model")
 
     def initial_state(self, batch: int) -> Tensor:
-        """The index of x₀'s 1 for each word of a batch: (B,)."""
         return self.start.expand(batch)
 
     def forward(self, cells: Tensor, state: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
@@ -203,7 +194,6 @@ class IndexLayer(Numbers, Layer):
         return states, states[:, -1] if states.shape[1] else state
 
     def emit(self, state: Tensor) -> Tensor:
-        """What the layer gives out in a state: the index itself."""
         return state
 
 

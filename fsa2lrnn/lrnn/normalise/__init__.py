@@ -11,8 +11,7 @@ from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.normalise.fused import fused, takes
-from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE, one_hot_columns, one_hot_rows
-from fsa2lrnn.lrnn.normalise.reference import reference
+from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, one_hot_rows, reference
 
 RULES = ("clip", "released", "none", "onehot")
 """The column rules by name."""

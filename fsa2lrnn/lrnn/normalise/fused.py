@@ -12,10 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import Kernel, cuts, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, Kernel, cuts, empty, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
 from fsa2lrnn.lrnn.normalise.column_kernels import kernels
 from fsa2lrnn.lrnn.normalise.reference import bounded
@@ -63,7 +60,6 @@ class _Normalise(Function):
 
 
 def _powers(p: float, b: int, dtype: torch.dtype) -> Tensor:
-    """p − 1 and 1/p − 1, each cut short and what is missing, b times."""
     exact = torch.tensor([p - 1, 1 / p - 1], dtype=torch.float64)
     short = exact.to(torch.bfloat16 if dtype == torch.float32 else torch.float32)
     return torch.stack([short, exact - short], dim=1).to(dtype).flatten().repeat_interleave(b)

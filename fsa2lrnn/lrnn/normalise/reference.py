@@ -1,9 +1,18 @@
-"""The column rules in plain torch: the definition, on any device, differentiable as often as one likes."""
+"""The column rules in plain torch: the definition, on any device.
+
+One-hot columns are the value in training as in evaluation; only the gradient is that of a softmax (straight-through).
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.linalg import vector_norm
+
+from fsa2lrnn.errors import UnsupportedFormat
 
 _STEEPEST = 2.0**100
 
@@ -29,3 +38,49 @@ def reference(A: Tensor, rule: str, p: float) -> Tensor:
         centred = A - A.mean(dim=-2, keepdim=True)
         return centred / vector_norm(centred, ord=p, dim=-2, keepdim=True).amax(dim=-1, keepdim=True)
     return A
+
+
+TEMPERATURE = 0.4
+"""Of the softmax whose gradient the rule "onehot" takes."""
+
+
+def one_hot_columns(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+    """e_i in column j, i the first row with the largest entry: (…, b, b) -> (…, b, b).
+
+    The gradient is that of softmax(logits / temperature) in the same place. An entry that is no number counts as the
+    largest, so that the value is one-hot whatever the entries.
+
+    >>> one_hot_columns(torch.tensor([[0.0, 2.0], [1.0, 2.0]])).tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
+    """
+    return _hard(logits, logits.argmax(-2, keepdim=True), -2, temperature)
+
+
+def one_hot_rows(logits: Tensor, temperature: float = TEMPERATURE) -> Tensor:
+    """The same along the last axis, for a start state: (…, b) -> (…, b)."""
+    return _hard(logits, logits.argmax(-1, keepdim=True), -1, temperature)
+
+
+def check_temperature(temperature: float) -> None:
+    """Raises `UnsupportedFormat` for what is no finite number above 0."""
+    if type(temperature) not in (int, float) or not 0 < temperature < float("inf"):
+        raise UnsupportedFormat(f"temperature = {temperature!r}: a softmax needs a finite one above 0")
+
+
+def _hard(logits: Tensor, largest: Tensor, dim: int, temperature: float) -> Tensor:
+    hard = torch.zeros_like(logits, requires_grad=False).scatter_(dim, largest, 1)
+    if not logits.requires_grad:
+        return hard
+    return _ValueOf.apply(hard, (logits / temperature).softmax(dim))  # type: ignore[no-any-return]
+
+
+class _ValueOf(Function):
+    @staticmethod
+    def forward(_ctx: Any, value: Tensor, _carrier: Tensor) -> Tensor:
+        return value.clone()
+
+    @staticmethod
+    def backward(  # pyright: ignore[reportIncompatibleMethodOverride] - the names are the caller's
+        _ctx: Any, *gradients: Tensor
+    ) -> tuple[None, Tensor]:
+        return None, gradients[0]

@@ -13,23 +13,29 @@ import torch
 from torch import Tensor
 from torch.func import debug_unwrap
 
+from fsa2lrnn import registry
 from fsa2lrnn.errors import InvalidWord, UnsupportedFormat
 from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.scans import gpu
-from fsa2lrnn.lrnn.scans.chunked import chunked
 from fsa2lrnn.lrnn.scans.fused import fused, fused_tokens
-from fsa2lrnn.lrnn.scans.pscan import pscan
-from fsa2lrnn.lrnn.scans.reference import sequential
-from fsa2lrnn.lrnn.scans.tokens import letters, sequential_tokens
+from fsa2lrnn.lrnn.scans.reference import chunked, letters, pscan, sequential, sequential_tokens
 from fsa2lrnn.optional import is_installed
+
+
+def _triton(A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    return registry.require("gpu.scans", 'method="triton"').dense(A, v, x0)
+
+
+def _triton_tokens(tokens: Tensor, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
+    return registry.require("gpu.scans", 'method="triton"').by_tokens(tokens, A, v, x0)
+
 
 METHODS = {"sequential": sequential, "pscan": pscan, "chunked": chunked, "fused": fused}
 """The scans of tables that every machine runs, by name."""
 TOKEN_METHODS = {"sequential": sequential_tokens, "letters": letters, "fused": fused_tokens}
 """The scans of tables looked up by letter, by name."""
-GPU_METHODS = {"triton": gpu.dense}
+GPU_METHODS = {"triton": _triton}
 """Scans of tables that need a GPU."""
-GPU_TOKEN_METHODS = {"triton": gpu.by_tokens}
+GPU_TOKEN_METHODS = {"triton": _triton_tokens}
 """Scans by letter that need a GPU."""
 
 _WORTH_COMPILING = 1 << 13  # multiplications; below, no number of calls makes up for a second of compilation
@@ -73,24 +79,16 @@ def scan(A: Tensor, v: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
 
 
 def scan_tokens(tokens: Tensor, A_table: Tensor, v_table: Tensor, x0: Tensor, method: str = "auto") -> Tensor:
-    """`scan(A_table[tokens], v_table[tokens], x0)` without writing A_table[tokens] out, nor its gradient.
+    """Return `scan(A_table[tokens], v_table[tokens], x0)` without writing A_table[tokens] out, nor its gradient.
 
     Args:
-        tokens: rows of the tables, int64, shape (B, T).
-        A_table: transitions, shape (N, H, b, b).
-        v_table: inputs, shape (N, H, b).
-        x0: initial state, shape (B, H, b) or (H, b).
-        method: "sequential" (a look-up a step), "letters" (all N products a step, for few letters), "fused" (compiled,
-            on the CPU; differentiable once), "triton" (compiled, on a GPU; differentiable once) or "auto"
-            (`choose_token_method`).
-
-    Returns:
-        x_1 … x_T, shape (B, T, H, b), under autocast as from `scan`.
+        tokens: rows of the tables, int64, shape (B, T); A_table (N, H, b, b), v_table (N, H, b), x0 as for `scan`.
+        method: "sequential" (a look-up per step), "letters" (all N products per step, for few letters), "fused",
+            "triton" or "auto" (`choose_token_method`).
 
     Raises:
-        ValueError: if the shapes do not fit.
+        ValueError, UnsupportedFormat: as `scan`.
         InvalidWord: for a token that is no row of the tables.
-        UnsupportedFormat: for an unknown method, or inputs that the method does not take.
 
     >>> import torch
     >>> A_table, v_table = torch.tensor([2.0, 0.0]).reshape(2, 1, 1, 1), torch.tensor([0.0, 5.0]).reshape(2, 1, 1)
@@ -118,7 +116,7 @@ def choose_method(v: Tensor) -> str:
     """The method that "auto" stands for: by the device, dtype and shape (B, T, H, b) of v.
 
     "fused" on the CPU where its kernels compute in the dtype as it is and the work is worth compiling them; "triton"
-    on a GPU where Triton is installed and the blocks are not too wide (`gpu.takes`); "chunked" for other long words
+    on a GPU where Triton is installed and the blocks are not too wide (`extra.gpu`); "chunked" for other long words
     away from the CPU, where the number of launches counts; else "sequential".
 
     >>> choose_method(torch.empty(128, 40, 8, 8)), choose_method(torch.empty(1, 40, 1, 5))
@@ -136,7 +134,7 @@ def method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], has_trito
     batch, length, heads, b = shape
     if device == "cpu":
         return "fused" if dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING else "sequential"
-    if device == "cuda" and has_triton and gpu.takes(dtype, batch, length, heads, b):
+    if device == "cuda" and has_triton and _triton_takes(dtype, shape):
         return "triton"
     return "chunked" if length >= _LONG else "sequential"
 
@@ -161,9 +159,14 @@ def token_method_on(device: str, dtype: torch.dtype, shape: tuple[int, ...], n_r
     batch, length, heads, b = shape
     if device == "cpu" and dtype in DTYPES and batch * length * heads * b * b >= _WORTH_COMPILING:
         return "fused"
-    if device == "cuda" and has_triton and gpu.takes(dtype, batch, length, heads, b):
+    if device == "cuda" and has_triton and _triton_takes(dtype, shape):
         return "triton"
     return "letters" if n_rows <= _FEW_LETTERS else "sequential"
+
+
+def _triton_takes(dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
+    gpu = registry.find("gpu.scans")
+    return gpu is not None and gpu.takes(dtype, *shape)
 
 
 def _has_triton(v: Tensor) -> bool:

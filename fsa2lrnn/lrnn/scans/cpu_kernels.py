@@ -236,8 +236,6 @@ def _kernels(width: int) -> BlockScanKernels:
 
 
 class _CompileNotice(event.Listener):
-    """Says on a terminal, once for each size of blocks, why the first scan takes longer; not where the disk has it."""
-
     def __init__(self) -> None:
         self.widths: dict[Callable[..., None], int] = {}  # of the kernels; 0 for any size
         self._told: set[int] = set()

@@ -1,6 +1,6 @@
 """The scans in compiled loops on the CPU, forward and backward: one pass over A each way, no step of autograd between.
 
-Words and heads are shared out among torch's threads (`compiled.threads`).
+Words and heads are shared out among torch's threads (`compiled.share`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, job, share, thread_count
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, job, share, thread_count, typed_once_differentiable
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 HALVES = (torch.bfloat16, torch.float16)  # computed in float32, and rounded at the end
@@ -117,7 +114,6 @@ class _FusedTokenScan(Function):
 
 
 def _parts(batch: int, heads: int, multiplications: int) -> list[Part]:
-    """Words, or heads where there are few words, in as many parts as threads are worth while."""
     n_parts = thread_count(multiplications)
     if batch >= n_parts:
         return [(*words, 0, heads) for words in cuts(batch, n_parts)]

@@ -21,11 +21,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
-from fsa2lrnn.lrnn.compiled import DTYPES
-from fsa2lrnn.lrnn.compiled.memory import empty
-from fsa2lrnn.lrnn.compiled.threads import at_once, cuts, thread_count
-from fsa2lrnn.lrnn.normalise.onehot import TEMPERATURE
+from fsa2lrnn.lrnn.compiled import DTYPES, at_once, cuts, empty, thread_count, typed_once_differentiable
+from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE
 
 _PASSES = 4  # multiplications that an entry of a state is worth, about
 
@@ -38,12 +35,9 @@ def takes(index: Tensor, logits: Tensor, state: Tensor) -> bool:
 
 
 def hard_scan(index: Tensor, logits: Tensor, state: Tensor, temperature: float = TEMPERATURE) -> Tensor:
-    """x_1 … x_T with A(a) = `one_hot_columns(logits[a])`, v = 0: (B,T), (N,H,b,b), one-hot (B,H,b) -> (B,T,H,b).
+    """Return x_1 … x_T with A(a) = `one_hot_columns(logits[a])`, v = 0: (B,T), (N,H,b,b), one-hot (B,H,b) -> (B,T,H,b).
 
-    Differentiable once, in the logits and in the state.
-
-    Raises:
-        UnsupportedFormat: for a device or dtype that the kernels don't know, or a state that is not one-hot.
+    Differentiable once, in the logits and in the state. Raises `UnsupportedFormat` unless `takes`.
 
     >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]]).reshape(1, 1, 2, 2)
     >>> hard_scan(torch.tensor([[0, 0, 0]]), swap, torch.tensor([[[1.0, 0.0]]])).argmax(-1).flatten().tolist()
@@ -93,7 +87,6 @@ class _HardScan(Function):
 
 
 def _through_softmax(logits: Tensor, gradient: Tensor, temperature: float) -> Tensor:
-    """p∘(g − ⟨p, g⟩)/τ column by column, p = softmax(logits/τ)."""
     p = (logits / temperature).softmax(-2)
     weighted = p * gradient
     return weighted.addcmul_(p, weighted.sum(-2, keepdim=True), value=-1).div_(temperature)

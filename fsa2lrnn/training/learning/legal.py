@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from fsa2lrnn.automata.explore import explore
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import explore, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.symbols import align
 from fsa2lrnn.training.data import Sampler

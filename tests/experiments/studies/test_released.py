@@ -6,7 +6,7 @@ from experiments import results_io
 from experiments.studies import released
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.huggingface import LAYERS
-from fsa2lrnn.extra.huggingface.answers import answer
+from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.optional import is_installed
 
 NEEDED = {"rwkv-7": ("rwkv",), "pd-ssm": ("pdssm", "einops"), "slstm": ("xlstm",)}

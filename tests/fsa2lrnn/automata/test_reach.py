@@ -29,7 +29,7 @@ def test_paths_are_the_runs_of_the_machine(machine, seed, n, length):
 
 
 @given(machines(max_states=6, outputs=(False, True)))
-def test_hopeful_states_reach_what_is_wanted(machine):
+def test_coaccessible_states_reach_what_is_wanted(machine):
     wanted = np.array(machine.outputs)
     reach = [reached(machine, q) for q in range(machine.n_states)]
     assert coaccessible(machine.delta, wanted).tolist() == [any(wanted[p] for p in found) for found in reach]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata.explore import explore
+from fsa2lrnn.automata.language import explore
 from fsa2lrnn.compile.cascade import cells_of_cascade, stack_recurrence
 from fsa2lrnn.decomposition.cascade import Cascade, Component
 from fsa2lrnn.verification import Proved, prove_equivalent

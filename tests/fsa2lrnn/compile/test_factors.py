@@ -1,7 +1,7 @@
 import pytest
 
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.compile.factors import visible_factors
+from fsa2lrnn.compile.onehot import visible_factors
 
 
 def test_coordinates_that_the_others_tell_are_dropped():

@@ -1,4 +1,4 @@
-from fsa2lrnn.decomposition.cost import LAYER_PRICE, Cost
+from fsa2lrnn.decomposition.cascade import LAYER_PRICE, Cost
 
 
 def test_the_total_is_the_sum_of_its_parts():

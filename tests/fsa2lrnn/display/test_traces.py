@@ -2,7 +2,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fsa2lrnn.display.traces import trace
+from fsa2lrnn.display.cards import trace
 from fsa2lrnn.verdicts import Counterexample
 
 

@@ -7,7 +7,7 @@ import torch
 from fsa2lrnn.automata import MooreMachine
 from fsa2lrnn.automata.counting import UNCOUNTED, positions_of
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extraction.asking import MaskedModel
+from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.lower import compile_machine
 
 PARITY = MooreMachine([[0, 1], [1, 0]], [0, 1])

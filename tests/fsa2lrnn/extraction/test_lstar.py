@@ -5,8 +5,8 @@ import pytest
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import positions_of
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extraction.asking import MaskedModel
 from fsa2lrnn.extraction.lstar import _Teacher, learn
+from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.lower import compile_machine
 
 

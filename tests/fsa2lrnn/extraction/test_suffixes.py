@@ -7,7 +7,7 @@ import torch
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import positions_of
 from fsa2lrnn.errors import BudgetExceeded, NotExact
-from fsa2lrnn.extraction.asking import MaskedModel
+from fsa2lrnn.extraction.runner import MaskedModel
 from fsa2lrnn.extraction.suffixes import _keep, classes_of
 from fsa2lrnn.lower import compile_machine
 from fsa2lrnn.lrnn import LRNN

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import given
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.families.cosets import fewest_points
-from fsa2lrnn.families.householder import transpositions
+from fsa2lrnn.families.householder import fewest_points, transpositions
 from fsa2lrnn.testing.strategies import permutation_machines
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.families import represent
 from fsa2lrnn.families.identities import FORCED, cycle_lengths, exponent, identities, power_of
-from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.lanes import Affine
 from fsa2lrnn.families.verdicts import Witness
 from fsa2lrnn.testing.strategies import machines
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.families import Witness, represent
-from fsa2lrnn.families.lattice import Affine
+from fsa2lrnn.families.lanes import Affine
 from fsa2lrnn.lower.witness import _block_length, lower_witness, safe_length
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification import Proved, prove_equivalent

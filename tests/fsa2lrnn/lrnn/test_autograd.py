@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import Function
 
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 
 
 class Product(Function):

@@ -10,7 +10,7 @@ from torch.nn.functional import layer_norm
 
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, HouseholderLayerConfig, LRNNConfig, load, save
-from fsa2lrnn.lrnn.connection import CONNECTIONS, connect, stream_widths
+from fsa2lrnn.lrnn.config import CONNECTIONS, connect, stream_widths
 from fsa2lrnn.lrnn.scans import METHODS
 from fsa2lrnn.verification import Proved, prove_equivalent
 

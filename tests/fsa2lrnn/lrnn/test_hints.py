@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layers.base import Hint
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import torch
 
 from fsa2lrnn import LRNN
 from fsa2lrnn.lrnn.layers import LAYERS
-from fsa2lrnn.lrnn.meta_device import on_meta_device
+from fsa2lrnn.lrnn.tensor_file import on_meta_device
 from fsa2lrnn.training.settings import Settings
 
 MODELS = Path(__file__).parents[3] / "experiments" / "models"

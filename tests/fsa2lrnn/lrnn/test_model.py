@@ -10,7 +10,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
 from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
-from fsa2lrnn.lrnn.connection import CONNECTIONS
+from fsa2lrnn.lrnn.config import CONNECTIONS
 from fsa2lrnn.lrnn.scans import METHODS
 
 

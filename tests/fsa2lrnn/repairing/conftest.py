@@ -7,10 +7,9 @@ import torch
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import Readout, switched
-from fsa2lrnn.repairing.observed import observe
+from fsa2lrnn.repairing.observed import RepairStates, observe
 from fsa2lrnn.repairing.probe import Block
 from fsa2lrnn.repairing.representation import learned_representation
-from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.verification.specification import specification_of
 
 

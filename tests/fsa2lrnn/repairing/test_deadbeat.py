@@ -3,7 +3,7 @@
 import numpy as np
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.repairing.deadbeat import dead_beat, forget
+from fsa2lrnn.repairing.dyadic import dead_beat, forget
 from fsa2lrnn.repairing.probe import fit, least_change
 
 

@@ -5,8 +5,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExpressible
-from fsa2lrnn.repairing.deadbeat import DeadbeatBlock, dead_beat
-from fsa2lrnn.repairing.dyadic import PLACES, Places, round_block
+from fsa2lrnn.repairing.dyadic import PLACES, DeadbeatBlock, Places, dead_beat, round_block
 from fsa2lrnn.repairing.probe import Block, ReadoutProbe, fit, least_change
 from fsa2lrnn.repairing.representation import Representation
 

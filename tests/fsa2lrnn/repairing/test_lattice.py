@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.repairing.lattice import Coset
+from fsa2lrnn.repairing.dyadic import Coset
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 3), st.integers(0, 3))

@@ -8,8 +8,7 @@ from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.lrnn.switched import switched
-from fsa2lrnn.repairing.observed import is_right, observe
-from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.repairing.observed import RepairStates, is_right, observe
 from fsa2lrnn.verification.specification import specification_of
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.repairing.observed import BlockObservations
+from fsa2lrnn.repairing.observed import BlockObservations, RepairStates
 from fsa2lrnn.repairing.representation import (
     Representation,
     canonical_functions,
@@ -21,7 +21,6 @@ from fsa2lrnn.repairing.representation import (
     orthonormal,
     with_constant,
 )
-from fsa2lrnn.repairing.states import RepairStates
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.specification import specification_of
 

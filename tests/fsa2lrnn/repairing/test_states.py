@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import compile_machine
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.repairing.states import RepairStates
+from fsa2lrnn.repairing.observed import RepairStates
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.verification.specification import specification_of
 

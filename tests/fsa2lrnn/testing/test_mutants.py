@@ -10,7 +10,7 @@ from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 from fsa2lrnn.lrnn.normalise import normalise
-from fsa2lrnn.lrnn.scans.pscan import pscan, schedule, spt
+from fsa2lrnn.lrnn.scans.reference import pscan, schedule, spt
 from fsa2lrnn.testing import mutants
 
 SHIFT = MooreMachine([[1, 2, 2], [0, 0, 1]], "xyz", alphabet="ab")

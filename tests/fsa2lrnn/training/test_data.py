@@ -10,7 +10,7 @@ from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.reach import settled
-from fsa2lrnn.automata.zoo.expressions import evaluate
+from fsa2lrnn.automata.zoo.paper import evaluate
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines
 from fsa2lrnn.training.data import (

@@ -97,7 +97,7 @@ def test_nothing_in_common_is_an_error():
 
 
 @given(strategies.machines(max_states=5, outputs=(0, 1, 2)))
-def test_hopeful_states_lead_to_one_that_counts(machine):
+def test_coaccessible_states_lead_to_one_that_counts(machine):
     wanted = np.array(machine.outputs)
     goal = Specification(machine.delta, wanted < 2, machine.start, wanted, machine.alphabet, (0, 1, 2), 3, False)
     for q in range(machine.n_states):

@@ -16,7 +16,7 @@ from fsa2lrnn.families import Impossibility, represent
 from fsa2lrnn.lower import compile_machine, lower
 from fsa2lrnn.lrnn.layers import index
 from fsa2lrnn.lrnn.scans import pscan, sequential
-from fsa2lrnn.lrnn.scans.pscan import schedule
+from fsa2lrnn.lrnn.scans.reference import schedule
 from fsa2lrnn.testing import mutants
 from fsa2lrnn.training.chance import ChanceLevel
 from verify.propositions import REGISTRY, Effort, Proved, Refuted, Tested, contradiction, run

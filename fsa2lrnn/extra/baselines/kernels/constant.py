@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn.functional import linear
 
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 from fsa2lrnn.lrnn.scans import check_method
 
 

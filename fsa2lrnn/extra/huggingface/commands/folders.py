@@ -51,8 +51,7 @@ def write(machine: MooreMachine, layer: str, folder: Path, dtype: str, as_json: 
 
 
 def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
-    """Print as JSON why nothing was written: "no" or "unknown", with the certificate of a refusal."""
-    from fsa2lrnn.extra.huggingface.answers import answer
+    from fsa2lrnn.extra.huggingface.refuse import answer
 
     said = {**answer(machine, layer).to_json(), "evidence": console.message(why)}
     if said["answer"] == "yes":  # a plan that the layer's file could not write, which proves nothing
@@ -63,7 +62,7 @@ def _tell_no(machine: MooreMachine, layer: str, why: str) -> None:
 
 def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, as_json: bool) -> None:
     """Whether layers of others can hold a machine, one line each; certificates of refusals into a folder."""
-    from fsa2lrnn.extra.huggingface.answers import answer
+    from fsa2lrnn.extra.huggingface.refuse import answer
 
     found = {layer: answer(machine, layer) for layer in layers}
     if folder is not None:
@@ -153,8 +152,7 @@ def _refuse(given: list[str], folder: Path) -> None:
 
 def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
     """Where gates live, a row a head, or a layer where there are many; a picture into a file."""
-    from fsa2lrnn.extra.huggingface.observed.drawing import svg
-    from fsa2lrnn.extra.huggingface.observed.report import merged
+    from fsa2lrnn.extra.huggingface.observed.report import merged, svg
 
     if output is not None:
         write_atomically(output, svg(found).encode())
@@ -178,5 +176,4 @@ def gates(found: GateObservations, output: Path | None, as_json: bool) -> None:
 
 
 def _ends(spread: Spread) -> str:
-    """The least and the most, apart: where a terminal is narrow they are broken into lines, and none is cut."""
     return " … ".join(dict.fromkeys(f"{x:.3g}" for x in (spread.least, spread.most)))

@@ -33,8 +33,7 @@ def gates(
     if text is not None and tokens is not None:
         raise UnsupportedFormat("--text and --tokens: give one of them")
     from fsa2lrnn.extra.huggingface.commands import folders as exported
-    from fsa2lrnn.extra.huggingface.observed.read import observe
-    from fsa2lrnn.extra.huggingface.observed.text import encode
+    from fsa2lrnn.extra.huggingface.observed.read import encode, observe
     from fsa2lrnn.reading import read_text
 
     word = None if tokens is None else given.whole_numbers(tokens, "--tokens")

@@ -98,7 +98,6 @@ def _body(kind: str, prefix: str) -> Any:
 def _made(
     origin: str, config: dict[str, Any], numbers: tuple[int, int], made: Any, folder: Path | None, given: dict[str, Any]
 ) -> Any:
-    """A model of class `made`; `numbers` are how many numbers and tensors the weights are."""
     if config.get("quantization_config") is not None:
         raise CheckpointError(f"{origin}: quantized weights, whose gates other code computes: give those they are of")
     n = config.get("num_hidden_layers")

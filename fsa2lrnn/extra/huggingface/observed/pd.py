@@ -107,7 +107,6 @@ class PdSsmObserver:
 
 
 def _measured(seen: dict[str, torch.Tensor]) -> dict[str, np.ndarray]:
-    """The measures of what a block computed."""
     sources = torch.softmax(seen["M"], dim=-1).argmax(dim=-1).flatten(0, 1).numpy()  # (n, N)
     size, turn = (seen[name].flatten(0, 1).double().numpy() for name in ("magnitude", "phase"))
     found = [longest_and_least(f, r * np.exp(2j * np.pi * t)) for f, r, t in zip(sources, size, turn, strict=True)]

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from fsa2lrnn import symbols
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, InvalidWord, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import LAYERS, layer_file
 from fsa2lrnn.extra.huggingface.folder import FILE, described
@@ -16,6 +17,7 @@ from fsa2lrnn.extra.huggingface.observed.observer import Observer
 from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead
 from fsa2lrnn.extra.huggingface.observed.transformers_models import Architecture
 from fsa2lrnn.extra.huggingface.observed.values import HeadValues
+from fsa2lrnn.optional import require
 
 WINDOW = 1_024  # tokens of a text that are read from one start
 MAX_HEADS = 10_000
@@ -92,7 +94,6 @@ def observe(
 
 
 def _found(model: Path | str | Any) -> tuple[str, Observer, Any, int]:
-    """The layer's name, who observes it, the model, and how many tokens are read; of an exported folder its letters."""
     known = {name: found for name in LAYERS if (found := getattr(layer_file(name), "OBSERVER", None)) is not None}
     if not isinstance(model, Path | str):
         for name, observer in known.items():
@@ -135,3 +136,31 @@ def _checked(tokens: Sequence[int] | np.ndarray, n: int) -> torch.Tensor:
     if (odd := text[(text < 0) | (text >= n)]).size:
         raise InvalidWord(f"token {odd[0]}, and the model knows 0 to {n - 1}: give a text in its tokens")
     return torch.from_numpy(text.astype(np.int64))
+
+
+_FILE = "tokenizer.json"
+
+
+def encode(folder: Path, text: str) -> np.ndarray:
+    """The tokens of a text, int64 (T,).
+
+    Raises:
+        InvalidWord: for a text without tokens, or a letter that an exported model does not know.
+        CheckpointError: for a folder without a tokenizer that can be read.
+    """
+    alphabet = letters(folder)
+    if alphabet is not None:
+        pieces = list(symbols.encode_text([text.strip()], alphabet))
+        found = np.concatenate(pieces) if pieces else np.zeros(0, np.int64)
+    else:
+        path = folder / _FILE
+        if not path.is_file():
+            raise CheckpointError(f"{folder} has no {_FILE}, which makes tokens of a text: give --tokens")
+        tokenizers = require("tokenizers", "hf", "a tokenizer")
+        try:
+            found = np.array(tokenizers.Tokenizer.from_file(str(path)).encode(text).ids, np.int64)
+        except Exception as fault:  # their errors have no kind of their own
+            raise CheckpointError(f"{path} is no tokenizer that can be read ({str(fault)[:200]})") from None
+    if not len(found):
+        raise InvalidWord("the text is empty: give one with a token or more")
+    return found

@@ -113,7 +113,6 @@ class Architecture(ABC):
 
     @contextmanager
     def _numbered(self, model: Any) -> Iterator[list[int]]:
-        """The number of the layer that is running, kept in a list of one."""
         current, hooks = [-1], list[Any]()
         for number, mixer in self._mixers(model):
 

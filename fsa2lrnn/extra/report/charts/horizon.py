@@ -1,14 +1,15 @@
-"""How long each model is right: proved, unknown, known to fail; on a logarithmic scale that ends in "all words"."""
+"""Charts over the length of words: how long each model is right, on a logarithmic scale that ends in "all words"; and
+its accuracy, with intervals.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fsa2lrnn.display.markup import Markup, line, picture, tag, text
-from fsa2lrnn.extra.report.charts.accuracy import mark
-from fsa2lrnn.extra.report.charts.scales import Scale, logarithmic, short
-from fsa2lrnn.extra.report.facts import Model, ReportFacts
+from fsa2lrnn.extra.report.facts import KINDS, Model, ReportFacts
 
 _LEFT, _NAME = 170, 24  # where the scale begins at the least, and the names
 _LETTER = 7.5  # the width of one of their letters, a generous mean
@@ -103,3 +104,104 @@ def _hatching(name: str) -> Markup:
     stripes = tag("path", d="M-2 2l4 -4M0 8l8 -8M6 10l4 -4", class_="stripes")
     pattern = tag("pattern", stripes, id=name, width=8, height=8, patternUnits="userSpaceOnUse")
     return tag("defs", pattern)
+
+
+Scale = Callable[[float], float]
+_DECADES = 5  # of a symmetric logarithm, below 1
+
+
+def linear(low: float, high: float, left: float, right: float) -> Scale:
+    """low ↦ left, high ↦ right; everything to the middle where there is nothing to tell apart."""
+    if high == low:
+        return lambda _: (left + right) / 2
+    return lambda value: left + (value - low) / (high - low) * (right - left)
+
+
+def logarithmic(low: float, high: float, left: float, right: float) -> Scale:
+    """The same for logarithms of positive numbers."""
+    inner = linear(math.log10(low), math.log10(high), left, right)
+    return lambda value: inner(math.log10(value))
+
+
+def symmetric(value: float) -> float:
+    """A logarithm of both signs, −5 at −1, 5 at 1 and 0 where a number is within 10⁻⁵ of 0.
+
+    >>> symmetric(-0.001), symmetric(1e-7)
+    (-2.0, 0.0)
+    """
+    size = abs(value) * 10**_DECADES
+    return math.copysign(math.log10(size), value) if size > 1 else 0.0
+
+
+def fit(
+    points: Sequence[tuple[float, float]], size: float, margin: float
+) -> Callable[[float, float], tuple[float, float]]:
+    """One scale for both axes that puts all points into a square, y upwards."""
+    reach = max((max(abs(x), abs(y)) for x, y in points), default=1.0) or 1.0
+    scale = linear(-reach, reach, margin, size - margin)
+    return lambda x, y: (scale(x), size - scale(y))
+
+
+def short(n: int) -> str:
+    """A length on an axis.
+
+    >>> [short(n) for n in (40, 500, 5_000, 50_000, 1_000_000)]
+    ['40', '500', '5k', '50k', '1M']
+    """
+    for size, letter in ((1_000_000, "M"), (1_000, "k")):
+        if n >= size and n % (size // 10) == 0:
+            return f"{n / size:g}{letter}"
+    return f"{n:,}"
+
+
+PROTOCOLS = {"whole_word": "every output of the word right", "last_position": "last output right"}
+_WIDTH, _HEIGHT = 480, 250
+_PLOT_LEFT, _PLOT_RIGHT, _PLOT_TOP, _PLOT_BOTTOM = 46, 468, 14, 206
+_APART = 5.0  # pixels that kinds stand apart where they would hide each other
+_TICKS = (0, 0.25, 0.5, 0.75, 1)
+
+
+def accuracy(facts: ReportFacts, protocol: str) -> Markup:
+    """A line a model; a kind has a colour, a dash and a mark."""
+    lengths = sorted({found["length"] for model in facts.models for found in model.accuracy})
+    x = logarithmic(min(lengths), max(lengths), _PLOT_LEFT + 22, _PLOT_RIGHT - 22)
+    y = linear(0, 1, _PLOT_BOTTOM, _PLOT_TOP)
+    drawn = [_grid(tick, y(tick)) for tick in _TICKS]
+    for length in lengths:
+        drawn += [
+            line(x(length), _PLOT_BOTTOM, x(length), _PLOT_BOTTOM + 4, "axis"),
+            text(x(length), _PLOT_BOTTOM + 17, short(length)),
+        ]
+    drawn.append(text((_PLOT_LEFT + _PLOT_RIGHT) / 2, _HEIGHT - 8, "letters in the word", class_="label faint"))
+    for kind in reversed(KINDS):
+        shift = (KINDS.index(kind) - 1) * _APART
+        for model in facts.models:
+            if model.kind == kind and model.accuracy:
+                values = [(found["length"], found[protocol]) for found in model.accuracy]
+                places = [(x(length) + shift, value) for length, value in values]
+                drawn.append(_series(kind, model.name, [(px, y(v["accuracy"]), v) for px, v in places], y))
+    return picture(_WIDTH, _HEIGHT, f"Accuracy by length: {PROTOCOLS[protocol]}", *drawn)
+
+
+def mark(kind: str, x: float, y: float, name: str | None = None) -> Markup:
+    """A circle for learned, a diamond for repaired, a square for constructed models."""
+    title = tag("title", name) if name else None
+    if kind == "learned":
+        return tag("circle", title, cx=x, cy=y, r=3.6, class_=f"mark {kind}")
+    if kind == "repaired":
+        return tag("path", title, d=f"M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z", class_=f"mark {kind}")
+    return tag("rect", title, x=x - 3.6, y=y - 3.6, width=7.2, height=7.2, class_=f"mark {kind}")
+
+
+def _grid(tick: float, y: float) -> Markup:
+    return tag("g", line(_PLOT_LEFT, y, _PLOT_RIGHT, y, "grid"), text(_PLOT_LEFT - 8, y + 4, f"{tick:g}", anchor="end"))
+
+
+def _series(kind: str, name: str, places: list[tuple[float, float, dict]], y: Scale) -> Markup:
+    path = " ".join(f"{'M' if i == 0 else 'L'}{px:.1f} {py:.1f}" for i, (px, py, _) in enumerate(places))
+    drawn = [tag("path", d=path, class_=f"curve {kind}")]
+    for px, py, value in places:
+        low, high = value["interval"]
+        said = f"{name}: {value['accuracy']:.4f}, 95 % interval {low:.4f} to {high:.4f}"
+        drawn += [line(px, y(low), px, y(high), f"whisker {kind}"), mark(kind, px, py, said)]
+    return tag("g", *drawn)

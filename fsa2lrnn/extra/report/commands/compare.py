@@ -42,7 +42,7 @@ def compare(
     from fsa2lrnn.cli import console, evidence
     from fsa2lrnn.extra.report import compare as comparison
     from fsa2lrnn.extra.report.align import align
-    from fsa2lrnn.extra.report.rows import alignment_rows
+    from fsa2lrnn.extra.report.compare import alignment_rows
     from fsa2lrnn.verification import Budget, falsify
 
     if plot is not None:

@@ -83,7 +83,7 @@ def draw(
         return
     assert output is not None  # drawing_format sees to it
     from fsa2lrnn.extra.report import explorer
-    from fsa2lrnn.extra.report.explorer.judged import constructed, searched
+    from fsa2lrnn.extra.report.explorer.page import constructed, searched
     from fsa2lrnn.files import write_atomically
     from fsa2lrnn.lower import compile_machine
 
@@ -111,7 +111,6 @@ def _written(words: Sequence[Sequence[Hashable]]) -> list[list[Any]]:
 
 
 def _machine_of(name: str, model: LRNN) -> MooreMachine:
-    """The automaton of a model, where no source names it."""
     from fsa2lrnn.errors import BudgetExceeded, NotExact
     from fsa2lrnn.extraction import extract, extract_learned
 

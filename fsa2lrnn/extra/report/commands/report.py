@@ -59,8 +59,8 @@ def report(
     networks = {} if folders or against is None else sources.models_and_machine(models, against, layers)[0]
 
     from fsa2lrnn.cli import console
+    from fsa2lrnn.extra.report.assemble import write
     from fsa2lrnn.extra.report.facts import verdict
-    from fsa2lrnn.extra.report.files import write
     from fsa2lrnn.verification import Budget
 
     if folders:

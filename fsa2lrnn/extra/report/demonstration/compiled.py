@@ -11,19 +11,44 @@ import numpy as np
 import torch
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.automata.zoo.expressions import evaluate, random_expression
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
 from fsa2lrnn.cli import cascades, console, evidence, sizes
 from fsa2lrnn.compile.cascade import stack_recurrence
 from fsa2lrnn.compile.choice import gate_units
 from fsa2lrnn.decomposition.cascade import Cascade
+from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.description import describe
-from fsa2lrnn.decomposition.fields import by_fields
-from fsa2lrnn.errors import counted
+from fsa2lrnn.decomposition.names import field_layers, field_names
+from fsa2lrnn.decomposition.refine import fibre_code
+from fsa2lrnn.decomposition.split import congruence_coordinates
+from fsa2lrnn.errors import NotExpressible, counted
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.optional import require
 from fsa2lrnn.verification import Proved, Refuted, Undecided, prove_equivalent
+
+
+def by_fields(machine: MooreMachine) -> Cascade:
+    """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
+    first layer that it can be in; its start is state 0.
+
+    Raises:
+        NotExpressible: if the labels have no fields that can be put in layers.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
+    ((1, 1), (3,), (3,))
+    """
+    layers = field_layers(machine)
+    if layers is None:
+        raise NotExpressible("the labels of this machine have no fields that stand in layers: use decompose(machine)")
+    values, levels = congruence_coordinates(machine.delta, layers)
+    names = field_names(machine, layers)
+    shifted = assemble(machine, Cover(machine.delta, np.arange(machine.n_states), values, levels, names))
+    return assemble(machine, fibre_code(shifted), reads_now=True)
+
 
 MODULUS = 5
 SHORT = "1+2-3*4"  # the paper's own example, §4.1

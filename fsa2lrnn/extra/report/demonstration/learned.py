@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fsa2lrnn.cli import console, evidence
-from fsa2lrnn.extra.report.assemble import of_judgements
-from fsa2lrnn.extra.report.files import write
+from fsa2lrnn.extra.report.assemble import of_judgements, write
+from fsa2lrnn.extra.report.compare import judgement_rows
 from fsa2lrnn.extra.report.judgement import ModelAssessment, judge
-from fsa2lrnn.extra.report.rows import judgement_rows
 from fsa2lrnn.lrnn.checkpoint import save
 from fsa2lrnn.lrnn.switched import as_tables
 from fsa2lrnn.training.learning import Learned, learn, summary
@@ -55,7 +54,6 @@ def show(out: Path, as_json: bool) -> dict[str, Any]:
 
 
 def _prove(out: Path, as_json: bool) -> Learned:
-    """Learn the task by a layer of one-hot columns, and print the verdict."""
     if not as_json:
         console.out.print(
             "\n[bold]8. Learned, then proved.[/] The same class, four blocks whose columns are one-hot by rule: each"

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from itertools import pairwise
 
-from fsa2lrnn.display.markup import Markup, picture, tag, text
-from fsa2lrnn.display.svg import standing_alone
+from fsa2lrnn.display.markup import Markup, picture, standing_alone, tag, text
 from fsa2lrnn.extra.report.drawing.curves import Point, head
 from fsa2lrnn.extra.report.drawing.letters import width
 from fsa2lrnn.extra.report.drawing.ranks import Edge, rank
@@ -61,7 +60,6 @@ def _box(at: Point, lines: Sequence[str], wide: float, high: float, is_marked: b
 
 
 def _arrow(points: list[Point], high: float) -> list[Markup]:
-    """Upwards, from the top of one box to the bottom of another."""
     (x0, y0), (x1, y1) = points[0], points[-1]
     points = [(x0, y0 - high / 2), *points[1:-1], (x1, y1 + high / 2 + 5)]
     path = f"M{points[0][0]:.1f} {points[0][1]:.1f}"

@@ -7,15 +7,84 @@ there. Where arrows are too many for any eye, they pass behind one another, pale
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from fsa2lrnn.display.markup import visible
 from fsa2lrnn.extra.report.drawing.curves import Box, Curve, Point, along, arc, between, loop, through, widest_gap
-from fsa2lrnn.extra.report.drawing.labels import LabelRequest, place
 from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.ranks import Edge, columns_of, distances, rank
+
+HEIGHT = 14.0  # of a line of text
+_SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78)  # of the way along the arrow, by preference
+_NEAR = (0.3, 0.26, 0.34, 0.22, 0.38, 0.42, 0.5, 0.58, 0.66)
+_GAPS = (3.0, 12.0)  # between the arrow and its label
+_CROSSED = 3.0  # what it costs to stand on a point of another arrow
+_FURTHER = 8.0  # what the wider gap costs
+
+
+class LabelRequest(NamedTuple):
+    """A label that wants a place: what it is of, its width, and points along its arrow."""
+
+    key: Edge
+    width: float
+    points: Sequence[Point]
+
+
+def place(wanted: Sequence[LabelRequest], taken: Sequence[Box], near: bool = False) -> dict[Edge, Point]:
+    """The middles of labels, for those that find a place which is free; long ones choose first. Labels stand at the
+    middle of their arrows, or `near` their beginnings.
+
+    >>> place([LabelRequest((0, 1), 10, [(0, 0), (50, 0), (100, 0)])], [])
+    {(0, 1): (50.0, -10.0)}
+    """
+    boxes = list(taken)
+    found: dict[Edge, Point] = {}
+    others = [(label.key, point) for label in wanted for point in label.points]
+    for label in sorted(wanted, key=lambda label: -label.width):
+        best = None
+        for cost, middle in _candidates(label, _NEAR if near else _SHARES):
+            box = _around(middle, label.width)
+            if (best is None or cost < best[0]) and not any(overlap(box, other) for other in boxes):
+                crossed = sum(key != label.key and _holds(box, point) for key, point in others)
+                if best is None or cost + _CROSSED * crossed < best[0]:
+                    best = (cost + _CROSSED * crossed, middle, box)
+        if best is not None:
+            found[label.key] = best[1]
+            boxes.append(best[2])
+    return found
+
+
+def overlap(a: Box, b: Box) -> bool:
+    """Whether two boxes have more than a border in common."""
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def _candidates(label: LabelRequest, shares: Sequence[float]) -> list[tuple[float, Point]]:
+    points, found = label.points, []
+    for i, share in enumerate(shares):
+        k = min(max(round(share * (len(points) - 1)), 1), len(points) - 2) if len(points) > 2 else 0
+        (x0, y0), (x1, y1) = points[max(k - 1, 0)], points[min(k + 1, len(points) - 1)]
+        length = math.hypot(x1 - x0, y1 - y0) or 1.0
+        nx, ny = (y1 - y0) / length, -(x1 - x0) / length
+        for j, gap in enumerate(_GAPS):
+            away = abs(nx) * label.width / 2 + abs(ny) * HEIGHT / 2 + gap
+            for side in (1, -1):
+                middle = (points[k][0] + side * nx * away, points[k][1] + side * ny * away)
+                found.append((i + _FURTHER * j + (side < 0) * 1.5, middle))
+    return found
+
+
+def _around(middle: Point, width: float) -> Box:
+    return middle[0] - width / 2, middle[1] - HEIGHT / 2, middle[0] + width / 2, middle[1] + HEIGHT / 2
+
+
+def _holds(box: Box, point: Point) -> bool:
+    return box[0] < point[0] < box[2] and box[1] < point[1] < box[3]
+
 
 DRAWN = 60  # states; of more, a drawing shows nothing
 _ON_CIRCLE = 12  # states that all lead to one another, up to which they stand on a circle
@@ -104,7 +173,6 @@ def _lay_out(delta: tuple[tuple[int, ...], ...], start: int, alphabet: tuple[str
 
 
 def _sink(n: int, arrows: dict[Edge, list[int]], start: int) -> int | None:
-    """The state that no letter leaves and most states lead to, if so many do that their arrows would hide the rest."""
     leaves = {q for q, then in arrows if q != then}
     into = {q: sum(edge[1] == q != edge[0] for edge in arrows) for q in range(n) if q not in leaves and q != start}
     most = max(into, key=lambda q: (into[q], -q), default=None)
@@ -121,7 +189,6 @@ def _leads_everywhere(kept: list[int], edges: list[Edge], start: int) -> bool:
 
 
 def _circle(n: int, kept: list[int], edges: list[Edge], radius: float) -> tuple[list[Point], dict[Edge, Curve]]:
-    """States on a circle, in the order that makes arrows short."""
     order = _round(kept, edges)
     room = 2 * radius + (44 if len(edges) <= 2.5 * len(kept) else 84)
     reach = max(0.0 if len(kept) == 1 else 62.0, len(kept) * room / (2 * math.pi))
@@ -139,7 +206,6 @@ def _circle(n: int, kept: list[int], edges: list[Edge], radius: float) -> tuple[
 
 
 def _round(kept: list[int], edges: list[Edge]) -> list[int]:
-    """An order round the circle: changes of two places as long as one makes arrows shorter, the first state kept."""
     order, n = list(kept), len(kept)
 
     def length(order: list[int]) -> int:
@@ -163,7 +229,6 @@ def _round(kept: list[int], edges: list[Edge]) -> list[int]:
 def _columns(
     n: int, kept: list[int], edges: list[Edge], drawn: dict[Edge, str], start: int, radius: float, is_dense: bool
 ) -> tuple[list[Point], dict[Edge, Curve]]:
-    """States in columns by their distance from the start."""
     number = {q: i for i, q in enumerate(kept)}
     inner = [(number[q], number[then]) for q, then in edges]
     tallest = max(6, math.ceil(math.sqrt(1.8 * len(kept))))
@@ -200,13 +265,11 @@ def _columns(
 
 
 def _aside(places: list[Point], kept: list[int], radius: float) -> Point:
-    """A place below the others, at the right."""
     xs, ys = zip(*(places[q] for q in kept), strict=True)
     return max(xs), max(ys) + 3.2 * radius + 18
 
 
 def _angles(q: int, curves: dict[Edge, Curve]) -> list[float]:
-    """The directions in which arrows leave state q and come to it."""
     found = []
     for edge, curve in curves.items():
         if edge[0] == q != edge[1]:
@@ -217,7 +280,6 @@ def _angles(q: int, curves: dict[Edge, Curve]) -> list[float]:
 
 
 def _entry(places: list[Point], angles: list[float], start: int, radius: float, wanted: list[float]) -> Curve:
-    """The arrow to the start, from the left where that is free."""
     x, y = places[start]
     clear = all(abs(math.remainder(angle - math.pi, 2 * math.pi)) > 0.5 for angle in angles)
     angle = math.pi if clear or wanted else widest_gap(angles, math.pi)
@@ -246,7 +308,6 @@ def _labels(
 
 
 def _shifted(layout: DrawingLayout) -> DrawingLayout:
-    """The same with the upper left corner of all that is drawn at 0."""
     boxes: list[Box] = [
         (x - layout.radius, y - layout.radius, x + layout.radius, y + layout.radius) for x, y in layout.places
     ]

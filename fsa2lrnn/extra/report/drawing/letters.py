@@ -41,7 +41,6 @@ def width(text: str) -> float:
 
 
 def _runs(given: list[int], alphabet: Sequence[str]) -> list[str]:
-    """Single characters that follow one another in Unicode, as those of a range."""
     runs: list[list[int]] = []
     for a in given:
         if runs and _follows(alphabet[runs[-1][-1]], alphabet[a]):

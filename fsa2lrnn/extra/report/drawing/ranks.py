@@ -104,7 +104,6 @@ def rank(column: Sequence[int], edges: Iterable[Edge], room: float, passing: flo
 
 
 def _ordered(columns: list[list[int]], near: list[list[int]], where: list[int]) -> list[list[int]]:
-    """Sweeps to the right and back; of all orders seen the one with the fewest crossings."""
     best, fewest = [list(c) for c in columns], _crossings(columns, near, where)
     for sweep in range(_SWEEPS):
         if fewest == 0:
@@ -130,7 +129,6 @@ def _median(values: list[float]) -> float:
 
 
 def _crossings(columns: list[list[int]], near: list[list[int]], where: list[int]) -> int:
-    """Pairs of links between the same two columns that cross."""
     position = {node: i for column in columns for i, node in enumerate(column)}
     total = 0
     for c, column in enumerate(columns):

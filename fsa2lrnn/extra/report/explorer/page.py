@@ -10,11 +10,14 @@ from typing import Any
 from fsa2lrnn.automata.counting import Ignore
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.display.markup import Markup, join, tag, visible
-from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.drawing.automaton import LOOK, notes
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.drawing.transitions import transitions
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
 from fsa2lrnn.extra.report.explorer.scene import MODELS, Scene, SceneModel, scene
+from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.verdicts import Proved, Refuted
+from fsa2lrnn.verification.equivalence import prove_equivalent
+from fsa2lrnn.verification.falsify import Budget, falsify
 
 _HERE = files("fsa2lrnn.extra.report.explorer")
 _STEPS = {  # buttons by id: what they show, what they are called, and the key that does the same
@@ -170,3 +173,36 @@ def _text(name: str) -> str:
 
 def _width(drawing: Markup) -> float:
     return float(drawing.partition('viewBox="0 0 ')[2].split(" ", 1)[0])
+
+
+_PAIRS = 20_000  # joint states that a proof may take
+
+
+def constructed(model: LRNN, machine: MooreMachine) -> SceneModel:
+    """A model that was compiled from the machine, proved where its joint states close within a budget.
+
+    >>> from fsa2lrnn import compile_machine, zoo
+    >>> constructed(compile_machine(zoo.parity()), zoo.parity()).said.partition("; ")[2]
+    'every shape of call, batch and number of threads.'
+    """
+    verdict = prove_equivalent(model, machine, _PAIRS)
+    said = "Compiled from the automaton."
+    if isinstance(verdict, Proved):
+        closed = counted(verdict.pairs, "joint state")
+        said = f"Proved right on all words: {closed} closed, bit for bit, {verdict.covers}."
+    return SceneModel(model, "constructed", said)
+
+
+def searched(model: LRNN, machine: MooreMachine, seconds: float, ignore: Ignore = ()) -> SceneModel:
+    """A model that is searched for a failing word. Raises as `falsify` does."""
+    verdict = falsify(model, machine, Budget(seconds=seconds), ignore)
+    if isinstance(verdict, Refuted):
+        least = "the shortest" if verdict.is_shortest else "the shortest found"
+        n = len(verdict.word)
+        return SceneModel(
+            model, "learned", f"Fails on a word of {n:,} letter{'s' * (n != 1)}, {least}.", (verdict.word,)
+        )
+    if verdict.checked_length is None:
+        said = "No word fails that is read letter by letter: its states close, and all were looked at."
+        return SceneModel(model, "constructed", said)
+    return SceneModel(model, "learned", f"No failing word found in {seconds:g} seconds, which proves nothing.")

@@ -100,7 +100,6 @@ def _check(name: str, model: LRNN) -> None:
 
 
 def _by_letter(model: LRNN, i: int) -> bool:
-    """Whether layer i has one A and one v a letter."""
     return i == 0 and not model.config.token_shift and model.recurrences[0].has_tables
 
 
@@ -127,7 +126,6 @@ def _layer(model: LRNN, i: int, norm: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _index(model: LRNN) -> dict[str, Any]:
-    """An index table: one block whose state is a number."""
     layer, embedding, readout = model.recurrences[0], model.embedding, model.readout
     return {
         "kind": "index",

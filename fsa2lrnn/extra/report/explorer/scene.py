@@ -17,8 +17,7 @@ from fsa2lrnn.extra.report.drawing.automaton import automaton
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.explorer.programs import programs
 from fsa2lrnn.extra.report.facts import NEAR
-from fsa2lrnn.extra.report.gather import fisher, machine_facts
-from fsa2lrnn.extra.report.heads import heads_of
+from fsa2lrnn.extra.report.gather import fisher, heads_of, machine_facts
 from fsa2lrnn.lrnn.model import LRNN
 from fsa2lrnn.verification.specification import Specification, specification_of
 
@@ -102,7 +101,6 @@ def scene(machine: MooreMachine, models: Mapping[str, SceneModel], ignore: Ignor
 
 
 def _typed(alphabet: Sequence[str]) -> str:
-    """How words are typed: "characters", "words" with spaces between, or a "list" of JSON texts."""
     if len(set(alphabet)) < len(alphabet) or any(text.split() != [text] for text in alphabet):
         return "list"
     return "characters" if all(len(text) == 1 for text in alphabet) else "words"
@@ -155,7 +153,6 @@ def _lively(goal: Specification) -> np.ndarray:
 
 
 def _heads(model: LRNN, minimal: MooreMachine) -> dict[int, tuple[list[int], Markup]]:
-    """The automata of heads, unless the only one is the machine itself: the states by number, and the drawing."""
     if model.recurrences[0].block_sizes == (minimal.n_states,):
         return {}
     drawn = {h: (head.states, automaton(head.machine, "small")) for h, head in heads_of(model, _HEAD_STATES).items()}

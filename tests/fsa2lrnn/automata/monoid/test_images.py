@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.automata.monoid import Action
-from fsa2lrnn.automata.monoid.images import Images
-from fsa2lrnn.automata.monoid.permutations import elements
+from fsa2lrnn.automata.monoid.elements import Images
+from fsa2lrnn.automata.monoid.subgroups import elements
 from fsa2lrnn.testing.strategies import machines
 
 compiling = settings(deadline=None)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata.monoid import permutations
+from fsa2lrnn.automata.monoid import subgroups as permutations
 
 compiling = settings(deadline=None)
 

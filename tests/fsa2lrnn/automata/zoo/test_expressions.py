@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata.zoo.expressions import evaluate, random_expression
+from fsa2lrnn.automata.zoo.paper import evaluate, random_expression
 
 
 @given(st.integers(1, 30), st.integers(2, 7), st.integers(0, 10_000))

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.block_size import columns, minimal_block
-from fsa2lrnn.extra.block_size.columns import signed_blocks
+from fsa2lrnn.extra.block_size import minimal_block
+from fsa2lrnn.extra.block_size import sentences as columns
+from fsa2lrnn.extra.block_size.sentences import signed_blocks
 
 from .conftest import machine_of
 

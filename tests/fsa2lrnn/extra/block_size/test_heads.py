@@ -6,7 +6,7 @@ from scipy.stats import ortho_group
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.extra.block_size.heads import head_tables, reflections
+from fsa2lrnn.extra.block_size.families import head_tables, reflections
 from fsa2lrnn.extra.block_size.householder import factor_bounds
 
 

@@ -6,8 +6,7 @@ import pytest
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
-from fsa2lrnn.extra.block_size.depth import any_depth
-from fsa2lrnn.extra.block_size.layers import layered
+from fsa2lrnn.extra.block_size.layers import any_depth, layered
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from fsa2lrnn.extra.block_size.products import (
     separates,
     without_inner_product,
 )
+from fsa2lrnn.families.householder import paths, sink_keys, sink_of
 from fsa2lrnn.families.modules import functions_module
-from fsa2lrnn.families.sinks import keys, paths, sink_of
 
 
 @st.composite
@@ -36,7 +36,7 @@ def test_keys_multiply_to_the_map_and_are_as_many_as_its_rank(row):
             wanted[row[q], q] = 1
     A = np.eye(n, dtype=int)
     A[-1, -1] = 0
-    found = keys(row, n - 1)
+    found = sink_keys(row, n - 1)
     for key in found:
         k = np.array(key)
         A = (np.eye(n, dtype=int) - np.outer(k, k)) @ A

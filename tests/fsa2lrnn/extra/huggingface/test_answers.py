@@ -5,9 +5,8 @@ import pytest
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import LAYERS, layer_file
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.recheck import recheck
-from fsa2lrnn.extra.huggingface.refuse import refuse
+from fsa2lrnn.extra.huggingface.refuse import answer, refuse
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import pytest
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import NotExpressible, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import delta_product
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.export import export
+from fsa2lrnn.extra.huggingface.refuse import answer
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded
-from fsa2lrnn.extra.huggingface.dual import ONE, ZERO, dual
+from fsa2lrnn.extra.huggingface.pd_ssm import ONE, ZERO, dual
 
 SOURCES = (
     "parity", "sum_mod(5)", "flip_flop", "ab_star", "mod_arith(5)", "group(S4, transpositions)", "even_pair(5)",

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from fsa2lrnn import zoo
 from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import layer_file
-from fsa2lrnn.extra.huggingface.dual import dual
 from fsa2lrnn.extra.huggingface.folder import load
+from fsa2lrnn.extra.huggingface.pd_ssm import dual
 from fsa2lrnn.extra.huggingface.proof import prove
 from fsa2lrnn.optional import is_installed
 from fsa2lrnn.verdicts import Proved

@@ -7,9 +7,9 @@ import torch
 from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extra.huggingface import slstm
-from fsa2lrnn.extra.huggingface.answers import answer
 from fsa2lrnn.extra.huggingface.folder import load
 from fsa2lrnn.extra.huggingface.proof import prove
+from fsa2lrnn.extra.huggingface.refuse import answer
 from fsa2lrnn.optional import is_installed
 from fsa2lrnn.verdicts import Proved
 

@@ -4,7 +4,7 @@ import pytest
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.huggingface.tokens import tokenizer, vocabulary
+from fsa2lrnn.extra.huggingface.huggingface import tokenizer, vocabulary
 
 
 @pytest.mark.parametrize(("alphabet", "text"), [("ab", "abba"), (("up", "down"), "up down down up")])

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn import compile_machine, zoo
+from fsa2lrnn.extra.report import assemble as files
 from fsa2lrnn.extra.report import facts as report_facts
-from fsa2lrnn.extra.report import files
 from fsa2lrnn.extra.report.assemble import assemble, of_judgements
 from fsa2lrnn.extra.report.facts import verdict
 from fsa2lrnn.repairing.evaluation import EvaluatedRepair

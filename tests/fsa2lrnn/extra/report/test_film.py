@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from fsa2lrnn.extra.report.assemble import write
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import NOWHERE, HistoryHead, HistorySnapshot, Learning
-from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.film import MOST, film
 from fsa2lrnn.extra.report.page import build
 

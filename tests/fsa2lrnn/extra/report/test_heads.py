@@ -5,8 +5,7 @@ import torch
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.extra.report.align import align
 from fsa2lrnn.extra.report.facts import Model, ReportFacts
-from fsa2lrnn.extra.report.gather import inside, machine_facts
-from fsa2lrnn.extra.report.heads import heads_of
+from fsa2lrnn.extra.report.gather import heads_of, inside, machine_facts
 from fsa2lrnn.extra.report.page import build
 from fsa2lrnn.lrnn import LRNN, BlockLayerConfig, LRNNConfig
 

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.facts import LayerHead, Learning
-from fsa2lrnn.extra.report.layers import layers
+from fsa2lrnn.extra.report.page import layers
 
 BIT = DrawnMachine(["1", "2"], ["0", "1?", "1?"], ["1", "2"], [[0, 1], [0, 1], [1, 0]], 0)
 

@@ -8,8 +8,8 @@ from html.parser import HTMLParser
 import pytest
 
 from fsa2lrnn.automata import zoo
+from fsa2lrnn.extra.report.assemble import write
 from fsa2lrnn.extra.report.facts import ReportFacts
-from fsa2lrnn.extra.report.files import write
 from fsa2lrnn.extra.report.gather import machine_facts
 from fsa2lrnn.extra.report.page import build
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fsa2lrnn.lrnn.compiled import memory
+from fsa2lrnn.lrnn import compiled as memory
 
 LENGTH = memory.LARGE // 4
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from fsa2lrnn.lrnn.compiled import threads
+from fsa2lrnn.lrnn import compiled as threads
 
 
 def test_cuts_cover_everything_once():

@@ -12,8 +12,7 @@ from numba import njit
 
 import fsa2lrnn.lrnn.normalise.column_kernels as norms
 import fsa2lrnn.lrnn.scans.cpu_kernels as scans
-from fsa2lrnn.lrnn.compiled import vectors
-from fsa2lrnn.lrnn.compiled.memory import empty
+from fsa2lrnn.lrnn.compiled import empty, vectors
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn import HardLanesConfig
-from fsa2lrnn.lrnn.layers.hard_lanes import MAPS, STARTS, HardLanesLayer
+from fsa2lrnn.lrnn.layers.hard import MAPS, STARTS, HardLanesLayer
 
 
 def through(logits, temperature):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn import HardReflectionsConfig
-from fsa2lrnn.lrnn.layers.hard_reflections import HardReflectionsLayer
+from fsa2lrnn.lrnn.layers.hard import HardReflectionsLayer
 
 
 def through(logits, temperature):

@@ -8,7 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from fsa2lrnn.lrnn.scans import scan
-from fsa2lrnn.lrnn.scans.chunked import chunked
+from fsa2lrnn.lrnn.scans.reference import chunked
 
 
 def products(length, b=2):

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn.scans import METHODS, scan
-from fsa2lrnn.lrnn.scans.pscan import schedule
+from fsa2lrnn.lrnn.scans.reference import schedule
 
 
 def test_the_schedule_printed_in_the_papers_appendix():

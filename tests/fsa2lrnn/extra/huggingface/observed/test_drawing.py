@@ -5,9 +5,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from fsa2lrnn.extra.huggingface.observed import drawing
-from fsa2lrnn.extra.huggingface.observed.drawing import svg
-from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead
+from fsa2lrnn.extra.huggingface.observed import report as drawing
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE, GateObservations, ObservedHead, svg
 from fsa2lrnn.extra.huggingface.observed.values import HeadValues, Measure
 
 MEASURE = Measure(EIGENVALUE, low=-1)

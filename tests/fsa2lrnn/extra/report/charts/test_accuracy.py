@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from fsa2lrnn.extra.report.charts.accuracy import accuracy, mark
+from fsa2lrnn.extra.report.charts.horizon import accuracy, mark
 
 
 def test_every_value_has_its_mark_where_it_belongs(facts):

@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.extra.report.charts.eigenvalues import eigenvalues
+from fsa2lrnn.extra.report.charts.blocks import eigenvalues
 
 
 def test_dots_lie_where_the_numbers_are(facts):

@@ -1,6 +1,6 @@
 import re
 
-from fsa2lrnn.extra.report.charts.geometry import geometry, hue
+from fsa2lrnn.extra.report.charts.blocks import geometry, hue
 
 
 def test_dots_crosses_and_names(facts):

@@ -1,6 +1,6 @@
 import pytest
 
-from fsa2lrnn.extra.report.charts.scales import fit, linear, logarithmic, symmetric
+from fsa2lrnn.extra.report.charts.horizon import fit, linear, logarithmic, symmetric
 
 
 def test_ends_go_to_ends():

@@ -3,7 +3,7 @@ import xml.etree.ElementTree as ET
 from fsa2lrnn import decompose, zoo
 from fsa2lrnn.extra.report.drawing.boxes import boxes
 from fsa2lrnn.extra.report.drawing.curves import Box
-from fsa2lrnn.extra.report.drawing.labels import overlap
+from fsa2lrnn.extra.report.drawing.layout import overlap
 
 
 def rects(svg):

@@ -1,7 +1,7 @@
 from itertools import combinations
 
 from fsa2lrnn.extra.report.drawing.curves import along, arc
-from fsa2lrnn.extra.report.drawing.labels import HEIGHT, LabelRequest, overlap, place
+from fsa2lrnn.extra.report.drawing.layout import HEIGHT, LabelRequest, overlap, place
 
 
 def boxes(found, wanted):

@@ -8,7 +8,7 @@ from fsa2lrnn.automata import zoo
 from fsa2lrnn.errors import BudgetExceeded, MissingPackage
 from fsa2lrnn.extra.report.drawing.layout import lay_out
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.drawing.raster import png
+from fsa2lrnn.extra.report.drawing.moore import png
 
 
 def drawn(machine):

@@ -1,5 +1,4 @@
-from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
-from fsa2lrnn.extra.report.drawing.transitions import transitions
+from fsa2lrnn.extra.report.drawing.machine import DrawnMachine, transitions
 
 
 def test_a_row_a_state():

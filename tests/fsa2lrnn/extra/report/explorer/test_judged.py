@@ -1,6 +1,6 @@
 from fsa2lrnn import compile_machine, zoo
 from fsa2lrnn.automata import MooreMachine
-from fsa2lrnn.extra.report.explorer.judged import constructed, searched
+from fsa2lrnn.extra.report.explorer.page import constructed, searched
 
 
 def test_a_failing_word_fails_and_its_length_is_said():

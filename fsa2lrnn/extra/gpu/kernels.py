@@ -21,7 +21,7 @@ try:
     import triton.language as tl
 
     jit = triton.jit
-except ImportError:  # the kernels can then be read, not run: `gpu` says so before it comes here
+except ImportError:  # the kernels can then be read, not run: `scans` says so before it comes here
 
     def jit(kernel):
         return kernel
@@ -29,19 +29,16 @@ except ImportError:  # the kernels can then be read, not run: `gpu` says so befo
 
 @jit
 def _row(tokens, place, is_inside):
-    """The row of A and v that a step uses."""
     return tl.load(tokens + place, mask=is_inside, other=0) if tokens is not None else place
 
 
 @jit
 def _entries(i, b, is_inside):
-    """Which of the places i hold entries of a vector: those below b, or none."""
     return i < tl.where(is_inside, b, 0)
 
 
 @jit
 def _tile(i, b, is_inside):
-    """Which places hold entries of a block, or none."""
     return _entries(i, b, is_inside)[:, None] & _entries(i, b, is_inside)[None, :]
 
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.autograd import typed_once_differentiable
+from fsa2lrnn.lrnn.compiled import typed_once_differentiable
 from fsa2lrnn.optional import is_installed, missing
 
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
@@ -96,8 +96,6 @@ def takes(dtype: torch.dtype, batch: int, length: int, heads: int, b: int) -> bo
 
 
 class _Shape(NamedTuple):
-    """What a scan's launches have in common."""
-
     batch: int
     length: int
     heads: int
@@ -205,7 +203,6 @@ def _forward(tokens: Tensor | None, A: Tensor, v: Tensor, x0: Tensor) -> Tensor:
 def _backward(
     tokens: Tensor | None, A: Tensor, x0: Tensor, x: Tensor, dx: Tensor, dA: Tensor | None, g: Tensor
 ) -> Tensor:
-    """Writes g, and dA unless it is None; returns dx0."""
     if not x.numel():
         return torch.zeros_like(x0)
     dx0 = torch.empty_like(x0)
@@ -254,9 +251,9 @@ def _launch(name: str, shape: _Shape, columns: int, *arguments: Any, **constants
 
 @cache
 def _kernel(name: str) -> Any:
-    from fsa2lrnn.lrnn.scans import gpu_kernels  # not before it is needed: it loads Triton
+    from fsa2lrnn.extra.gpu import kernels  # not before it is needed: it loads Triton
 
-    return getattr(gpu_kernels, name)
+    return getattr(kernels, name)
 
 
 def _shape(x: Tensor, state: torch.dtype) -> _Shape:

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from fsa2lrnn.errors import MissingPackage, UnsupportedFormat
-from fsa2lrnn.lrnn.scans import gpu, method_on, scan, scan_tokens, token_method_on
+from fsa2lrnn.extra.gpu import scans as gpu
+from fsa2lrnn.lrnn.scans import method_on, scan, scan_tokens, token_method_on
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 TOLERANCE = {torch.float64: 1e-11, torch.float32: 1e-5}

@@ -3,8 +3,8 @@
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.decomposition.fields import by_fields
 from fsa2lrnn.errors import NotExpressible
+from fsa2lrnn.extra.report.demonstration.compiled import by_fields
 
 
 def test_the_rooms_of_mod_arith():

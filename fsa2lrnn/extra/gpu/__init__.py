@@ -1,0 +1,1 @@
+"""The scans on a GPU, in Triton."""
