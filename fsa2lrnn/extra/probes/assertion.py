@@ -8,10 +8,21 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from . import bounds
-from .audit import BITS, NotExact
+from .audit import BITS, InexactProbe
 from .calls import Caller, Kernel, WrongResult
 from .cases import (
-    LONG, SIZES, WIDE_QUERY, Case, all_lengths, expected, long_word, packed, padded, proved, with_gradients, word,
+    LONG,
+    SIZES,
+    WIDE_QUERY,
+    Case,
+    all_lengths,
+    expected,
+    long_word,
+    packed,
+    padded,
+    proved,
+    with_gradients,
+    word,
 )  # fmt: skip
 from .compare import Difference, difference
 from .diagnose import fault
@@ -43,7 +54,7 @@ class InexactKernel(AssertionError):
 
 
 @dataclass
-class Coverage:
+class ProbeReport:
     """What was compared, and what was not.
 
     Args:
@@ -84,7 +95,7 @@ def assert_exact(
     gates: bool = True,
     device: str = "cpu",
     seed: int = 0,
-) -> Coverage:
+) -> ProbeReport:
     """Check that a kernel computes the one correct value of every output, state and gradient; no tolerance.
 
     Args:
@@ -107,7 +118,7 @@ def assert_exact(
 
     Raises:
         InexactKernel: an `AssertionError`, for the first wrong value.
-        NotExact: where the audit cannot prove the probe itself exact for a chunk size.
+        InexactProbe: where the audit cannot prove the probe itself exact for a chunk size.
         ValueError: for an unknown operator or a dtype without probes.
 
     >>> from fsa2lrnn.extra.probes import assert_exact, reference
@@ -121,7 +132,7 @@ def assert_exact(
             raise ValueError(f"dtypes has {dtype}: the probes are proved for {', '.join(map(str, BITS))}")
     if wrong := [n for n in lengths if n < 1]:
         raise ValueError(f"lengths has {wrong[0]}: a sequence has at least one token")
-    coverage = Coverage(operation.name)
+    coverage = ProbeReport(operation.name)
     borders = tuple(chunk_sizes or BORDERS)
     for chunk in chunk_sizes or (None,):
         caller = Caller(operation, kernel, device)
@@ -177,7 +188,8 @@ def _cases(
             yield padded(op, inner, 5, 0)
             yield padded(op, inner, 0, 7)
     if gradients:
-        yield with_gradients(op, seed + 1, dtype, borders[0] + 1)
+        for T in (2, borders[0] + 1):
+            yield with_gradients(op, seed + T, dtype, T)
     for T in sorted(t for t in lengths if t > LONG):
         yield long_word(op, seed, size, T)
 
@@ -196,7 +208,7 @@ def _check(caller: Caller, case: Case, dtype: torch.dtype, borders: Sequence[int
     def fails(smaller: Case) -> bool:
         try:
             return difference(op, smaller, caller.run(smaller, dtype), expected(op, smaller)) is not None
-        except (WrongResult, NotExact):
+        except (WrongResult, InexactProbe):
             return False
 
     likely = fault(caller, case, dtype, first, borders)

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_leaves
 
 BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
@@ -23,19 +23,22 @@ SUM_BITS = 24  # matrix products accumulate in float32
 # Below this argument exp is 0 in float32, after a conversion to base 2 as well.
 ZERO_BELOW = -128.0
 
+# Operations whose results hold entries of their arguments, zeros and ones.
 _COPIES = frozenset(
-    "_to_copy _unsafe_view alias arange as_strided bitwise_and bitwise_not cat clone constant_pad_nd copy_ detach diag_embed "
-    "diagonal_copy empty empty_like empty_strided eq expand eye fill_ flip full full_like ge gt index index_put_ "
-    "index_select le lift_fresh logical_and logical_not lt masked_fill masked_fill_ movedim narrow ne neg new_empty "
-    "new_empty_strided new_full new_ones new_zeros ones ones_like permute repeat roll scalar_tensor scatter select "
-    "select_backward select_scatter slice slice_backward slice_scatter split split_with_sizes squeeze stack t "
-    "transpose tril tril_ triu triu_ unbind unfold unsqueeze view where zero_ zeros zeros_like _unsafe_masked_index "
-    "diagonal gather set_data resolve_conj resolve_neg chunk reshape item _local_scalar_dense is_same_size".split()
-)
-_PRODUCTS = {"mul": 2, "mul_": 2, "mm": 2, "bmm": 2, "dot": 2, "mv": 2}
+    """
+    _to_copy _unsafe_view alias arange as_strided bitwise_and bitwise_not cat clone constant_pad_nd copy_ detach
+    diag_embed diagonal_copy empty empty_like empty_strided eq expand eye fill_ flip full full_like ge gt index
+    index_put_ index_select le lift_fresh logical_and logical_not lt masked_fill masked_fill_ movedim narrow ne neg
+    new_empty new_empty_strided new_full new_ones new_zeros ones ones_like permute repeat roll scalar_tensor scatter
+    select select_backward select_scatter slice slice_backward slice_scatter split split_with_sizes squeeze stack t
+    transpose tril tril_ triu triu_ unbind unfold unsqueeze view where zero_ zeros zeros_like diagonal gather
+    reshape
+    """.split()  # noqa: SIM905
+)  # fmt: skip
+_ENTRYWISE = frozenset(("mul", "mul_", "exp", "exp2"))
 
 
-class NotExact(ValueError):
+class InexactProbe(ValueError):
     """Raised for inputs on which an operation may round: it names the operation and the bits that it would need."""
 
 
@@ -57,7 +60,7 @@ def unit(x: Tensor) -> float:
 
 
 class Audit(TorchDispatchMode):
-    """Watch the operations inside a `with` block; raise `NotExact` at the first that may round.
+    """Watch the operations inside a `with` block; raise `InexactProbe` at the first that may round.
 
     Args:
         dtype: the format in which a kernel may store any intermediate tensor.
@@ -78,7 +81,7 @@ class Audit(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
         name = func.overloadpacket.__name__
-        with torch.utils._python_dispatch._disable_current_modes():
+        with _disable_current_modes():
             self._check(name, args, out)
         return out
 
@@ -87,44 +90,51 @@ class Audit(TorchDispatchMode):
         if name in _COPIES or not floats:
             return
         self.operations += 1
+        first = args[0].detach() if isinstance(args[0], Tensor) else args[0]
+        if name in ("exp", "exp2") and bool((inexact := (first != 0) & (first >= ZERO_BELOW)).any()):
+            raise InexactProbe(f"{name} of {float(first[inexact][0])}: not 0 and not below {ZERO_BELOW:.0f}")
         for result in floats:
             self._stored(name, result.detach())
-        first = args[0].detach() if isinstance(args[0], Tensor) else args[0]
-        if name in ("exp", "exp2"):
-            if not bool(((first == 0) | (first < ZERO_BELOW)).all()):
-                raise NotExact(f"{name} of {float(first[(first != 0) & (first >= ZERO_BELOW)][0])}: not 0 and not below -128")
-        elif name in ("sum", "cumsum"):
-            self._sum(name, first.abs().sum() if name == "sum" and len(args) < 2 else _over(first.abs(), args[1]), unit(first))
+        if name in ("sum", "cumsum"):
+            self._sum(
+                name, first.abs().sum() if name == "sum" and len(args) < 2 else _over(first.abs(), args[1]), unit(first)
+            )
         elif name in ("mm", "bmm", "dot", "mv"):
             second = args[1].detach()
             self._sum(name, getattr(torch, name)(first.abs(), second.abs()), unit(first) * unit(second))
         elif name in ("add", "add_", "sub", "sub_", "rsub"):
-            second = args[1].detach() if isinstance(args[1], Tensor) else torch.tensor(float(args[1]), dtype=torch.float64)
+            second = (
+                args[1].detach() if isinstance(args[1], Tensor) else torch.tensor(float(args[1]), dtype=torch.float64)
+            )
             self._sum(name, first.abs() + second.abs(), min(unit(first), unit(second)))
         elif name == "scatter_add":
-            self._sum(name, first.abs().scatter_add(args[1], args[2], args[3].detach().abs()), min(unit(first), unit(args[3])))
-        elif name not in _PRODUCTS and name not in ("div", "pow"):
-            raise NotExact(f"{name} is not an operation that the audit can prove exact: write the form without it")
+            self._sum(
+                name, first.abs().scatter_add(args[1], args[2], args[3].detach().abs()), min(unit(first), unit(args[3]))
+            )
+        elif name not in _ENTRYWISE:
+            raise InexactProbe(f"{name} is not an operation that the audit can prove exact: write the form without it")
 
     def _stored(self, name: str, x: Tensor) -> None:
         if x.dtype != torch.float64:
-            raise NotExact(f"{name} returned {x.dtype}: the audit needs float64 throughout")
+            raise InexactProbe(f"{name} returned {x.dtype}: the audit needs float64 throughout")
         if not bool(x.isfinite().all()):
-            raise NotExact(f"{name} returned an infinity or NaN")
+            raise InexactProbe(f"{name} returned an infinity or NaN")
         if not x.numel():
             return
         size, info = x.abs(), torch.finfo(self.dtype)
         bits = int(significant_bits(x).max())
         least = float(torch.where(size == 0, 1.0, size).min())
         if bits > self.limit or float(size.max()) > info.max or least < info.smallest_normal:
-            raise NotExact(f"a result of {name} needs {bits} significant bits, and {self.dtype} has {self.limit}")
+            raise InexactProbe(f"a result of {name} needs {bits} significant bits, and {self.dtype} has {self.limit}")
         self.bits = max(self.bits, bits)
 
     def _sum(self, name: str, total: Tensor, step: float) -> None:
         bits = float(total.max()) / step if total.numel() else 0.0
         needed = max(0, (int(bits) - 1).bit_length())
         if bits > 2.0**self.sums:
-            raise NotExact(f"a sum in {name} may need {needed} bits in some order, and accumulators have {self.sums}")
+            raise InexactProbe(
+                f"a sum in {name} may need {needed} bits in some order, and accumulators have {self.sums}"
+            )
         self.sum_bits = max(self.sum_bits, needed)
 
 

@@ -1,11 +1,11 @@
 """The second kind of probe: gates that no float format holds exactly, with certified bounds instead of equality.
 
-Exact probes use the gates 1 and 0 alone, exp of 0 and of `RESET`. So they do not see the base of the exponential or the
-size of a gate. Here every coordinate is written once, with a unit key: no two keys overlap, the triangular inverse is the
-identity, and each output is one product q · v · exp(Σ g). The gates are multiples of 1/64, so sums of them are exact.
+Exact probes use the gates 1 and 0 alone, exp of 0 and of `RESET`. So they do not see the base of the exponential or
+the size of a gate. Here every coordinate is written once, with a unit key: no two keys overlap, the triangular inverse
+is the identity, and each output is one product q · v · exp(Σ g). The gates are multiples of 1/64: their sums are exact.
 
-Bound. A relative error of one product needs no order of summation: it is at most (1 + u)^m (1 + w)^n − 1, with m roundings
-of unit roundoff u (tensors stored in the dtype: gated q, gated k, scores, gated state, new values, output, and two to
+Bound. The relative error of one product is at most (1 + u)^m (1 + w)^n − 1 in every order, with m roundings of unit
+roundoff u (tensors stored in the dtype: gated q, gated k, scores, gated state, new values, output, and two to
 spare) and n of unit roundoff w = 2⁻²⁴ (one product per token, the conversion to base 2 with an argument of at most
 Σ|g| / ln 2, and the exponential itself, 4 units). The state must accumulate in float32, as all chunked kernels do.
 """
@@ -54,7 +54,9 @@ def gate_case(op: Operator, seed: int, T: int = TOKENS) -> Case:
         for name, content in token.items():
             idle = [[0.0] * len(content)] * (op.factors.get(name, 1) - 1)
             rows[name] += [content, *idle]
-    inputs = {name: torch.tensor(rows[name], dtype=torch.float64).reshape(1, -1, 1, *s) for name, s in op.tensors.items()}
+    inputs = {
+        name: torch.tensor(rows[name], dtype=torch.float64).reshape(1, -1, 1, *s) for name, s in op.tensors.items()
+    }
     assert n == op.factors.get("v", n)
     return Case("gates within certified bounds", inputs, torch.tensor(state, dtype=torch.float64)[None, None])
 

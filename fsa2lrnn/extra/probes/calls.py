@@ -52,7 +52,9 @@ class Caller:
         """Return an initial state in float32, of a convolution in the dtype of its inputs."""
         return None if S is None else S.to(self.device, torch.float32 if self.op.heads else dtype).contiguous()
 
-    def __call__(self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: Any) -> tuple[Tensor, Tensor]:
+    def __call__(
+        self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: Any
+    ) -> tuple[Tensor, Tensor]:
         """Return outputs and final state of one call."""
         ordered = {n: tensors[n] for n in (*self.op.tensors, *self.op.static)}
         options = {**self.op.options, **more, "initial_state": S, "output_final_state": True}

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 import torch
 from torch import Tensor
 
-from .audit import Audit, NotExact
+from .audit import Audit, InexactProbe
 from .operators import Operator, sequential
 from .words import Magnitudes, draw, draw_state
 
@@ -72,7 +73,7 @@ def expected(op: Operator, case: Case) -> dict[str, Tensor]:
 
 
 def _pairs(starts: Sequence[int]) -> list[tuple[int, int]]:
-    return list(zip(starts[:-1], starts[1:], strict=True))
+    return list(pairwise(starts))
 
 
 def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,7 +82,9 @@ def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
     first, S1 = sequential(op, op.cut(case.inputs, 0, P), S)
     again, S2 = sequential(op, op.cut(case.inputs, P, 2 * P), S1)
     if not torch.equal(S1, S2):
-        raise NotExact(f"a period of {P} tokens does not end in the state of the one before: it must write every row")
+        raise InexactProbe(
+            f"a period of {P} tokens does not end in the state of the one before: it must write every row"
+        )
     rest = T % P
     last = sequential(op, op.cut(case.inputs, 0, rest), S2)[1] if rest else S2
     repeated = [again] * (T // P - 1) + ([again[:, :rest]] if rest else [])
@@ -100,8 +103,8 @@ def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tens
     assert case.upstream is not None
     into = {**leaves, **({} if S is None else {"state": S})}
     do, dS = (u.to(t) for u, t in zip(case.upstream, (o, final), strict=True))
-    found = torch.autograd.grad((o, final), tuple(into.values()), (do, dS), allow_unused=True)
-    return {f"d{n}": torch.zeros_like(t) if d is None else d for (n, t), d in zip(into.items(), found, strict=True)}
+    gradients = torch.autograd.grad((o, final), tuple(into.values()), (do, dS), allow_unused=True)
+    return {f"d{n}": torch.zeros_like(t) if d is None else d for (n, t), d in zip(into.items(), gradients, strict=True)}
 
 
 # Construction.
@@ -112,10 +115,13 @@ def word(op: Operator, seed: int, size: Magnitudes, T: int, *, batch: int, heads
     heads = heads if op.heads else 1
     seeds = [[seed + 1009 * (b * heads + h) for h in range(heads)] for b in range(batch)]
     states = [[draw_state(op.state, s + 7, size) if state else None for s in row] for row in seeds]
-    words = [[draw(op.letters, s, size, T, S) for s, S in zip(*pair, strict=True)] for pair in zip(seeds, states, strict=True)]
+    drawn = [
+        [draw(op.letters, s, size, T, S) for s, S in zip(*pair, strict=True)]
+        for pair in zip(seeds, states, strict=True)
+    ]
     inputs = dict[str, Tensor]()
     for name, shape in op.tensors.items():
-        rows = [torch.stack([w[name].reshape(-1, *shape) for w in row], 1) for row in words]
+        rows = [torch.stack([w[name].reshape(-1, *shape) for w in row], 1) for row in drawn]
         inputs[name] = torch.stack(rows) if op.heads else torch.stack(rows)[:, :, 0]
     generator = torch.Generator().manual_seed(seed)
     for name, shape in op.static.items():
@@ -143,15 +149,23 @@ def padded(op: Operator, case: Case, before: int, after: int) -> Case:
     for name, shape in op.tensors.items():
         fill, t, n = op.idle.get(name, torch.zeros(shape)), case.inputs[name], op.factors.get(name, 1)
         idle = (fill if fill is not None else torch.zeros(shape)).to(t).expand(t.shape[0], 1, *t.shape[2:])
-        inputs[name] = torch.cat([idle.repeat(1, before * n, *[1] * len(t.shape[2:])), t,
-                                  idle.repeat(1, after * n, *[1] * len(t.shape[2:]))], 1)
+        inputs[name] = torch.cat(
+            [
+                idle.repeat(1, before * n, *[1] * len(t.shape[2:])),
+                t,
+                idle.repeat(1, after * n, *[1] * len(t.shape[2:])),
+            ],
+            1,
+        )
     return replace(case, kind="left padding" if before else "right padding", inputs=inputs)
 
 
 def packed(op: Operator, seed: int, size: Magnitudes, lengths: tuple[int, ...], *, state: bool) -> Case:
     """Return a case of several sequences in a batch of one, `cu_seqlens` of their lengths."""
     parts = [word(op, seed + 31 * i, size, T, batch=1, heads=2, state=state) for i, T in enumerate(lengths)]
-    inputs = {n: t if n in op.static else torch.cat([p.inputs[n] for p in parts], 1) for n, t in parts[0].inputs.items()}
+    inputs = {
+        n: t if n in op.static else torch.cat([p.inputs[n] for p in parts], 1) for n, t in parts[0].inputs.items()
+    }
     states = torch.cat([p.state for p in parts if p.state is not None]) if state else None
     return replace(parts[0], kind="packed sequences", inputs=inputs, state=states, lengths=lengths)
 
@@ -169,7 +183,9 @@ def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int) -> Case:
     do *= torch.rand(o.shape[:2], generator=generator).reshape(*o.shape[:2], *[1] * (o.dim() - 2)) < 6 / T
     dS = torch.zeros_like(S)
     if dtype == torch.float32:
-        dS = torch.randint(-1, 2, S.shape, generator=generator).double() * (torch.rand(S.shape, generator=generator) < 0.2)
+        dS = torch.randint(-1, 2, S.shape, generator=generator).double() * (
+            torch.rand(S.shape, generator=generator) < 0.2
+        )
     return replace(case, upstream=(do, dS))
 
 
@@ -186,13 +202,15 @@ def all_lengths(chunk_sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], i
 def proved(name: str, dtype: torch.dtype, chunk_sizes: tuple[int, ...], gradients: bool) -> int:
     """Audit a word of the family in the sequential and the chunked forms; return the number of operations proved exact.
 
-    Raises `NotExact` where one of them may round.
+    Raises `InexactProbe` where one of them may round.
     """
     from .operators import OPERATORS
 
     op, count = OPERATORS[name], 0
     T = min(130, 2 * max(chunk_sizes) + 2)
-    case = with_gradients(op, 11, dtype, T) if gradients else word(op, 11, SIZES[dtype], T, batch=1, heads=1, state=True)
+    case = (
+        with_gradients(op, 11, dtype, T) if gradients else word(op, 11, SIZES[dtype], T, batch=1, heads=1, state=True)
+    )
     runs = [("sequential", 0), *((form, c) for c in chunk_sizes for form in op.forms)]
     for form, c in runs:
         with Audit(dtype) as audit:

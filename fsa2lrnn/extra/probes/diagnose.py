@@ -8,7 +8,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from .audit import NotExact
+from .audit import InexactProbe
 from .calls import Caller, WrongResult
 from .cases import Case, expected
 from .compare import Difference, difference
@@ -43,7 +43,10 @@ def wrong_definitions(op: Operator, case: Case) -> Iterator[tuple[str, Case]]:
     if case.state is not None:
         yield "state carry: as if the initial state were dropped", replace(case, state=None)
         if case.state.shape[-1] == case.state.shape[-2]:
-            yield "state carry: as if the initial state were transposed", replace(case, state=case.state.mT.contiguous())
+            yield (
+                "state carry: as if the initial state were transposed",
+                replace(case, state=case.state.mT.contiguous()),
+            )
     if case.lengths and case.state is None:
         yield "variable lengths: the state leaks from one packed sequence into the next", replace(case, lengths=())
     if op.scaled:
@@ -107,7 +110,9 @@ def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chu
     if "padding" in case.kind:
         return "padding: tokens that leave the state unchanged change the result"
     if first.error <= ROUNDING:
-        return f"accumulation dtype: all errors are below {first.error:.1e} of the largest value, as if a product or sum rounded"
+        return (
+            f"accumulation dtype: errors up to {first.error:.1e} of the largest value, as if a sum or product rounded"
+        )
     return _by_position(op, case, first, chunk_sizes)
 
 
@@ -130,5 +135,5 @@ def _by_position(op: Operator, case: Case, first: Difference, chunk_sizes: Seque
 def _passes(caller: Caller, case: Case, dtype: torch.dtype) -> bool:
     try:
         return difference(caller.op, case, caller.run(case, dtype), expected(caller.op, case)) is None
-    except (WrongResult, NotExact):
+    except (WrongResult, InexactProbe):
         return False

@@ -1,4 +1,4 @@
-"""The operators: names and order of their tensors (as in flash-linear-attention), the step, the other forms, the words."""
+"""The operators: their tensors (in the order of flash-linear-attention), the step, the other forms, the words."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,9 +27,11 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
         cu_seqlens: Tensor | None = None, **named: Any,
     ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
         names = (*operation.tensors, *operation.static)
-        given = {**dict(zip(names, tensors, strict=False)), **{n: t for n, t in named.items() if n in names}}
-        dtype = given[names[-1]].dtype if operation.static else given["v" if "v" in given else names[0]].dtype
-        inputs = {n: t if n == "p" else t.float() for n, t in given.items()}
+        arguments = {**dict(zip(names, tensors, strict=False)), **{n: t for n, t in named.items() if n in names}}
+        dtype = (
+            arguments[names[-1]].dtype if operation.static else arguments["v" if "v" in arguments else names[0]].dtype
+        )
+        inputs = {n: t if n == "p" else t.float() for n, t in arguments.items()}
         T, B = operation.length(inputs), inputs[names[0]].shape[0]
         ends = [0, T] if cu_seqlens is None else cu_seqlens.tolist()
         if initial_state is None:
@@ -36,7 +39,7 @@ def reference(op: str, form: str = "sequential", chunk: int = 64) -> Callable[..
             batch = B if cu_seqlens is None else len(ends) - 1
             initial_state = torch.zeros(batch, *heads, *operation.state, device=inputs[names[0]].device)
         outputs, states = list[Tensor](), list[Tensor]()
-        for i, (start, stop) in enumerate(zip(ends[:-1], ends[1:], strict=True)):
+        for i, (start, stop) in enumerate(pairwise(ends)):
             S = initial_state.float() if cu_seqlens is None else initial_state[i : i + 1].float()
             part = operation.cut(inputs, start, stop)
             o, S = sequential(operation, part, S) if form == "sequential" else operation.forms[form](part, S, chunk)

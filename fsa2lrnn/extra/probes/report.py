@@ -54,8 +54,8 @@ def _sparse(x: Tensor) -> str:
     if not x.dim():
         return f"{float(x):g}"
     places = x.nonzero().tolist()
-    shown = " ".join(f"[{','.join(map(str, at))}]={float(x[tuple(at)]):g}" for at in places[:4])
-    return (shown or "0") + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+    text = " ".join(f"[{','.join(map(str, at))}]={float(x[tuple(at)]):g}" for at in places[:4])
+    return (text or "0") + (f" and {len(places) - 4} more" if len(places) > 4 else "")
 
 
 def script(op: Operator, case: Case, dtype: torch.dtype) -> str:

@@ -156,7 +156,7 @@ def delta_product_letters(source: Source, factors: int) -> Iterator[Letter]:
     while True:
         g = RESET if source.reset_now() else 0.0
         steps = [source.delta() for _ in range(factors)]
-        yield {"q": source.query(), "g": [g], **{n: sum((s[n] for s in steps), []) for n in ("k", "v", "beta")}}
+        yield {"q": source.query(), "g": [g], **{n: [e for s in steps for e in s[n]] for n in steps[0]}}
 
 
 def simple_gla_letters(source: Source) -> Iterator[Letter]:
@@ -203,7 +203,11 @@ def diagonal_letters(source: Source) -> Iterator[Letter]:
     while True:
         a, v = [1.0] * KEYS, [0.0] * KEYS
         for c in range(KEYS):
-            kind = "write" if first else source.rng.choices(("keep", "flip", "write", "half", "double"), (5, 2, 1, 1, 1))[0]
+            kind = (
+                "write"
+                if first
+                else source.rng.choices(("keep", "flip", "write", "half", "double"), (5, 2, 1, 1, 1))[0]
+            )
             if kind == "flip":
                 a[c] = -1.0
             elif kind == "write":
@@ -229,7 +233,11 @@ def block_diagonal_letters(source: Source, size: int = 4) -> Iterator[Letter]:
             A, v = [0.0] * size**2, [source.integer(source.size.value) for _ in range(size)]
         elif maps:
             images = [source.rng.choice((*range(size), None)) for _ in range(size)]
-            A = sum((unit(j, source.rng.choice((-1.0, 1.0)), size) if j is not None else [0.0] * size for j in images), [])
+            A = [
+                e
+                for j in images
+                for e in (unit(j, source.rng.choice((-1.0, 1.0)), size) if j is not None else [0.0] * size)
+            ]
             v = [source.integer(source.size.value) if j is None else 0.0 for j in images]
         else:
             k = [source.rng.choice((-0.5, 0.5)) for _ in range(size)]
@@ -281,6 +289,8 @@ def draw(
 def draw_state(shape: tuple[int, ...], seed: int, size: Magnitudes) -> Tensor:
     """Return an initial state: integers, in the root coordinates of (KEYS, VALUES) at most half of the bound."""
     source = Source(seed, size)
-    rows = [[source.integer(max(1, size.value // 2) if i < ROOTS else size.value) for _ in range(shape[-1])]
-            for i in range(shape[0] if len(shape) == 2 else 1)]
+    rows = [
+        [source.integer(max(1, size.value // 2) if i < ROOTS else size.value) for _ in range(shape[-1])]
+        for i in range(shape[0] if len(shape) == 2 else 1)
+    ]
     return torch.tensor(rows, dtype=torch.float64).reshape(shape)
