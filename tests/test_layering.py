@@ -74,12 +74,17 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.distributed": CORE,
     "fsa2lrnn.extra.gpu": CORE,
     "fsa2lrnn.extra.huggingface": CORE,
+    "fsa2lrnn.extra.probes": set(),
     "fsa2lrnn.extra.report": CORE,
     "verify": ALL,
     "experiments": ALL,
 }  # fmt: skip
 # Folders that a third party may take out of the package and run, and the packages of others that they need.
-ALONE = {"fsa2lrnn.families.recheck": set(), "fsa2lrnn.checker": {"numpy", "safetensors"}}
+ALONE = {
+    "fsa2lrnn.families.recheck": set(),
+    "fsa2lrnn.checker": {"numpy", "safetensors"},
+    "fsa2lrnn.extra.probes": {"torch", "pytest"},
+}
 _LAYER_FILES = [p for p in (ROOT / "fsa2lrnn/extra/huggingface").glob("*.py") if "\nLAYER = " in p.read_text("utf-8")]
 # Modules that import what is named elsewhere, and what of ours that may be.
 NAMED = {

@@ -1,0 +1,39 @@
+"""Exact probes: a correctness oracle without tolerance for kernels of linear recurrences.
+
+Inputs come from finite machines, such that every operation of every chunking, packing and split is exact. So the
+correct result is one bit pattern, and one wrong bit is a fault of the kernel. The package needs torch alone; torch is
+imported with the first name.
+
+>>> from fsa2lrnn.extra.probes import assert_exact, reference
+>>> coverage = assert_exact(reference("kda"), op="kda", lengths=(1, 65), gradients=False)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .assertion import InexactKernel, ProbeReport, assert_exact
+    from .audit import Audit, InexactProbe
+    from .operators import OPERATORS, Operator
+    from .references import reference
+
+__all__ = [
+    "assert_exact",
+    "InexactKernel",
+    "ProbeReport",
+    "OPERATORS",
+    "Operator",
+    "reference",
+    "Audit",
+    "InexactProbe",
+]
+
+if not TYPE_CHECKING:  # torch takes seconds to import, and pytest loads the plugin of this package in every run
+
+    def __getattr__(name: str) -> Any:
+        if name not in __all__:  # submodules as well, while they are imported
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from . import assertion, audit, operators, references
+
+        return next(getattr(m, name) for m in (assertion, audit, operators, references) if hasattr(m, name))

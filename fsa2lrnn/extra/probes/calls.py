@@ -1,0 +1,102 @@
+"""Call a kernel on a case, with the argument names and dtypes that flash-linear-attention uses."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .cases import Case, backward
+from .operators import Operator
+
+Kernel = Callable[..., Any]
+
+
+class WrongResult(Exception):
+    """Raised where a kernel returns something that cannot be compared: wrong type, shape, or no gradient."""
+
+
+class Caller:
+    """A kernel with what its signature says of it.
+
+    Args:
+        op: the operator.
+        kernel: a function with the operator's arguments: the tensors by name where it names them, by position where
+            it takes `*args`; `scale`, `initial_state` and `output_final_state` by name.
+        device: where the tensors go.
+        chunk_size: passed on where it is given.
+    """
+
+    def __init__(self, op: Operator, kernel: Kernel, device: str = "cpu", chunk_size: int | None = None) -> None:
+        self.op, self.kernel, self.device, self.chunk_size = op, kernel, device, chunk_size
+        try:
+            parameters = inspect.signature(kernel).parameters
+        except (TypeError, ValueError):  # a builtin
+            parameters = dict[str, inspect.Parameter]()
+        kinds = {p.kind for p in parameters.values()}
+        named = {n for n, p in parameters.items() if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+        self.forwards = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD} <= kinds
+        self.by_name = set(op.tensors) <= named
+        self.takes_chunk_size = "chunk_size" in named or inspect.Parameter.VAR_KEYWORD in kinds
+        self.takes_cu_seqlens = "cu_seqlens" in named or self.forwards
+
+    def prepare(self, inputs: dict[str, Tensor], dtype: torch.dtype) -> dict[str, Tensor]:
+        """Return the inputs in the dtypes of a call: `dtype`, but float32 for log gates and int64 for indices."""
+        kinds = {n: torch.float32 if n in self.op.wide else torch.int64 if n == "p" else dtype for n in inputs}
+        return {n: t.to(self.device, kinds[n]).contiguous() for n, t in inputs.items()}
+
+    def state(self, S: Tensor | None, dtype: torch.dtype) -> Tensor | None:
+        """Return an initial state in float32, of a convolution in the dtype of its inputs."""
+        return None if S is None else S.to(self.device, torch.float32 if self.op.heads else dtype).contiguous()
+
+    def __call__(
+        self, tensors: dict[str, Tensor], S: Tensor | None, scale: float, **more: Any
+    ) -> tuple[Tensor, Tensor]:
+        """Return outputs and final state of one call."""
+        ordered = {n: tensors[n] for n in (*self.op.tensors, *self.op.static)}
+        options = {**self.op.options, **more, "initial_state": S, "output_final_state": True}
+        if self.op.scaled:
+            options["scale"] = scale
+        if self.chunk_size is not None:
+            options["chunk_size"] = self.chunk_size
+        result = self.kernel(**ordered, **options) if self.by_name else self.kernel(*ordered.values(), **options)
+        if not isinstance(result, (tuple, list)) or len(result) < 2 or not isinstance(result[0], Tensor):
+            raise WrongResult(f"the kernel returned {type(result).__name__}, not (outputs, final state)")
+        if not isinstance(result[1], Tensor):
+            raise WrongResult("the kernel returned no final state although output_final_state=True")
+        return result[0], result[1]
+
+    def run(self, case: Case, dtype: torch.dtype) -> dict[str, Tensor]:
+        """Return `o`, `state` and the gradients of a case as the kernel computes them.
+
+        Raises `WrongResult` for what cannot be compared.
+        """
+        tensors, S = self.prepare(case.inputs, dtype), self.state(case.state, dtype)
+        if case.upstream is not None:
+            return self._run_backward(case, tensors, S)
+        if case.lengths:
+            ends = torch.tensor((0, *case.lengths), device=self.device).cumsum(0)
+            more = {"cu_seqlens": ends.to(torch.int64)} if self.takes_cu_seqlens else {}
+            o, S = self(tensors, S, case.scale, **more)
+            return {"o": o.detach(), "state": S.detach()}
+        T, parts = self.op.length(tensors), list[Tensor]()
+        for start, stop in zip((0, *case.cuts), (*case.cuts, T), strict=True):
+            piece = {n: t.contiguous() for n, t in self.op.cut(tensors, start, stop).items()}
+            o, S = self(piece, S, case.scale)
+            parts.append(o.detach())
+        assert S is not None
+        return {"o": torch.cat(parts, 1) if len({p.dim() for p in parts}) == 1 else parts[-1], "state": S.detach()}
+
+    def _run_backward(self, case: Case, tensors: dict[str, Tensor], S: Tensor | None) -> dict[str, Tensor]:
+        leaves = {n: t.requires_grad_() for n, t in tensors.items() if t.is_floating_point()}
+        S = None if S is None else S.requires_grad_()
+        o, final = self({**tensors, **leaves}, S, case.scale)
+        if not o.requires_grad or not final.requires_grad:
+            name = "outputs" if not o.requires_grad else "final state"
+            raise WrongResult(f"the kernel's {name} have no gradient: pass gradients=False if it has no backward pass")
+        if case.upstream is not None and (o.shape != case.upstream[0].shape or final.shape != case.upstream[1].shape):
+            return {"o": o.detach(), "state": final.detach()}
+        return {"o": o.detach(), "state": final.detach(), **backward(leaves, S, o, final, case)}

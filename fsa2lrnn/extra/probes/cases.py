@@ -1,0 +1,224 @@
+"""Cases of a probe: what a kernel is called with, and the one result that is correct."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from .audit import Audit, InexactProbe
+from .operators import Operator, sequential
+from .words import Magnitudes, draw, draw_state
+
+PERIOD = 4099  # longer words repeat one of this length, a prime; the period begins by writing every coordinate
+LONG = 65_536  # longer words run once, with one sequence and one head
+# Words for a dtype: the audit accepts them with every intermediate tensor stored in it (verify/, p-probe-*).
+SIZES = {torch.float32: Magnitudes(4095), torch.float16: Magnitudes(127), torch.bfloat16: Magnitudes(15)}
+WIDE_QUERY = Magnitudes(3, query=4095)
+GRADIENT_SIZES = {
+    torch.float32: Magnitudes(63), torch.float16: Magnitudes(3, columns=2), torch.bfloat16: Magnitudes(1, columns=1),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Case:
+    """One probe: exact inputs in float64, and how they are given to the kernel.
+
+    Args:
+        kind: what the case tests, for messages.
+        inputs: by name, (B, T, H, …); packed sequences lie one after the other in a batch of one.
+        state: initial state (N, H, …), or `None`.
+        scale: of the queries.
+        cuts: tokens before which the sequence is cut; each piece starts from the state that the last one returned.
+        lengths: of packed sequences.
+        upstream: gradients of the outputs and of the final state, where gradients are compared.
+        period: of a long word.
+    """
+
+    kind: str
+    inputs: dict[str, Tensor]
+    state: Tensor | None = None
+    scale: float = 1.0
+    cuts: tuple[int, ...] = ()
+    lengths: tuple[int, ...] = ()
+    upstream: tuple[Tensor, Tensor] | None = None
+    period: int = 0
+
+
+def zero_state(op: Operator, case: Case) -> Tensor:
+    """Return zeros in the shape of the initial states of a case."""
+    first = case.inputs[next(iter(op.tensors))]
+    heads = (first.shape[2],) if op.heads else ()
+    return torch.zeros(len(case.lengths) or first.shape[0], *heads, *op.state, dtype=torch.float64)
+
+
+def expected(op: Operator, case: Case) -> dict[str, Tensor]:
+    """Return outputs `o`, `state` and the gradients of a case, in float64: every operation on the way is exact."""
+    S = zero_state(op, case) if case.state is None else case.state
+    if case.upstream is not None:
+        return _gradients(op, case, S)
+    if case.lengths:
+        starts = [sum(case.lengths[:i]) for i in range(len(case.lengths) + 1)]
+        parts = [sequential(op, op.cut(case.inputs, a, b), S[i : i + 1]) for i, (a, b) in enumerate(_pairs(starts))]
+        o, S = torch.cat([part[0] for part in parts], 1), torch.cat([part[1] for part in parts])
+    elif case.period and op.length(case.inputs) > 2 * case.period:
+        o, S = _periodic(op, case, S)
+    else:
+        o, S = sequential(op, case.inputs, S)
+    return {"o": o * case.scale, "state": S}
+
+
+def _pairs(starts: Sequence[int]) -> list[tuple[int, int]]:
+    return list(pairwise(starts))
+
+
+def _periodic(op: Operator, case: Case, S: Tensor) -> tuple[Tensor, Tensor]:
+    """Run two periods: where both end in one state, so does each later one, with the outputs of the second."""
+    T, P = op.length(case.inputs), case.period
+    first, S1 = sequential(op, op.cut(case.inputs, 0, P), S)
+    again, S2 = sequential(op, op.cut(case.inputs, P, 2 * P), S1)
+    if not torch.equal(S1, S2):
+        raise InexactProbe(
+            f"a period of {P} tokens does not end in the state of the one before: it must write every row"
+        )
+    rest = T % P
+    last = sequential(op, op.cut(case.inputs, 0, rest), S2)[1] if rest else S2
+    repeated = [again] * (T // P - 1) + ([again[:, :rest]] if rest else [])
+    return torch.cat([first, *repeated], 1), last
+
+
+def _gradients(op: Operator, case: Case, S: Tensor) -> dict[str, Tensor]:
+    leaves = {n: t.clone().requires_grad_() for n, t in case.inputs.items() if n != "p"}
+    S = S.clone().requires_grad_()
+    o, final = sequential(op, {**case.inputs, **leaves}, S)
+    return {"o": o.detach() * case.scale, "state": final.detach(), **backward(leaves, S, o * case.scale, final, case)}
+
+
+def backward(leaves: dict[str, Tensor], S: Tensor | None, o: Tensor, final: Tensor, case: Case) -> dict[str, Tensor]:
+    """Return the gradients `d<name>` of every input and `dstate` for the upstream gradients of a case."""
+    assert case.upstream is not None
+    into = {**leaves, **({} if S is None else {"state": S})}
+    do, dS = (u.to(t) for u, t in zip(case.upstream, (o, final), strict=True))
+    gradients = torch.autograd.grad((o, final), tuple(into.values()), (do, dS), allow_unused=True)
+    return {f"d{n}": torch.zeros_like(t) if d is None else d for (n, t), d in zip(into.items(), gradients, strict=True)}
+
+
+# Construction.
+
+
+def word(op: Operator, seed: int, size: Magnitudes, T: int, *, batch: int, heads: int, state: bool) -> Case:
+    """Return a case of `batch` sequences of T tokens with `heads` heads, each with a word of its own."""
+    heads = heads if op.heads else 1
+    seeds = [[seed + 1009 * (b * heads + h) for h in range(heads)] for b in range(batch)]
+    states = [[draw_state(op.state, s + 7, size) if state else None for s in row] for row in seeds]
+    drawn = [
+        [draw(op.letters, s, size, T, S) for s, S in zip(*pair, strict=True)]
+        for pair in zip(seeds, states, strict=True)
+    ]
+    inputs = dict[str, Tensor]()
+    for name, shape in op.tensors.items():
+        rows = [torch.stack([w[name].reshape(-1, *shape) for w in row], 1) for row in drawn]
+        inputs[name] = torch.stack(rows) if op.heads else torch.stack(rows)[:, :, 0]
+    generator = torch.Generator().manual_seed(seed)
+    for name, shape in op.static.items():
+        inputs[name] = torch.randint(-3, 4, shape, generator=generator).double()
+    S = None
+    if state:
+        S = torch.stack([torch.stack([s for s in row if s is not None]) for row in states])
+        S = S if op.heads else S[:, 0]
+    return Case("initial state" if state else "whole sequence", inputs, S, scale=0.5 if op.scaled and seed % 2 else 1.0)
+
+
+def long_word(op: Operator, seed: int, size: Magnitudes, T: int) -> Case:
+    """Return a case of one sequence that repeats a word of `PERIOD` tokens."""
+    block = word(op, seed, size, min(T, PERIOD), batch=1, heads=1, state=False)
+    inputs = {}
+    for name, t in block.inputs.items():
+        stop = T * op.factors.get(name, 1)
+        inputs[name] = t if name in op.static else t.repeat(1, -(-T // PERIOD), *[1] * (t.dim() - 2))[:, :stop]
+    return replace(block, inputs=inputs, period=PERIOD)
+
+
+def padded(op: Operator, case: Case, before: int, after: int) -> Case:
+    """Return the case with tokens that change no state: zeros, gates of 1."""
+    inputs = dict(case.inputs)
+    for name, shape in op.tensors.items():
+        fill, t, n = op.idle.get(name, torch.zeros(shape)), case.inputs[name], op.factors.get(name, 1)
+        idle = (fill if fill is not None else torch.zeros(shape)).to(t).expand(t.shape[0], 1, *t.shape[2:])
+        inputs[name] = torch.cat(
+            [
+                idle.repeat(1, before * n, *[1] * len(t.shape[2:])),
+                t,
+                idle.repeat(1, after * n, *[1] * len(t.shape[2:])),
+            ],
+            1,
+        )
+    return replace(case, kind="left padding" if before else "right padding", inputs=inputs)
+
+
+def packed(op: Operator, seed: int, size: Magnitudes, lengths: tuple[int, ...], *, state: bool) -> Case:
+    """Return a case of several sequences in a batch of one, `cu_seqlens` of their lengths."""
+    parts = [word(op, seed + 31 * i, size, T, batch=1, heads=2, state=state) for i, T in enumerate(lengths)]
+    inputs = {
+        n: t if n in op.static else torch.cat([p.inputs[n] for p in parts], 1) for n, t in parts[0].inputs.items()
+    }
+    states = torch.cat([p.state for p in parts if p.state is not None]) if state else None
+    return replace(parts[0], kind="packed sequences", inputs=inputs, state=states, lengths=lengths)
+
+
+def with_gradients(op: Operator, seed: int, dtype: torch.dtype, T: int) -> Case:
+    """Return a case with sparse upstream gradients: few tokens, entries ±1."""
+    size = GRADIENT_SIZES[dtype]
+    case = replace(word(op, seed, size, T, batch=1, heads=2, state=True), kind="gradients")
+    assert case.state is not None
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        o, S = sequential(op, case.inputs, case.state)
+    do = torch.randint(-1, 2, o.shape, generator=generator).double()
+    do *= torch.rand(o.shape, generator=generator) < 0.5
+    do *= torch.rand(o.shape[:2], generator=generator).reshape(*o.shape[:2], *[1] * (o.dim() - 2)) < 6 / T
+    dS = torch.zeros_like(S)
+    if dtype == torch.float32:
+        dS = torch.randint(-1, 2, S.shape, generator=generator).double() * (
+            torch.rand(S.shape, generator=generator) < 0.2
+        )
+    return replace(case, upstream=(do, dS))
+
+
+def all_lengths(chunk_sizes: Sequence[int]) -> Iterator[tuple[tuple[int, ...], int]]:
+    """Yield cuts and length of the carried-state cases: at, before and after chunk borders, and token by token."""
+    for c in chunk_sizes:
+        T = 2 * c + 2
+        yield (c,), T
+        yield (1, c - 1, c + 1), T
+        yield tuple(range(T - 5, T)), T
+
+
+@cache
+def proved(name: str, dtype: torch.dtype, chunk_sizes: tuple[int, ...], gradients: bool) -> int:
+    """Audit a word of the family in the sequential and the chunked forms; return the number of operations proved exact.
+
+    Raises `InexactProbe` where one of them may round.
+    """
+    from .operators import OPERATORS
+
+    op, count = OPERATORS[name], 0
+    T = min(130, 2 * max(chunk_sizes) + 2)
+    case = (
+        with_gradients(op, 11, dtype, T) if gradients else word(op, 11, SIZES[dtype], T, batch=1, heads=1, state=True)
+    )
+    runs = [("sequential", 0), *((form, c) for c in chunk_sizes for form in op.forms)]
+    for form, c in runs:
+        with Audit(dtype) as audit:
+            assert case.state is not None
+            leaves = {n: t.clone().requires_grad_(gradients and n != "p") for n, t in case.inputs.items()}
+            S = case.state.clone().requires_grad_(gradients)
+            o, final = sequential(op, leaves, S) if form == "sequential" else op.forms[form](leaves, S, c)
+            if gradients:
+                backward({n: t for n, t in leaves.items() if t.requires_grad}, S, o * case.scale, final, case)
+        count += audit.operations
+    return count

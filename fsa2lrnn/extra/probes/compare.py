@@ -1,0 +1,111 @@
+"""Compare what a kernel computed with the one correct result, value by value, and say where they differ first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .cases import Case
+from .operators import Operator
+
+_INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first wrong entry of a result.
+
+    Args:
+        quantity: `o`, `state`, or `dNAME` for a gradient.
+        sequence: index in the batch, or of the packed sequence.
+        token: within the sequence; `None` for states.
+        head: index of the head; `None` where the operator has none.
+        entry: index in the head's entry.
+        expected: the correct value.
+        computed: that of the kernel.
+        expected_bits: the correct value in the dtype that the kernel returned, in hexadecimal.
+        computed_bits: that of the kernel.
+        wrong: how many entries differ.
+        entries: how many entries there are.
+        last_token: the last wrong token.
+        error: the largest error relative to the largest correct value; infinite for infinities and NaN.
+    """
+
+    quantity: str
+    sequence: int
+    token: int | None
+    head: int | None
+    entry: tuple[int, ...]
+    expected: float
+    computed: float
+    expected_bits: str
+    computed_bits: str
+    wrong: int
+    entries: int
+    last_token: int | None
+    error: float
+
+    def __str__(self) -> str:
+        where = "" if self.token is None else f"token {self.token}, "
+        where += "" if self.head is None else f"head {self.head}, "
+        place = "first at " if self.token is not None else "at "
+        return f"{self.quantity} is wrong {place}{where}entry {list(self.entry)} (sequence {self.sequence})"
+
+
+def bits(value: float, dtype: torch.dtype) -> str:
+    """Return the bit pattern of a value in a dtype, in hexadecimal.
+
+    >>> bits(1.0, torch.bfloat16)
+    '0x3f80'
+    """
+    x = torch.tensor(value, dtype=torch.float64).to(dtype)
+    width = x.element_size()
+    return f"0x{int(x.view(_INTEGERS[width])) & (1 << 8 * width) - 1:0{2 * width}x}"
+
+
+def difference(op: Operator, case: Case, computed: dict[str, Tensor], correct: dict[str, Tensor]) -> Difference | None:
+    """Return the first difference, outputs before states before gradients; `None` where all values are equal.
+
+    Zeros of both signs are equal: −0 and +0 arise from legitimate orders of summation. NaN equals nothing.
+    """
+    for name, right in correct.items():
+        if name not in computed:
+            continue
+        mine = computed[name].to("cpu")
+        if mine.shape != right.shape:
+            return _unlike(name, mine, right)
+        values = mine.double()
+        wrong = ~(values == right)
+        if bool(wrong.any()):
+            return _first(op, case, name, mine, values, right, wrong)
+    return None
+
+
+def _unlike(name: str, mine: Tensor, right: Tensor) -> Difference:
+    shapes = f"shape {tuple(right.shape)}", f"shape {tuple(mine.shape)}"
+    return Difference(name, 0, None, None, (), 0.0, 0.0, *shapes, right.numel(), right.numel(), None, float("inf"))
+
+
+def _first(
+    op: Operator, case: Case, name: str, mine: Tensor, values: Tensor, right: Tensor, wrong: Tensor
+) -> Difference:
+    has_tokens = name == "o" or name.removeprefix("d") in op.tensors
+    places = wrong.nonzero()
+    column = int(has_tokens)  # the token's axis is the second: sort by token first, then by sequence
+    order = places[:, column] * wrong.shape[0] + places[:, 0] if has_tokens else places[:, 0]
+    at = tuple(places[int(order.argmin())].tolist())
+    error = (values - right).abs().max() / right.abs().max().clamp(min=1)
+    sequence, token, rest = (at[0], at[1], at[2:]) if has_tokens else (at[0], None, at[1:])
+    last = int(places[:, 1].max()) if has_tokens else None
+    if token is not None and case.lengths:
+        starts = [sum(case.lengths[:i]) for i in range(len(case.lengths))]
+        sequence = max(i for i, start in enumerate(starts) if start <= token)
+        token, last = token - starts[sequence], None
+    head, entry = (rest[0], rest[1:]) if op.heads and rest and name.removeprefix("d") not in op.static else (None, rest)
+    expected, computed = float(right[at]), float(values[at])
+    return Difference(
+        name, sequence, token, head, entry, expected, computed, bits(expected, mine.dtype), bits(computed, mine.dtype),
+        int(wrong.sum()), right.numel(), last, float(error) if bool(values.isfinite().all()) else float("inf"),
+    )  # fmt: skip

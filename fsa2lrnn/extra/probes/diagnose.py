@@ -1,0 +1,139 @@
+"""Guess the fault of a kernel from a failing case: compare its result with those of wrong definitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from .audit import InexactProbe
+from .calls import Caller, WrongResult
+from .cases import Case, expected
+from .compare import Difference, difference
+from .operators import Operator
+
+ROUNDING = 2.0**-5  # errors below this part of the largest value look like rounding
+Change = Callable[[Tensor], Tensor]
+
+
+def _changed(case: Case, name: str, change: Change) -> Case:
+    return replace(case, inputs={**case.inputs, name: change(case.inputs[name])})
+
+
+def wrong_definitions(op: Operator, case: Case) -> Iterator[tuple[str, Case]]:
+    """Yield fault classes with the case that would make the operator compute the same as a kernel with that fault."""
+    for name in op.wide:
+        yield f"gate sign: as if {name} were negated", _changed(case, name, lambda t: -t)
+        yield f"wrong decay: as if {name} were 0", _changed(case, name, torch.zeros_like)
+        yield f"wrong decay: as if {name} acted one token late", _changed(case, name, lambda t: _shift(t, 1))
+        yield f"wrong decay: as if {name} acted one token early", _changed(case, name, lambda t: _shift(t, -1))
+    for name in ("a", "d"):
+        if name in op.tensors and op.state == op.tensors[name]:
+            yield f"wrong decay: as if {name} acted one token late", _changed(case, name, lambda t: _shift(t, 1))
+            yield f"wrong decay: as if {name} were squared", _changed(case, name, torch.square)
+            yield f"gate sign: as if {name} lost its sign", _changed(case, name, torch.abs)
+    if "beta" in op.tensors:
+        for how, change in (
+            ("negated", torch.neg), ("1", torch.ones_like), ("clamped to at most 1", lambda t: t.clamp(max=1)),
+            ("squared", torch.square), ("halved", lambda t: t / 2), ("doubled", lambda t: t * 2),
+        ):  # fmt: skip
+            yield f"sign or size of beta: as if beta were {how}", _changed(case, "beta", change)
+    if case.state is not None:
+        yield "state carry: as if the initial state were dropped", replace(case, state=None)
+        if case.state.shape[-1] == case.state.shape[-2]:
+            yield (
+                "state carry: as if the initial state were transposed",
+                replace(case, state=case.state.mT.contiguous()),
+            )
+    if case.lengths and case.state is None:
+        yield "variable lengths: the state leaks from one packed sequence into the next", replace(case, lengths=())
+    if op.scaled:
+        for scale in (1.0, case.scale**2, 0.25, 0.25 * case.scale):
+            if scale != case.scale:
+                yield f"scale: as if the scale were {scale} for {case.scale}", replace(case, scale=scale)
+    if op.heads:
+        for name in op.tensors:
+            yield f"head index: as if {name} came from the next head", _changed(case, name, lambda t: t.roll(-1, 2))
+
+
+def _shift(t: Tensor, by: int) -> Tensor:
+    moved = t.roll(by, 1)
+    moved[:, :by] = 0 if by > 0 else moved[:, :by]
+    if by < 0:
+        moved[:, by:] = 0
+    return moved
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    return a.shape == b.shape and torch.equal(a.nan_to_num(7.25, 9e9, -9e9), b.nan_to_num(7.25, 9e9, -9e9))
+
+
+def pieces(op: Operator, case: Case) -> list[Case]:
+    """Return the calls of a case with cuts as cases of their own, each from the correct state; else the case itself."""
+    if not case.cuts:
+        return [case]
+    T, S, parts = op.length(case.inputs), case.state, list[Case]()
+    for start, stop in zip((0, *case.cuts), (*case.cuts, T), strict=True):
+        parts.append(replace(case, inputs=op.cut(case.inputs, start, stop), state=S, cuts=(), kind="one piece"))
+        S = expected(op, parts[-1])["state"]
+    return parts
+
+
+def fault(caller: Caller, case: Case, dtype: torch.dtype, first: Difference, chunk_sizes: Sequence[int]) -> str:
+    """Return the likely fault class of a failing case in one sentence."""
+    op = caller.op
+    if first.expected_bits.startswith("shape"):
+        return f"{'variable lengths' if case.lengths else 'shape'}: {first.quantity} has {first.computed_bits}"
+    computed, again = caller.run(case, dtype), caller.run(case, dtype)
+    if any(not _same(computed[n], again[n]) for n in computed):
+        return "non-determinism: two calls with the same inputs differ"
+    if first.quantity not in ("o", "state"):
+        return f"backward pass: outputs and final state are correct, the gradient of {first.quantity[1:]} is not"
+    # Wrong definitions: where one explains every value that the kernel returned, it names the fault.
+    if op.length(case.inputs) <= 512:
+        for part in pieces(op, case):
+            mine = caller.run(part, dtype)
+            if difference(op, part, mine, expected(op, part)) is None:
+                continue
+            for name, other in wrong_definitions(op, replace(part, upstream=None)):
+                if _same(mine["o"].cpu().double(), expected(op, other)["o"]):
+                    return name
+            break
+    if first.error == float("inf"):
+        return "gate sign: infinities or NaN from a bounded computation" if op.wide else "overflow: infinities or NaN"
+    if case.cuts and _passes(caller, replace(case, cuts=()), dtype):
+        return "state carry: the same tokens in one call are correct"
+    if case.lengths:
+        return "variable lengths: a packed sequence differs from the sequence alone"
+    if "padding" in case.kind:
+        return "padding: tokens that leave the state unchanged change the result"
+    if first.error <= ROUNDING:
+        return (
+            f"accumulation dtype: errors up to {first.error:.1e} of the largest value, as if a sum or product rounded"
+        )
+    return _by_position(op, case, first, chunk_sizes)
+
+
+def _by_position(op: Operator, case: Case, first: Difference, chunk_sizes: Sequence[int]) -> str:
+    T = op.length(case.inputs)
+    if first.quantity == "state":
+        return "state carry: every output is correct, the final state is not"
+    token = first.token or 0
+    for chunk in sorted(set(chunk_sizes), reverse=True):
+        if token and (token % chunk == 0 or (token + 1) % chunk == 0):
+            return f"chunk boundary: the first wrong token, {token}, is at a border of chunks of {chunk}"
+    for chunk in sorted(set(chunk_sizes), reverse=True):
+        if T % chunk and token >= T - T % chunk:
+            return f"padding: only tokens of the last, incomplete chunk of {chunk} are wrong"
+        if token > chunk:
+            return f"chunk boundary: the first {token} tokens, more than a chunk of {chunk}, are correct"
+    return f"within a chunk: wrong from token {token} on; no definition that was tried explains it"
+
+
+def _passes(caller: Caller, case: Case, dtype: torch.dtype) -> bool:
+    try:
+        return difference(caller.op, case, caller.run(case, dtype), expected(caller.op, case)) is None
+    except (WrongResult, InexactProbe):
+        return False

@@ -1,0 +1,197 @@
+"""Reference forms of the operators in plain torch: sequential, chunked (WY/UT transform) and parallel prefix.
+
+The oracle runs the sequential step in float64; the audit proves that every operation of every form is exact. Token
+slices are `Slices`: `x["q"]` has shape (B, H, K); states have shape (B, H, K, V), or (B, H, K) for scans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+Slices = Mapping[str, Tensor]
+Inverse = Callable[[Tensor], Tensor]
+
+
+def _read(q: Tensor, S: Tensor) -> Tensor:
+    return (q[..., None] * S).sum(-2)
+
+
+def _write(S: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return S + k[..., None] * v[..., None, :]
+
+
+def _erase_and_write(S: Tensor, k: Tensor, v: Tensor, beta: Tensor) -> Tensor:
+    return _write(S, k, beta[..., None] * (v - _read(k, S)))
+
+
+def delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return S ← S + β k (v − kᵀS)ᵀ and the output qᵀS (DeltaNet)."""
+    S = _erase_and_write(S, x["k"], x["v"], x["beta"])
+    return S, _read(x["q"], S)
+
+
+def gated_delta_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return the delta rule's step on exp(g) S, with one gate per head."""
+    return delta_step(S * x["g"].exp()[..., None, None], x)
+
+
+def kda_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return the delta rule's step on diag(exp(g)) S, with one gate per key channel (Kimi Delta Attention)."""
+    return delta_step(S * x["g"].exp()[..., None], x)
+
+
+def delta_product_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return one gate and n erase-and-write steps; `k`, `v`, `beta` carry an axis of length n after the batch."""
+    S = S * x["g"].exp()[..., None, None]
+    for i in range(x["k"].shape[1]):
+        S = _erase_and_write(S, x["k"][:, i], x["v"][:, i], x["beta"][:, i])
+    return S, _read(x["q"], S)
+
+
+def simple_gla_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return S ← exp(g) S + k vᵀ and qᵀS (simple gated linear attention, Mamba-2's SSD)."""
+    S = _write(S * x["g"].exp()[..., None, None], x["k"], x["v"])
+    return S, _read(x["q"], S)
+
+
+def rwkv7_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return S ← diag(exp(w)) S + b aᵀS + k vᵀ and rᵀS (RWKV-7, the DPLR delta rule)."""
+    S = _write(S * x["w"].exp()[..., None] + x["b"][..., None] * _read(x["a"], S)[..., None, :], x["k"], x["v"])
+    return S, _read(x["r"], S)
+
+
+def diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return x ← a ⊙ x + v, as state and as output."""
+    S = x["a"] * S + x["v"]
+    return S, S
+
+
+def block_diagonal_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return x ← A x + v, as state and as output; A has shape (B, H, b, b)."""
+    S = (x["A"] * S[..., None, :]).sum(-1) + x["v"]
+    return S, S
+
+
+def pd_ssm_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return x ← P diag(d) x + v; column j of P has its single one in row p_j (PD-SSM)."""
+    S = torch.zeros_like(S).scatter_add(-1, x["p"].long(), x["d"] * S) + x["v"]
+    return S, S
+
+
+def conv_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return the last W inputs (B, D, W) and the convolution at this token (B, D)."""
+    S = torch.cat([S[..., 1:], x["x"][..., None]], -1)
+    return S, (S * x["weight"]).sum(-1) + x["bias"]
+
+
+def state_passing_step(S: Tensor, x: Slices) -> tuple[Tensor, Tensor]:
+    """Return h ← exp(g) h + s, and the state *before* it: what a chunk of Mamba-2 starts from."""
+    return S * x["g"].exp()[..., None] + x["states"], S
+
+
+# The chunked forms. Row i of the inverse of I + A is built from the rows above it.
+
+
+def invert_by_rows(A: Tensor) -> Tensor:
+    """Return (I + A)⁻¹ for strictly lower A (..., C, C) by forward substitution."""
+    eye = torch.eye(A.shape[-1], dtype=A.dtype, device=A.device).expand(A.shape)
+    rows = [eye[..., :1, :]]
+    for i in range(1, A.shape[-1]):
+        above = torch.cat(rows, -2)
+        rows.append(eye[..., i : i + 1, :] - A[..., i : i + 1, :i] @ above)
+    return torch.cat(rows, -2)
+
+
+def invert_by_blocks(A: Tensor) -> Tensor:
+    """Return (I + A)⁻¹ for strictly lower A by merging the inverses of its diagonal halves, down to 16 rows."""
+    C = A.shape[-1]
+    if C <= 16:
+        return invert_by_rows(A)
+    h = C // 2
+    first, second = invert_by_blocks(A[..., :h, :h]), invert_by_blocks(A[..., h:, h:])
+    corner = -(second @ (A[..., h:, :h] @ first))
+    return torch.cat([pad(first, (0, C - h)), torch.cat([corner, second], -1)], -2)
+
+
+def _blocks(t: Tensor, chunk: int) -> Tensor:
+    """Return a (B, T, H, ·) tensor as (B, H, N, C, ·), padded with zeros at the end."""
+    t = pad(t, (0, 0, 0, 0, 0, -t.shape[1] % chunk))
+    return t.reshape(t.shape[0], -1, chunk, *t.shape[2:]).movedim(3, 1)
+
+
+def _decays(late: Tensor, early: Tensor, diagonal: int) -> Tensor:
+    """Return exp(late_i − early_j) where j ≤ i + diagonal and 0 elsewhere, shape (..., C, C, K)."""
+    C = late.shape[-2]
+    lower = torch.ones(C, C, dtype=torch.bool).tril(diagonal)[..., None].to(late.device)
+    difference = (late[..., :, None, :] - early[..., None, :, :]).masked_fill(~lower, 0)
+    return difference.exp().masked_fill(~lower, 0)
+
+
+def _pairs(x: Tensor, D: Tensor, y: Tensor) -> Tensor:
+    """Return Σ_k x_ik D_ijk y_jk, shape (..., C, C)."""
+    return (x[..., :, None, :] * D * y[..., None, :, :]).sum(-1)
+
+
+def _outputs(chunks: list[Tensor], T: int) -> Tensor:
+    """Return chunk outputs (B, H, C, V) as (B, T, H, V)."""
+    return torch.cat(chunks, 2)[:, :, :T].transpose(1, 2)
+
+
+def chunked_delta(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor, S: Tensor, chunk: int, invert: Inverse
+) -> tuple[Tensor, Tensor]:
+    """Return outputs and final state of the gated delta rule by the WY representation with the UT transform.
+
+    `g` has shape (B, T, H, K) or (B, T, H, 1). The inverse T of I + tril(β K D Kᵀ, −1) gives u = T β v and w = T β k.
+    """
+    T = q.shape[1]
+    q, k, v, b, g = (_blocks(t, chunk) for t in (q, k, v, beta[..., None], g))
+    G = g.cumsum(-2)
+    A = b * _pairs(k, _decays(G, G, -1), k)
+    inverse = invert(A)
+    u, w = inverse @ (b * v), inverse @ (b * k * G.exp())
+    scores, into, out_of = _pairs(q, _decays(G, G, 0), k), G.exp(), (G[..., -1:, :] - G).exp()
+    outputs = list[Tensor]()
+    for n in range(q.shape[2]):
+        new = u[:, :, n] - w[:, :, n] @ S
+        outputs.append((q[:, :, n] * into[:, :, n]) @ S + scores[:, :, n] @ new)
+        S = S * into[:, :, n, -1, :, None] + (k[:, :, n] * out_of[:, :, n]).mT @ new
+    return _outputs(outputs, T), S
+
+
+def chunked_dplr(
+    q: Tensor, w: Tensor, k: Tensor, v: Tensor, a: Tensor, b: Tensor, S: Tensor, chunk: int, invert: Inverse
+) -> tuple[Tensor, Tensor]:
+    """Return outputs and final state of S ← diag(exp(w)) S + b aᵀS + k vᵀ in chunks; `w` (B, T, H, K or 1)."""
+    T = q.shape[1]
+    q, w, k, v, a, b = (_blocks(t, chunk) for t in (q, w, k, v, a, b))
+    G = w.cumsum(-2)
+    before = G - w
+    earlier, upto = _decays(before, G, -1), _decays(G, G, 0)
+    inverse = invert(-_pairs(a, earlier, b))
+    u, erase = inverse @ (_pairs(a, earlier, k) @ v), inverse @ (a * before.exp())
+    of_k, of_b = _pairs(q, upto, k), _pairs(q, upto, b)
+    into, out_of = G.exp(), (G[..., -1:, :] - G).exp()
+    outputs = list[Tensor]()
+    for n in range(q.shape[2]):
+        new = u[:, :, n] + erase[:, :, n] @ S
+        outputs.append((q[:, :, n] * into[:, :, n]) @ S + of_k[:, :, n] @ v[:, :, n] + of_b[:, :, n] @ new)
+        S = S * into[:, :, n, -1, :, None] + (k[:, :, n] * out_of[:, :, n]).mT @ v[:, :, n]
+        S = S + (b[:, :, n] * out_of[:, :, n]).mT @ new
+    return _outputs(outputs, T), S
+
+
+def prefix(A: Tensor, v: Tensor, S: Tensor) -> tuple[Tensor, Tensor]:
+    """Return all states and the last one of x ← A x + v by parallel prefix products; A (B, T, H, n, n)."""
+    A, z, span = A, v[..., None], 1
+    while span < A.shape[1]:
+        later, shifted = A[:, span:], slice(None, -span)
+        z = torch.cat([z[:, :span], later @ z[:, shifted] + z[:, span:]], 1)
+        A = torch.cat([A[:, :span], later @ A[:, shifted]], 1)
+        span *= 2
+    states = (A @ S[:, None, ..., None] + z)[..., 0]
+    return states, states[:, -1]

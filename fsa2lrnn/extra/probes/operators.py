@@ -1,0 +1,192 @@
+"""The operators: their tensors (in the order of flash-linear-attention), the step, the other forms, the words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import forms, words
+from .words import KEYS, VALUES
+
+Inputs = Mapping[str, Tensor]
+Form = Callable[[Inputs, Tensor, int], tuple[Tensor, Tensor]]  # inputs, state, chunk size -> outputs, final state
+FACTORS = 2  # Householder factors per token of the DeltaProduct probes
+BLOCK = 4  # size of the blocks of the block-diagonal probes
+
+
+@dataclass(frozen=True)
+class Operator:
+    """An operator with everything that its probes need.
+
+    Args:
+        name: what `assert_exact(op=…)` takes.
+        tensors: per-token tensors in the order of a call, each with the shape of a head's entry.
+        state: shape of a head's state.
+        step: one token on float64 tensors, the definition that the oracle runs.
+        forms: other ways to compute it, which the audit runs.
+        letters: the words.
+        wide: tensors in float32 whatever the dtype: log gates, whose partial sums kernels form in float32.
+        idle: what a padding token holds where that is not zeros, by tensor.
+        factors: entries of a tensor per token, where there are several.
+        heads: whether the tensors have a head axis.
+        scaled: whether a kernel takes `scale`.
+        static: tensors without a time axis, by name.
+        options: further keyword arguments of every call.
+    """
+
+    name: str
+    tensors: Mapping[str, tuple[int, ...]]
+    state: tuple[int, ...]
+    step: Callable[[Tensor, Inputs], tuple[Tensor, Tensor]]
+    forms: Mapping[str, Form]
+    letters: Callable[[words.Source], Iterator[words.Letter]]
+    wide: frozenset[str] = frozenset()
+    idle: Mapping[str, Tensor | None] = field(default_factory=dict)
+    factors: Mapping[str, int] = field(default_factory=dict)
+    heads: bool = True
+    scaled: bool = True
+    static: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def queries(self) -> str:
+        """The name of the tensor that only reads: `q` or `r`; "" for scans, which return their states."""
+        return next((name for name in ("q", "r") if name in self.tensors), "")
+
+    @property
+    def pads(self) -> bool:
+        """Whether a padding token leaves the state as it is."""
+        return not self.static
+
+    def length(self, inputs: Inputs) -> int:
+        """Return the number of tokens."""
+        name = next(iter(self.tensors))
+        return inputs[name].shape[1] // self.factors.get(name, 1)
+
+    def cut(self, inputs: Inputs, start: int, stop: int) -> dict[str, Tensor]:
+        """Return the tokens from `start` up to `stop`."""
+        n = {name: self.factors.get(name, 1) for name in self.tensors}
+        return {m: t if m in self.static else t[:, start * n[m] : stop * n[m]] for m, t in inputs.items()}
+
+
+def sequential(op: Operator, inputs: Inputs, S: Tensor) -> tuple[Tensor, Tensor]:
+    """Return outputs (B, T, …) and final state by one step per token, without the scale."""
+    outputs = list[Tensor]()
+    split = {
+        name: t.reshape(t.shape[0], -1, op.factors[name], *t.shape[2:]) if name in op.factors else t
+        for name, t in inputs.items()
+    }
+    for i in range(op.length(inputs)):
+        S, o = op.step(S, {name: t if name in op.static else t[:, i] for name, t in split.items()})
+        outputs.append(o)
+    return torch.stack(outputs, 1), S
+
+
+def _delta(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
+    g = x.get("g", torch.zeros_like(x["beta"]))
+    return forms.chunked_delta(x["q"], x["k"], x["v"], x["beta"], g if g.dim() == 4 else g[..., None], S, chunk, invert)
+
+
+def _delta_product(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
+    """Run the delta rule on n steps per token: the gate in the first of them, the query in the last."""
+    g, q = torch.zeros_like(x["beta"]), torch.zeros_like(x["k"])
+    g[:, ::FACTORS], q[:, FACTORS - 1 :: FACTORS] = x["g"], x["q"]
+    o, S = _delta({**x, "g": g, "q": q}, S, chunk, invert)
+    return o[:, FACTORS - 1 :: FACTORS], S
+
+
+def _simple_gla(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
+    none = torch.zeros_like(x["k"])
+    return forms.chunked_dplr(x["q"], x["g"][..., None], x["k"], x["v"], none, none, S, chunk, invert)
+
+
+def _rwkv7(x: Inputs, S: Tensor, chunk: int, invert: forms.Inverse) -> tuple[Tensor, Tensor]:
+    return forms.chunked_dplr(x["r"], x["w"], x["k"], x["v"], x["a"], x["b"], S, chunk, invert)
+
+
+def _prefix(x: Inputs, S: Tensor, _: int, *, dense: Callable[[Inputs], Tensor]) -> tuple[Tensor, Tensor]:
+    return forms.prefix(dense(x), x["v"], S)
+
+
+def _permuted(x: Inputs) -> Tensor:
+    rows = torch.arange(KEYS)[:, None] == x["p"][..., None, :]
+    return rows.to(x["d"].dtype) * x["d"][..., None, :]
+
+
+def _chunked(run: Callable[..., tuple[Tensor, Tensor]]) -> dict[str, Form]:
+    return {
+        "chunked, inverse by rows": partial(run, invert=forms.invert_by_rows),
+        "chunked, inverse by blocks": partial(run, invert=forms.invert_by_blocks),
+    }
+
+
+_K, _V, _G = (KEYS,), (VALUES,), frozenset("g")
+_QKV: dict[str, tuple[int, ...]] = {"q": _K, "k": _K, "v": _V}
+
+OPERATORS: dict[str, Operator] = {
+    op.name: op
+    for op in (
+        Operator(
+            "gated_delta_rule", {**_QKV, "g": (), "beta": ()}, _K + _V, forms.gated_delta_step,
+            _chunked(_delta), words.gated_delta_letters, _G,
+        ),
+        Operator(
+            "delta_rule", {**_QKV, "beta": ()}, _K + _V, forms.delta_step, _chunked(_delta), words.delta_letters,
+        ),
+        Operator(
+            "delta_product", {**_QKV, "g": (), "beta": ()}, _K + _V, forms.delta_product_step,
+            _chunked(_delta_product), partial(words.delta_product_letters, factors=FACTORS), _G,
+            factors={"k": FACTORS, "v": FACTORS, "beta": FACTORS}, options={"num_householder": FACTORS},
+        ),
+        Operator(
+            "kda", {**_QKV, "g": _K, "beta": ()}, _K + _V, forms.kda_step, _chunked(_delta), words.kda_letters, _G,
+        ),
+        Operator(
+            "simple_gla", {**_QKV, "g": ()}, _K + _V, forms.simple_gla_step, _chunked(_simple_gla),
+            words.simple_gla_letters, _G,
+        ),
+        Operator(
+            "rwkv7", {"r": _K, "w": _K, "k": _K, "v": _V, "a": _K, "b": _K}, _K + _V, forms.rwkv7_step,
+            _chunked(_rwkv7), words.rwkv7_letters, frozenset("w"),
+        ),
+        Operator(
+            "diagonal", {"a": _K, "v": _K}, _K, forms.diagonal_step,
+            {"prefix": partial(_prefix, dense=lambda x: torch.diag_embed(x["a"]))}, words.diagonal_letters,
+            idle={"a": torch.ones(KEYS)}, scaled=False,
+        ),
+        Operator(
+            "block_diagonal", {"A": (BLOCK, BLOCK), "v": (BLOCK,)}, (BLOCK,), forms.block_diagonal_step,
+            {"prefix": partial(_prefix, dense=lambda x: x["A"])}, words.block_diagonal_letters,
+            idle={"A": torch.eye(BLOCK)}, scaled=False,
+        ),
+        Operator(
+            "pd_ssm", {"p": _K, "d": _K, "v": _K}, _K, forms.pd_ssm_step,
+            {"prefix": partial(_prefix, dense=_permuted)}, words.pd_ssm_letters,
+            idle={"p": torch.arange(KEYS), "d": torch.ones(KEYS)}, scaled=False,
+        ),
+        Operator(
+            "causal_conv1d", {"x": _K}, (KEYS, 4), forms.conv_step, {}, words.conv_letters,
+            heads=False, scaled=False, static={"weight": (KEYS, 4), "bias": _K}, options={"activation": None},
+        ),
+        Operator(
+            "state_passing", {"states": _V, "g": ()}, _V, forms.state_passing_step, {}, words.state_passing_letters,
+            _G, scaled=False,
+        ),
+    )
+}  # fmt: skip
+ALIASES = {
+    "gated_delta_product": "delta_product", "dplr_delta_rule": "rwkv7", "ssd": "simple_gla", "deltanet": "delta_rule",
+}  # fmt: skip
+
+
+def operator(name: str) -> Operator:
+    """Return the operator of a name; raise `ValueError` with the names otherwise."""
+    try:
+        return OPERATORS[ALIASES.get(name, name)]
+    except KeyError:
+        raise ValueError(f"op={name!r} is not an operator with probes: choose from {', '.join(OPERATORS)}") from None

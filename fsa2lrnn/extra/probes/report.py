@@ -1,0 +1,78 @@
+"""Describe a wrong result for people: the first wrong bit, the shortest word, and a script that shows it."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .cases import Case
+from .compare import Difference
+from .operators import Operator
+
+_LINES = 12  # tokens of the word that a message shows
+
+
+def describe(
+    op: Operator, dtype: torch.dtype, case: Case, first: Difference, short: Case, last: Difference, likely: str
+) -> str:
+    """Return the message of `InexactKernel`."""
+    T = op.length(case.inputs)
+    share = f"{first.wrong} of {first.entries} entries of {first.quantity} are wrong"
+    share += "" if first.last_token is None else f", tokens {first.token} to {first.last_token} of {T}"
+    lines = [
+        f"{op.name} in {dtype}, {case.kind}: {first}",
+        f"  expected {first.expected!r} = {first.expected_bits}",
+        f"  computed {first.computed!r} = {first.computed_bits}",
+        f"  {share}",
+        f"  likely fault: {likely}",
+        f"  shortest word found: {op.length(short.inputs)} tokens; there {last},",
+        f"  expected {last.expected!r} = {last.expected_bits}, computed {last.computed!r} = {last.computed_bits}",
+        *(f"    {line}" for line in letters(op, short)),
+    ]
+    return "\n".join(lines)
+
+
+def letters(op: Operator, case: Case) -> list[str]:
+    """Return one line per token of the first sequence and head, entries that are not zero alone, after the state."""
+    lines = [f"scale {case.scale}" + (f", cut before tokens {list(case.cuts)}" if case.cuts else "")]
+    if case.lengths:
+        lines[0] += f", packed lengths {list(case.lengths)}"
+    if case.state is not None:
+        lines.append(f"initial state {_sparse(case.state[0, 0] if op.heads else case.state[0])}")
+    T = op.length(case.inputs)
+    for t in range(min(T, _LINES)):
+        parts = list[str]()
+        for name, x in op.cut(case.inputs, t, t + 1).items():
+            if name not in op.static:
+                entry = x[0, :, 0] if op.heads else x[0]
+                parts.append(f"{name} {_sparse(entry[0] if entry.shape[0] == 1 else entry)}")
+        lines.append(f"token {t}: " + ", ".join(parts))
+    return [*lines, *([f"and {T - _LINES} more tokens"] if T > _LINES else [])]
+
+
+def _sparse(x: Tensor) -> str:
+    if not x.dim():
+        return f"{float(x):g}"
+    places = x.nonzero().tolist()
+    text = " ".join(f"[{','.join(map(str, at))}]={float(x[tuple(at)]):g}" for at in places[:4])
+    return (text or "0") + (f" and {len(places) - 4} more" if len(places) > 4 else "")
+
+
+def script(op: Operator, case: Case, dtype: torch.dtype) -> str:
+    """Return Python code that builds the inputs of a case: `inputs` by name and `state`."""
+    kinds = {n: "torch.float32" if n in op.wide else "torch.int64" if n == "p" else str(dtype) for n in case.inputs}
+    lines = ["import torch", "inputs = {}"]
+    for name, x in case.inputs.items():
+        lines.append(f"inputs[{name!r}] = {_built(x, kinds[name])}")
+    lines.append(f"state = {'None' if case.state is None else _built(case.state, 'torch.float32')}")
+    return "\n".join(lines)
+
+
+def _built(x: Tensor, kind: str) -> str:
+    places = x.nonzero()
+    values = [float(v) for v in x[tuple(places.T)]] if len(places) else []
+    shape = tuple(x.shape)
+    if not values:
+        return f"torch.zeros({shape}, dtype={kind})"
+    size = f"torch.sparse_coo_tensor({places.T.tolist()}, {values}, {shape}).to_dense()"
+    return f"{size}.to({kind})"

@@ -1,0 +1,134 @@
+"""Shrink a failing case to a short word: fewer sequences, heads and tokens, and simpler letters."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from .audit import Audit, InexactProbe
+from .cases import Case, expected
+from .operators import Operator
+
+CALLS, SECONDS = 400, 8.0
+
+
+def shrink(op: Operator, case: Case, dtype: torch.dtype, fails: Callable[[Case], bool]) -> Case:
+    """Return a case that still fails and from which no single simplification tried can be taken away.
+
+    Args:
+        op: the operator.
+        case: a case that fails.
+        dtype: the format in which a smaller case must be exact as well.
+        fails: whether the kernel computes a wrong value on a case.
+
+    It stops after `CALLS` cases or `SECONDS`.
+    """
+    deadline, calls, improved = time.monotonic() + SECONDS, 0, True
+    while improved:
+        improved = False
+        for smaller in simpler(op, case):
+            if calls >= CALLS or time.monotonic() > deadline:
+                return case
+            calls += 1
+            if fails(smaller) and is_exact(op, smaller, dtype):
+                case, improved = smaller, True
+                break
+    return case
+
+
+def is_exact(op: Operator, case: Case, dtype: torch.dtype) -> bool:
+    """Return whether the sequential form is exact on a case; longer words are prefixes of exact ones."""
+    if op.length(case.inputs) > 300 or case.lengths:
+        return True
+    try:
+        with Audit(dtype):
+            expected(op, replace(case, scale=1.0))
+    except InexactProbe:
+        return False
+    return True
+
+
+def simpler(op: Operator, case: Case) -> Iterator[Case]:
+    """Yield simpler cases, the boldest first."""
+    T = op.length(case.inputs)
+    first = case.inputs[next(iter(op.tensors))]
+    if case.lengths:
+        starts = [sum(case.lengths[:i]) for i in range(len(case.lengths))]
+        for i, (start, n) in enumerate(zip(starts, case.lengths, strict=True)):
+            state = None if case.state is None else case.state[i : i + 1]
+            yield replace(case, inputs=op.cut(case.inputs, start, start + n), state=state, lengths=())
+        for i in range(len(case.lengths) if len(case.lengths) > 1 else 0):  # without one of the sequences
+            start, stop = starts[i], starts[i] + case.lengths[i]
+            rest = case.lengths[:i] + case.lengths[i + 1 :]
+            state = None if case.state is None else torch.cat([case.state[:i], case.state[i + 1 :]])
+            yield replace(case, inputs=_without(op, case.inputs, start, stop), state=state, lengths=rest)
+        return
+    for b in range(first.shape[0] if first.shape[0] > 1 else 0):
+        yield _select(op, case, 0, b)
+    if op.heads:
+        for h in range(first.shape[2] if first.shape[2] > 1 else 0):
+            yield _select(op, case, 2, h)
+    if case.cuts:
+        yield replace(case, cuts=())
+        for i in range(len(case.cuts)):
+            yield replace(case, cuts=case.cuts[:i] + case.cuts[i + 1 :])
+    if case.state is not None and case.upstream is None:
+        yield replace(case, state=None)
+    # Shorter prefixes first, then words without an interval, then single letters made idle.
+    for stop in sorted({1, 2, 3, 5, 9, 17, 33, 65, 129, 257, T // 4, T // 2, T * 3 // 4, T - 1}):
+        if 0 < stop < T:
+            yield _shorter(op, case, stop, T)
+    if T > 300:
+        return
+    width = T // 2
+    while width:
+        for start in range(0, T - width + 1, width):
+            if width < T:
+                yield _shorter(op, case, start, start + width)
+        width //= 2
+    for name in op.tensors:  # letters of zeros, where padding is made of zeros
+        if name in op.idle or name in op.wide:
+            continue
+        for t in range(first.shape[1]):
+            if name in case.inputs and bool(case.inputs[name][:, t].any()):
+                changed = case.inputs[name].clone()
+                changed[:, t] = 0
+                yield replace(case, inputs={**case.inputs, name: changed})
+
+
+def _without(op: Operator, inputs: dict[str, Tensor], start: int, stop: int) -> dict[str, Tensor]:
+    T = op.length(inputs)
+    before, after = op.cut(inputs, 0, start), op.cut(inputs, stop, T)
+    return {n: t if n in op.static else torch.cat([before[n], after[n]], 1) for n, t in inputs.items()}
+
+
+def _shorter(op: Operator, case: Case, start: int, stop: int) -> Case:
+    """Return the case without the tokens from `start` up to `stop`; cuts move with the tokens they stand before."""
+    moved = {c if c <= start else max(start, c - (stop - start)) for c in case.cuts}
+    inputs = _without(op, case.inputs, start, stop)
+    T, upstream = op.length(inputs), case.upstream
+    if upstream is not None:
+        upstream = torch.cat([upstream[0][:, :start], upstream[0][:, stop:]], 1), upstream[1]
+    return replace(
+        case,
+        inputs=inputs,
+        upstream=upstream,
+        cuts=tuple(sorted(c for c in moved if 0 < c < T)),
+        period=case.period if start == T else 0,
+    )
+
+
+def _select(op: Operator, case: Case, axis: int, index: int) -> Case:
+    def pick(t: Tensor, dim: int) -> Tensor:
+        return t.narrow(dim, index, 1)
+
+    inputs = {n: t if n in op.static else pick(t, axis) for n, t in case.inputs.items()}
+    state = None if case.state is None else pick(case.state, min(axis, 1))
+    upstream = case.upstream
+    if upstream is not None:
+        upstream = (pick(upstream[0], axis), pick(upstream[1], min(axis, 1)))
+    return replace(case, inputs=inputs, state=state, upstream=upstream)

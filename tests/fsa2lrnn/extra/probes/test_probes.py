@@ -1,0 +1,249 @@
+"""Exact probes at their public door: correct kernels pass, each fault is refused with its class and first wrong bit."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import torch
+
+import fsa2lrnn
+from fsa2lrnn.extra.probes import OPERATORS, Audit, InexactKernel, InexactProbe, assert_exact, reference
+from fsa2lrnn.extra.probes.cases import GRADIENT_SIZES, SIZES, expected, long_word, proved, with_gradients, word
+
+FORMS = [(op, form) for op, operator in OPERATORS.items() for form in (*operator.forms, "sequential")][::2]
+chunked = reference("gated_delta_rule", "chunked, inverse by blocks")
+
+
+@pytest.mark.parametrize(("op", "form"), FORMS)
+def test_correct_kernels_are_exact(op, form):
+    coverage = assert_exact(reference(op, form), op=op, dtypes=(torch.bfloat16,), lengths=(1, 65))
+    assert coverage.omitted == []
+    assert {kind for kind, _ in coverage.cases} >= {"whole sequence", "carried state", "packed sequences", "gradients"}
+
+
+def truncated(x, bits):
+    """Round to `bits` explicit bits of a float32's mantissa, as TF32 does with 10."""
+    return (x.view(torch.int32) & -(1 << (23 - bits))).view(torch.float32)
+
+
+def tf32(q, k, v, g, beta, **options):
+    return chunked(*(truncated(x, 10) for x in (q, k, v)), g, beta, **options)
+
+
+def one_token_late(q, k, v, g, beta, **options):
+    return chunked(q, k, v, torch.cat([g[:, :1] * 0, g[:, :-1]], 1), beta, **options)
+
+
+def no_carry(q, k, v, g, beta, **options):
+    return chunked(q, k, v, g, beta, **{**options, "initial_state": None})
+
+
+def forgets_second_chunk(q, k, v, g, beta, **options):
+    o, S = chunked(q, k, v, g, beta, **options)
+    o[:, 64:65] = 0
+    return o, S
+
+
+def leaks(q, k, v, g, beta, cu_seqlens=None, **options):
+    o, S = chunked(q, k, v, g, beta, **options)
+    return o, S if cu_seqlens is None else S.repeat(len(cu_seqlens) - 1, 1, 1, 1)
+
+
+def unstable(q, k, v, g, beta, **options):
+    o, S = chunked(q, k, v, g, beta, **options)
+    return o + torch.rand_like(o), S
+
+
+def stops_gradients(q, k, v, g, beta, **options):
+    return chunked(q, k.detach() + 0 * k, v, g, beta, **options)
+
+
+def final_state_of_padding(q, k, v, g, beta, **options):
+    o, S = chunked(q, k, v, g, beta, **options)
+    return o, S * (0.0 if q.shape[1] % 64 else 1.0)
+
+
+def wrong_base(q, k, v, g, beta, **options):
+    return reference("gated_delta_rule")(q, k, v, g * 0.6931, beta, **options)
+
+
+FAULTS = [
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, -beta, **o), "as if beta were negated"),
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta.clamp(max=1), **o), "as if beta were clamped"),
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, -g, beta, **o), "gate sign"),
+    (lambda q, k, v, g, beta, **o: chunked(q, k, v, 0 * g, beta, **o), "wrong decay: as if g were 0"),
+    (
+        lambda q, k, v, g, beta, **o: chunked(q, k, v, g, beta, **{**o, "scale": 0.25}),
+        "scale: as if the scale were 0.25",
+    ),
+    (one_token_late, "wrong decay: as if g acted one token late"),
+    (wrong_base, "wrong decay: gates other than 0 and 1"),
+    (no_carry, "state carry: as if the initial state were dropped"),
+    (forgets_second_chunk, "chunk boundary: the first wrong token, 64,"),
+    (final_state_of_padding, "state carry: every output is correct"),
+    (leaks, "variable lengths"),
+    (tf32, "accumulation dtype"),
+    (unstable, "non-determinism"),
+    (stops_gradients, "backward pass: outputs and final state are correct, the gradient of k is not"),
+]
+
+
+@pytest.mark.parametrize(("kernel", "fault"), FAULTS, ids=[fault for _, fault in FAULTS])
+def test_faults_are_refused_with_their_class(kernel, fault):
+    gradients = fault.startswith("backward")
+    with pytest.raises(InexactKernel) as caught:
+        assert_exact(kernel, op="gated_delta_rule", dtypes=(torch.float32,), lengths=(64, 65, 129), gradients=gradients)
+    assert fault in caught.value.fault
+    assert fault in str(caught.value)
+
+
+def test_a_report_names_the_bit_and_a_short_word():
+    def kernel(q, k, v, beta, **options):
+        o, S = reference("delta_rule")(q, k, v, beta, **options)
+        return torch.where((o == 3) | (o == -3), o * 2, o), S
+
+    with pytest.raises(InexactKernel, match=r"token .* head .* entry") as caught:
+        assert_exact(kernel, op="delta_rule", dtypes=(torch.bfloat16,), lengths=(65,), initial_state=False)
+    error = caught.value
+    assert {error.difference.expected_bits, error.difference.computed_bits} in (
+        {"0x4040", "0x40c0"}, {"0xc040", "0xc0c0"},
+    )  # fmt: skip
+    assert OPERATORS["delta_rule"].length(error.case.inputs) <= 2
+    assert "shortest word found" in str(error)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_nan_and_infinity_are_wrong_and_zeros_have_no_sign(value):
+    def shifted(by):
+        def kernel(*tensors, **options):
+            o, S = reference("delta_rule")(*tensors, **options)
+            return torch.where(o == 0, by, o), S
+
+        return kernel
+
+    few = {"op": "delta_rule", "dtypes": (torch.float32,), "lengths": (65,), "gradients": False}
+    assert_exact(shifted(-0.0), **few)
+    with pytest.raises(InexactKernel, match="infinities or NaN"):
+        assert_exact(shifted(value), **few)
+
+
+@pytest.mark.parametrize("dtype", SIZES, ids=str)
+@pytest.mark.parametrize("op", ["gated_delta_rule", "rwkv7"])
+def test_every_operation_is_proved_exact(op, dtype):
+    assert proved(op, dtype, (16,), gradients=True) > 1000
+
+
+def test_the_audit_refuses_what_rounds():
+    operator = OPERATORS["gated_delta_rule"]
+    case = word(operator, 1, replace(SIZES[torch.bfloat16], value=200), 40, batch=1, heads=1, state=True)
+    with pytest.raises(InexactProbe, match="significant bits"), Audit(torch.bfloat16):
+        expected(operator, case)
+    x = torch.tensor([1.0, 2.0**24, 1.0], dtype=torch.float64)
+    with pytest.raises(InexactProbe, match="accumulators have 24"), Audit(torch.float32):
+        x.sum()
+    with pytest.raises(InexactProbe, match=r"exp of -0\.5"), Audit(torch.float32):
+        torch.tensor([-0.5], dtype=torch.float64).exp()
+    assert GRADIENT_SIZES[torch.bfloat16].value == 1
+
+
+def test_the_oracle_is_that_of_rational_arithmetic():
+    case = word(OPERATORS["gated_delta_rule"], 3, SIZES[torch.float32], 60, batch=1, heads=1, state=True)
+    x = {
+        name: [[Fraction(e) for e in row] for row in t[0, :, 0].reshape(60, -1).tolist()]
+        for name, t in case.inputs.items()
+    }
+    S = [[Fraction(e) for e in row] for row in case.state[0, 0].tolist()]
+    outputs = []
+    for q, k, v, g, beta in zip(*(x[name] for name in ("q", "k", "v", "g", "beta")), strict=True):
+        S = [[e * (g[0] == 0) for e in row] for row in S]
+        read = [sum(a * row[c] for a, row in zip(k, S, strict=True)) for c in range(16)]
+        S = [[e + a * beta[0] * (v[c] - read[c]) for c, e in enumerate(row)] for a, row in zip(k, S, strict=True)]
+        outputs.append([sum(a * row[c] for a, row in zip(q, S, strict=True)) * Fraction(case.scale) for c in range(16)])
+    correct = expected(OPERATORS["gated_delta_rule"], case)
+    assert [[Fraction(e) for e in row] for row in correct["o"][0, :, 0].tolist()] == outputs
+    assert [[Fraction(e) for e in row] for row in correct["state"][0, 0].tolist()] == S
+
+
+def test_long_words_have_the_outputs_of_their_periods():
+    operator = OPERATORS["kda"]
+    short = word(operator, 5, SIZES[torch.float32], 50, batch=1, heads=1, state=False)
+    case = replace(short, inputs={n: t.repeat(1, 5, *[1] * (t.dim() - 2))[:, :237] for n, t in short.inputs.items()})
+    one, other = expected(operator, case), expected(operator, replace(case, period=50))
+    assert torch.equal(one["o"], other["o"])
+    assert torch.equal(one["state"], other["state"])
+    assert operator.length(long_word(operator, 0, SIZES[torch.float32], 9000).inputs) == 9000
+
+
+def test_gradients_are_those_of_finite_differences():
+    operator = OPERATORS["delta_rule"]
+    case = with_gradients(operator, 2, torch.float32, 12)
+    inputs = {n: t.clone() for n, t in case.inputs.items()}
+
+    def loss(v):
+        correct = expected(operator, replace(case, inputs={**inputs, "v": v}, upstream=None))
+        return sum((a * b).sum() for a, b in zip(correct.values(), case.upstream, strict=True))
+
+    step = torch.zeros_like(inputs["v"])
+    step[0, 3, 1, 2] = 1.0
+    assert expected(operator, case)["dv"][0, 3, 1, 2] == loss(inputs["v"] + step) - loss(inputs["v"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"op": "attention"}, "choose from"),
+        ({"dtypes": (torch.float64,)}, "float64"),
+        ({"lengths": (0,)}, "at least one"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(options, message):
+    with pytest.raises(ValueError, match=message):
+        assert_exact(**{"kernel": chunked, "op": "delta_rule", **options})
+
+
+def test_a_kernel_without_packed_sequences_or_gradients_says_so():
+    def kernel(q, k, v, beta, scale, initial_state=None, output_final_state=False):
+        assert output_final_state
+        with torch.no_grad():
+            return reference("delta_rule")(
+                q, k, v, beta, scale=scale, initial_state=initial_state, output_final_state=True
+            )
+
+    few = {"op": "delta_rule", "dtypes": (torch.float32,), "lengths": (3,)}
+    coverage = assert_exact(kernel, gradients=False, chunk_sizes=(16,), **few)
+    assert [sentence.split(" ")[0] for sentence in coverage.omitted] == ["chunk_size", "packed"]
+    with pytest.raises(InexactKernel, match="pass gradients=False"):
+        assert_exact(kernel, **few)
+
+
+SCRIPT = """
+import sys
+sys.path[:0] = {paths!r}
+from fsa2lrnn.extra.probes import assert_exact, reference
+assert_exact(reference("delta_rule"), op="delta_rule", lengths=(1, 17), gradients=False)
+assert not [m for m in sys.modules if m.startswith("fsa2lrnn.") and not m.startswith("fsa2lrnn.extra")]
+assert not {{"numpy", "numba", "networkx"}} & {{m for m in sys.modules if "." not in m}} - set(before)
+"""
+# What torch itself requires.
+TORCH = "torch torchgen functorch typing_extensions.py sympy mpmath networkx jinja2 markupsafe fsspec filelock"
+
+
+def test_torch_alone_is_enough_and_pytest_does_not_load_it(tmp_path):
+    """An environment that holds torch, what torch requires, and this package."""
+    site = Path(torch.__file__).parents[1]
+    for name in [*TORCH.split(), *(path.name for path in site.glob("torch-*.dist-info"))]:
+        (tmp_path / name).symlink_to(site / name)
+    (tmp_path / "fsa2lrnn").symlink_to(Path(fsa2lrnn.__file__).parent)
+    code = SCRIPT.format(paths=[str(tmp_path)]).replace(
+        "from fsa2lrnn", "import torch\nbefore = [*sys.modules]\nfrom fsa2lrnn", 1
+    )
+    subprocess.run([sys.executable, "-I", "-S", "-W", "ignore", "-c", code], check=True)
+    code = "import sys, fsa2lrnn.extra.probes.plugin, fsa2lrnn.extra.probes\nassert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_fixture_is_the_function(assert_exact):
+    assert assert_exact is sys.modules["fsa2lrnn.extra.probes.assertion"].assert_exact
