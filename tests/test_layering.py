@@ -76,6 +76,7 @@ MAY_IMPORT = {
     "fsa2lrnn.extra.huggingface": CORE,
     "fsa2lrnn.extra.probes": set(),
     "fsa2lrnn.extra.report": CORE,
+    "fsa2lrnn.extra.selective": CORE,
     "verify": ALL,
     "experiments": ALL,
 }  # fmt: skip

@@ -78,6 +78,25 @@ class BlockLayerConfig(LayerConfig):
         return cls((shape.block,) * shape.heads, shape.width * shape.block, shape.width, **options)
 
 
+def scan_states(
+    layer: Layer, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return the states of any layer that has tables: x_1 … x_T, flattened, and the last.
+
+    Shapes: u (B, T, d), or rows (N, d) with `index` (B, T); state (B, H, b) -> (B, T, H·b), (B, H, b).
+    """
+    check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
+    # Scans that are twice differentiable and need no compiler get A and v from a column rule with both properties.
+    A, v = layer.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
+    if index is None:
+        x = scan(A, v, state, "sequential" if method == "letters" else method)
+    elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
+        x = scan_tokens(index, A, v, state, method)
+    else:
+        x = scan(A[index], v[index], state, method)
+    return x.flatten(-2), x[:, -1] if x.shape[1] else state
+
+
 class AffineLayer(Layer):
     """x_k = A(u_k) x_{k-1} + v(u_k) in H blocks with A and v from gates: the base class of block and product layers.
 
@@ -121,16 +140,7 @@ class AffineLayer(Layer):
         With `index`, int64 (B,T), the rows of u (N,d) are the distinct inputs, and index[i, k] is that of step k of
         word i: A and v are then computed N times, not B·T times. Without it, "letters" means "sequential".
         """
-        check_method(method, METHODS | GPU_METHODS | TOKEN_METHODS)
-        # Scans that are twice differentiable and need no compiler get A and v from a column rule with both properties.
-        A, v = self.tables(u, "auto" if method in ("auto", "fused", "triton") else "reference")
-        if index is None:
-            x = scan(A, v, state, "sequential" if method == "letters" else method)
-        elif method == "auto" or method in TOKEN_METHODS | GPU_TOKEN_METHODS:
-            x = scan_tokens(index, A, v, state, method)
-        else:
-            x = scan(A[index], v[index], state, method)
-        return x.flatten(-2), x[:, -1] if x.shape[1] else state
+        return scan_states(self, u, state, method, index)
 
     def starts_exact(self) -> bool:
         return starts_closed(self.initial_state(1)[0], self.mask)

@@ -1,0 +1,45 @@
+"""Layers whose transitions depend on the input: delta rules, Mamba-2 and 3, RWKV-7, PD-SSM, SLiCE, minGRU, sLSTM."""
+
+from fsa2lrnn.extra.selective.delta_rules import (
+    DeltaProductConfig,
+    DeltaProductLayer,
+    GatedDeltaNetConfig,
+    GatedDeltaNetLayer,
+    GatedDeltaProductConfig,
+    GatedDeltaProductLayer,
+)
+from fsa2lrnn.extra.selective.kda import GDN2Config, GDN2Layer, KDAConfig, KDALayer
+from fsa2lrnn.extra.selective.mamba2 import Mamba2Config, Mamba2Layer
+from fsa2lrnn.extra.selective.mamba3 import Mamba3Config, Mamba3Layer
+from fsa2lrnn.extra.selective.mingru import MinGRUConfig, MinGRULayer
+from fsa2lrnn.extra.selective.pd_ssm import PDSSMConfig, PDSSMLayer
+from fsa2lrnn.extra.selective.rwkv7 import RWKV7Config, RWKV7Layer
+from fsa2lrnn.extra.selective.slice_layer import SliceConfig, SliceLayer
+from fsa2lrnn.extra.selective.slstm import SLSTMConfig, SLSTMLayer
+
+__all__ = [
+    "DeltaProductConfig",
+    "DeltaProductLayer",
+    "GDN2Config",
+    "GDN2Layer",
+    "GatedDeltaNetConfig",
+    "GatedDeltaNetLayer",
+    "GatedDeltaProductConfig",
+    "GatedDeltaProductLayer",
+    "KDAConfig",
+    "KDALayer",
+    "Mamba2Config",
+    "Mamba2Layer",
+    "Mamba3Config",
+    "Mamba3Layer",
+    "MinGRUConfig",
+    "MinGRULayer",
+    "PDSSMConfig",
+    "PDSSMLayer",
+    "RWKV7Config",
+    "RWKV7Layer",
+    "SLSTMConfig",
+    "SLSTMLayer",
+    "SliceConfig",
+    "SliceLayer",
+]

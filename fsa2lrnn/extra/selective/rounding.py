@@ -1,0 +1,71 @@
+"""Bounds on how far two evaluations of a delta rule's tables may be apart (T27 of docs/theory.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from fsa2lrnn.lrnn.rounding import RoundedNumbers
+
+UNIT_EPS = 1e-6  # of the norm that keys and queries are divided by
+_OPERATIONS = 64  # units in the last place that a few elementary functions in a row cost at most
+
+
+class RoundedSteps(NamedTuple):
+    """Decays, not their logarithms, and rates, (…, n, H, K) or (…, n, H, 1), keys (…, n, H, K) and what is written
+    along them, (…, n, H, V)."""
+
+    decay: RoundedNumbers
+    rate: RoundedNumbers
+    k: RoundedNumbers
+    v: RoundedNumbers
+
+
+def shaped(change: Callable[[Tensor], Tensor], x: RoundedNumbers) -> RoundedNumbers:
+    """Apply a function that moves numbers without computing."""
+    return RoundedNumbers(change(x.mid), change(x.off), x.kind)
+
+
+def with_silu(x: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of x·σ(x)."""
+    return x * x.sigmoid()
+
+
+def with_unit_norm(x: RoundedNumbers) -> RoundedNumbers:
+    """Return bounds of x / √(Σ x² + ε): the inverse root changes by at most half of (Σ x² + ε)^(−3/2) times the sum."""
+    ones = RoundedNumbers.exact(torch.ones(x.mid.shape[-1], 1), x.kind)
+    squares = (x * x) @ ones
+    low = (squares.mid - squares.off + UNIT_EPS).clamp(min=0.999 * UNIT_EPS)
+    mid = (squares.mid + UNIT_EPS).rsqrt()
+    apart = squares.off / (2 * low**1.5) + _OPERATIONS * x.kind.u * low.rsqrt()
+    return x * squares.of(mid, apart)
+
+
+def decays(z: RoundedNumbers, scale: Tensor) -> RoundedNumbers:
+    """Return bounds of exp(scale·log σ(−z)), scale (H,) > 0, z (…, H): it changes by less than z does.
+
+    With t = scale·log(1 + eᶻ), an error of m units in t changes exp(−t) by m·t·exp(−t) ≤ m/e units.
+    """
+    c = scale.detach().cpu().double()
+    return z.of((c * torch.nn.functional.logsigmoid(-z.mid)).exp(), z.off + _OPERATIONS * z.kind.u)
+
+
+def transition(steps: RoundedSteps) -> tuple[RoundedNumbers, RoundedNumbers]:
+    """Return bounds of the tables that `MatrixLayer.tables` forms: (…, H·V, K, K) and (…, H·V, K)."""
+    size, rows = steps.k.mid.shape[-1], steps.v.mid.shape[-1]
+    A, v = RoundedNumbers.exact(torch.eye(size), steps.k.kind), None
+    erased = steps.rate * steps.decay * steps.k
+    for j in range(steps.k.mid.shape[-3]):
+        k, e = steps.k[..., j, :, :], erased[..., j, :, :]
+        diagonal = shaped(lambda x: torch.diag_embed(x.expand(*x.shape[:-1], size)), steps.decay[..., j, :, :])
+        factor = diagonal - k[..., :, None] * e[..., None, :]
+        A = factor @ A
+        written = steps.v[..., j, :, :, None] * k[..., None, :]
+        v = written if v is None else v @ shaped(lambda x: x.mT, factor) - written.scaled(-1)
+    assert v is not None
+    lead = v.mid.shape[:-2]
+    of_rows = shaped(lambda x: x.unsqueeze(-3).expand(*lead, rows, size, size).flatten(-4, -3), A)
+    return of_rows, shaped(lambda x: x.flatten(-3, -2), v)

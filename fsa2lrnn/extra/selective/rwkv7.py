@@ -1,0 +1,112 @@
+"""RWKV-7 (Peng et al. 2025), the time mixing: S ← S (diag(w) − κ̂ (a ⊙ κ̂)ᵀ) + v k̃ᵀ, all from this letter and the last.
+
+The transition removes along κ̂ and adds along a ⊙ κ̂, two vectors per letter, so that each letter takes two steps of the
+scan. Parameters have the names of RWKV7Attention in flash-linear-attention, each layer being the first of a model: it
+does not mix its values with those of a first layer. With reads="state" no letter is mixed with the one before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding, group_norm, normalize
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer
+from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
+
+_SLOWEST = -0.6065306597126334  # −exp(−1/2): the logarithm of the fastest decay
+_MIXED = ("r", "w", "k", "v", "a", "g")
+
+
+@dataclass(frozen=True)
+class RWKV7Config(MatrixConfig):
+    """`heads` states of `block` columns and rows; `rank` of the low-rank gates; it has no convolution and no rows more
+    than columns."""
+
+    conv: int = 0
+    rank: int = 32
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.conv or self.expand_v != 1:
+            raise UnsupportedFormat(f"conv = {self.conv}, expand_v = {self.expand_v}: RWKV-7 has 0 and 1")
+        if type(self.rank) is not int or self.rank < 1:
+            raise UnsupportedFormat(f"rank = {self.rank!r}: a low-rank gate needs a positive whole number")
+
+
+class LowRank(nn.Module):
+    """W₂ f(W₁ x) + b; the names are those of fla's LoRA."""
+
+    def __init__(self, width_in: int, width: int, rank: int, activation: nn.Module, bias: bool = True) -> None:
+        super().__init__()
+        self.lora = nn.Sequential(nn.Linear(width_in, rank, bias=False), activation, nn.Linear(rank, width, bias=bias))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the gate's values: (…, d) -> (…, n)."""
+        return self.lora(x)
+
+
+class RWKV7Layer(MatrixLayer):
+    """o_proj((norm(S r) + (Σ r ⊙ r_k ⊙ k̃) v) ⊙ g_lora u); the state holds the last input, then S."""
+
+    Config = RWKV7Config
+
+    def __init__(self, width_in: int, config: RWKV7Config) -> None:
+        super().__init__(config, {})
+        C, d = config.heads * config.block, width_in
+        ramp = torch.arange(d) / d
+        self.width_in = width_in
+        mixed = [name for name in _MIXED if not config.is_state]
+        for name, power in zip(_MIXED, (0.2, 0.9, 0.7, 0.7, 0.9, 0.2), strict=True):
+            if name in mixed:
+                self.register_parameter(f"x_{name}", nn.Parameter((1 - ramp**power).view(1, 1, d)))
+        self.k_k, self.k_a = nn.Parameter(torch.full((C,), 0.71)), nn.Parameter(torch.full((C,), 1.02))
+        self.k_proj, self.v_proj = (nn.Linear(d, C, bias=False) for _ in range(2))
+        self.w_lora = LowRank(d, C, config.rank, nn.Tanh())
+        self.a_lora = LowRank(d, C, config.rank, nn.Identity())
+        nn.init.uniform_(self.w_lora.get_parameter("lora.2.bias"), -6, 1)
+        if not config.is_state:
+            self.r_k = nn.Parameter(torch.full((config.heads, config.block), -0.04))
+            self.r_proj, self.o_proj = nn.Linear(d, C, bias=False), nn.Linear(C, C, bias=False)
+            self.g_lora = LowRank(d, C, config.rank, nn.Sigmoid(), bias=False)
+            self.g_norm = nn.GroupNorm(config.heads, C, eps=config.block * 1e-5)
+
+    @property
+    def memory(self) -> int:
+        """The last input."""
+        return 0 if self.config.is_state else self.width_in
+
+    def _read(self, u: Tensor, index: Tensor | None, memory: Tensor) -> tuple[RankOneSteps, Tensor, Tensor]:
+        u = u if index is None else embedding(index, u)
+        before = torch.cat([memory.unsqueeze(1), u[:, :-1]], dim=1) - u
+        r, w, k, v, a, g = (torch.addcmul(u, before, self.get_parameter(f"x_{name}")) for name in _MIXED)
+        steps = self._steps(w, k, v, a)._replace(q=self.r_proj(r).unflatten(-1, (self.config.heads, -1)))
+        return steps, self.g_lora(g), u[:, -1]
+
+    def _letter_steps(self, u: Tensor) -> RankOneSteps:
+        return self._steps(u, u, u, u)
+
+    def _steps(self, w: Tensor, k: Tensor, v: Tensor, a: Tensor) -> RankOneSteps:
+        """Return two steps per letter: decay and S a ↦ b, then v along k̃."""
+        heads = self.config.heads
+        g, k, v, a = _SLOWEST * self.w_lora(w).sigmoid(), self.k_proj(k), self.v_proj(v), self.a_lora(a).sigmoid()
+        removed = k * self.k_k
+        k = k * (1 + (a - 1) * self.k_a)
+        g, k, v, a, removed = (x.unflatten(-1, (heads, -1)) for x in (g, k, v, a, removed))
+        removed = normalize(removed, dim=-1)
+        none = torch.zeros_like(k)
+        pairs = (g, none), (-removed, none), (removed * a, k), (none, v)
+        g, a, k, v = (torch.stack(pair, dim=-3) for pair in pairs)
+        return RankOneSteps(g, a, k, v, None)
+
+    def gated(self, o: Tensor, rest: Tensor, steps: RankOneSteps) -> Tensor:
+        """Return the projection of what is normed per head, corrected by this letter's value, and gated."""
+        assert steps.q is not None
+        k, v = steps.k[..., 1, :, :], steps.v[..., 1, :, :]
+        here = ((steps.q * k * self.r_k).sum(-1, keepdim=True) * v).flatten(-2)
+        flat = o.flatten(0, 1).flatten(1)
+        o = group_norm(flat, self.config.heads, self.g_norm.weight, self.g_norm.bias, self.g_norm.eps)
+        return self.o_proj((o.view_as(here) + here) * rest)

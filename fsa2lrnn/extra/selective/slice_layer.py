@@ -1,0 +1,160 @@
+"""SLiCE (Walker et al. 2025): y_k = y_{k−1} + A(u) y_{k−1}, A linear in (1, u)·dt; the first letter sets y = W u + b.
+
+A is block-diagonal, sparse, diagonal, or a Walsh–Hadamard matrix times a diagonal. Parameters have the names of
+LinearCDE in structured-linear-cdes; that code also limits each change of y to ±10¹¹, which is left out here.
+
+That the first letter resets is a coordinate f of each block, 1 at the start and 0 after: y ← (I + A) y + f (W u + b).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear, pad
+
+from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, check_width
+from fsa2lrnn.lrnn.layers.block import scan_states
+from fsa2lrnn.lrnn.scans import METHODS
+
+FORMS = ("block", "sparse", "hadamard", "diagonal")
+
+
+@dataclass(frozen=True)
+class SliceConfig(LayerConfig):
+    """heads·block states.
+
+    Args:
+        form: "block" for `heads` blocks of `block` states, "diagonal", "sparse" for a share of the entries of one
+            matrix, "hadamard" for H diag(·), H the Walsh–Hadamard matrix: heads·block is then a power of two.
+        density: the share of entries of a sparse A that are not always zero.
+        dt: the factor of the input.
+        std: the standard deviation of the initial weights.
+    """
+
+    heads: int
+    block: int
+    form: str = "block"
+    density: float = 1.0
+    dt: float = 1.0 / 40
+    std: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("heads", "block"):
+            if type(value := getattr(self, name)) is not int or value < 1:
+                raise UnsupportedFormat(f"{name} = {value!r}: SLiCE needs a positive whole number")
+        if self.form not in FORMS:
+            raise UnsupportedFormat(f"form = {self.form!r}: one of {', '.join(FORMS)}")
+        if self.form == "hadamard" and self.states & (self.states - 1):
+            raise UnsupportedFormat(f"heads·block = {self.states}: a Walsh–Hadamard matrix needs a power of two")
+        if not (0 < self.density <= 1 and 0 < self.dt < math.inf and 0 <= self.std < math.inf):
+            raise UnsupportedFormat(
+                f"density = {self.density}, dt = {self.dt}, std = {self.std}: they are out of range"
+            )
+        check_width(self.width)
+
+    @property
+    def states(self) -> int:
+        """Numbers of y."""
+        return self.heads * self.block
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """The number of blocks and their size, without f."""
+        return {"block": (self.heads, self.block), "diagonal": (self.states, 1)}.get(self.form, (1, self.states))
+
+    @property
+    def width(self) -> int:
+        """y and f of each block."""
+        return self.states + self.blocks[0]
+
+    @property
+    def entries(self) -> int:
+        """The numbers of A(u)."""
+        return self.width * (self.blocks[1] + 1)
+
+
+class SliceLayer(Layer):
+    """Blocks (y, f); the output is the state. `mask` holds the entries of a sparse A that are trained."""
+
+    Config = SliceConfig
+    takes_index: ClassVar[bool] = True
+    methods: ClassVar[tuple[str, ...]] = tuple(METHODS)
+    mask: Tensor
+
+    def __init__(self, width_in: int, config: SliceConfig) -> None:
+        super().__init__()
+        self.config = config
+        n, (heads, size) = config.states, config.blocks
+        self.init_layer = nn.Linear(width_in, n)
+        nn.init.normal_(self.init_layer.weight, std=config.std)
+        nn.init.normal_(self.init_layer.bias, std=config.std)
+        rows = n if config.form in ("diagonal", "hadamard") else heads * size * size
+        scale = config.std / math.sqrt(1 if config.form in ("diagonal", "hadamard") else size)
+        self.vf_A = nn.Parameter(scale * torch.randn(width_in + 1, rows))
+        if config.form == "sparse":
+            self.register_buffer("mask", torch.rand(width_in + 1, rows) < config.density)
+
+    @property
+    def has_tables(self) -> bool:
+        """Always true."""
+        return True
+
+    @property
+    def family(self) -> str | None:
+        """Blocks of their size, if blocks are the form."""
+        return f"block({self.config.block + 1})" if self.config.form == "block" else None
+
+    @property
+    def block_sizes(self) -> tuple[int, ...]:
+        """The sizes of (y, f)."""
+        heads, size = self.config.blocks
+        return (size + 1,) * heads
+
+    def initial_state(self, batch: int) -> Tensor:
+        """Return y = 0 and f = 1: (B, H, b + 1)."""
+        heads, size = self.config.blocks
+        start = self.vf_A.new_zeros(batch, heads, size + 1)
+        start[:, :, -1] = 1
+        return start
+
+    def emit(self, state: Tensor) -> Tensor:
+        """Return the state: (B, H, b + 1) -> (B, width)."""
+        return state.flatten(1)
+
+    def tables(self, u: Tensor, method: str = "auto") -> tuple[Tensor, Tensor]:
+        """Return ((I + A, W u + b), (0, 0)) and v = 0: (…, d) -> (…, H, b + 1, b + 1), (…, H, b + 1)."""
+        form, (heads, size) = self.config.form, self.config.blocks
+        inputs = pad(u, (1, 0), value=1.0) * self.config.dt
+        weight = self.vf_A * self.mask if form == "sparse" else self.vf_A.tanh() if form == "hadamard" else self.vf_A
+        A = linear(inputs, weight.T).unflatten(-1, (heads, size, -1))  # (…, H, b, b), or the diagonal (…, H, b, 1)
+        if form == "hadamard":
+            A = walsh_hadamard(size).to(A) * A.mT
+        elif form == "diagonal":
+            A = A.view(*A.shape[:-2], 1, 1)
+        A = A + torch.eye(size, dtype=A.dtype, device=A.device)
+        first = self.init_layer(u).unflatten(-1, (heads, size, 1))
+        A = pad(torch.cat([A, first], dim=-1), (0, 0, 0, 1))
+        return A, A.new_zeros(A.shape[:-1])
+
+    def forward(
+        self, u: Tensor, state: Tensor, method: str = "auto", index: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Return the states and the last: u (B, T, d), or rows (N, d) with index (B, T)."""
+        return scan_states(self, u, state, method, index)
+
+
+def walsh_hadamard(n: int) -> Tensor:
+    """Return the Walsh–Hadamard matrix of order n, a power of two, in Sylvester's order, over √n.
+
+    >>> walsh_hadamard(2).mul(2**0.5).round().tolist()
+    [[1.0, 1.0], [1.0, -1.0]]
+    """
+    H = torch.ones(1, 1, dtype=torch.float64)
+    while len(H) < n:
+        H = torch.cat([torch.cat([H, H], 1), torch.cat([H, -H], 1)])
+    return H / math.sqrt(n)
