@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fsa2lrnn.graph_kernels import can_reach, walk_words
+from fsa2lrnn.automata.table_kernels import can_reach
+from fsa2lrnn.multi_step import walk_words
 
 
 def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:

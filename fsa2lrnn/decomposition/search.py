@@ -123,11 +123,8 @@ class CascadeSearch:
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
         """Return the cheapest cascade, of a total cost below `below` if not None.
 
-        Args:
-            counted: whether hidden units are part of the cost; to count them may take seconds where keys are many.
-
-        Raises:
-            NoCascade: if none exists among the candidates, which it lists.
+        `counted`: whether hidden units are part of the cost; to count them may take seconds where keys are many. Raises
+        `NoCascade` if none exists among the candidates, which it lists.
         """
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None

@@ -29,8 +29,7 @@ class AffineTables:
 class AffineWitness:
     """A witness whose layer is x ↦ A_a x + v_a: `lower.witness` builds a network from it.
 
-    Args:
-        machine: the minimal machine.
+    `machine`: the minimal machine.
     """
 
     machine: MooreMachine
@@ -64,8 +63,7 @@ class HeadTables:
 class HeadsWitness:
     """A witness whose layer has heads of Householder factors, from which `lower.witness` builds a network.
 
-    Args:
-        machine: the minimal machine.
+    `machine`: the minimal machine.
     """
 
     machine: MooreMachine

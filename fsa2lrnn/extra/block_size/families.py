@@ -153,8 +153,7 @@ def householder_heads(
 ) -> CertifiedAnswer | Unknown:
     """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
 
-    Args:
-        reason: why the constructions that take no search do not answer, for an `Unknown`.
+    `reason`: why the constructions that take no search do not answer, for an `Unknown`.
     """
     bounds = factor_bounds(machine, budget)
     if bounds.lower is None or (most is not None and most < bounds.lower):

@@ -88,9 +88,7 @@ class Code(Protocol):
         """Return the part of the cache that later calls may read."""
         ...
 
-    def cache(self, model: Any, state: State) -> Any:
-        """Return a cache with that state."""
-        ...
+    def cache(self, model: Any, state: State) -> Any: ...
 
     def check(self, model: Any) -> None:
         """Raise `UnsupportedFormat` unless a state determines all later outputs."""

@@ -218,7 +218,6 @@ class Dual(OneLayerPlan):
 
     @property
     def n_coordinates(self) -> int:
-        """The number of coordinates, N."""
         return self.sources.shape[1]
 
     @property
@@ -235,7 +234,6 @@ class Dual(OneLayerPlan):
         return h[self.sources[a]] + self.added[a]
 
     def output(self, h: np.ndarray) -> Hashable:
-        """Return the output of h."""
         scores = h[self.shown] + self.at_start
         return self.outputs[0 if not scores.any() else 1 + int(scores.argmax())]
 

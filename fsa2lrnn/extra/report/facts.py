@@ -232,7 +232,6 @@ class ReportFacts:
 
 
 def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
-    """Return the repaired models of a learned one."""
     return [model for model in facts.models if model.of == learned.name]
 
 

@@ -36,8 +36,7 @@ def heads_by_layer(model: LRNN, machine: MooreMachine, ignore: Ignore = (), most
     """The heads of all layers from below, those of more than `most` states without a drawing; none of a single layer,
     or where a state is not one-hot.
 
-    Args:
-        machine: whose words that count are gone through, until no new state comes or there are very many.
+    `machine`: whose words that count are gone through, until no new state comes or there are very many.
 
     >>> from fsa2lrnn import compile_machine, zoo
     >>> network = compile_machine(zoo.mod_arith(5), form="cascade", max_block=5)

@@ -54,8 +54,7 @@ def assemble_learned(
         ignore: outputs that do not count, if `against` names the machine.
         seconds: the time limit of the proof; by default there is none.
 
-    Raises:
-        UnsupportedFormat: for a run from a machine that had no name, unless `against` names it.
+    Raises `UnsupportedFormat` for a run from a machine that had no name, unless `against` names it.
     """
     name = run.folder.resolve().name
     recorded, say = run.recorded, say or (lambda _: None)

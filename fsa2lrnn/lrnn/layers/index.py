@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn import graph_kernels
+from fsa2lrnn import multi_step
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.scans import check_method
@@ -42,7 +42,7 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """The same by a compiled loop on the CPU, eight words side by side."""
     states = torch.empty(cells.shape, dtype=torch.int64)
-    graph_kernels.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
+    multi_step.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 

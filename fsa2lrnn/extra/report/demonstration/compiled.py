@@ -34,8 +34,7 @@ def by_fields(machine: MooreMachine) -> Cascade:
     """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
     first layer that it can be in; its start is state 0.
 
-    Raises:
-        NotExpressible: if the labels have no fields that can be put in layers.
+    Raises `NotExpressible` if the labels have no fields that can be put in layers.
 
     >>> from fsa2lrnn.automata import zoo
     >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes
