@@ -56,9 +56,9 @@ class Code(Protocol):
         """Return the weights of a folder, by name; raise `CheckpointError` for a folder without weights."""
         ...
 
-    def settings(self, folder: Path) -> dict[str, str]:
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - most packages read the weights alone
         """Return all other values that the package's loaders take from a folder, by name, as text."""
-        ...
+        return {}
 
     def load(self, folder: Path) -> Any:
         """Load a model as a user of the package does, in evaluation mode; raise `CheckpointError` for another kind."""
@@ -78,7 +78,7 @@ class Code(Protocol):
 
     def n_parameters(self, model: Any) -> int:
         """Return the number of its weights."""
-        ...
+        return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Return the output token after each letter, int64 (T,) -> (T,), and the cache after them."""
@@ -92,4 +92,3 @@ class Code(Protocol):
 
     def check(self, model: Any) -> None:
         """Raise `UnsupportedFormat` unless a state determines all later outputs."""
-        ...

@@ -13,7 +13,7 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.mamba import Mamba2Observer
+from fsa2lrnn.extra.huggingface.observed.transformers_models import Mamba2Observer
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around

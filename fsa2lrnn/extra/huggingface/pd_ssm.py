@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import ExternalLayer, State
+from fsa2lrnn.extra.huggingface.declared import Code, ExternalLayer, State
 from fsa2lrnn.extra.huggingface.observed.loading import tensors
 from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
@@ -85,45 +85,30 @@ def build(plan: Dual, dtype: Any) -> Any:
     return model
 
 
-class PdSsm:
+class PdSsm(Code):
     """The interface to write, load and run `PD`; a cache is h, complex64 (N,)."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Write the weights, which determine the sizes of `PD`."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Return the tensors; raise `CheckpointError` for another file."""
         return tensors(folder / _FILE)
 
-    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
-        """Return no settings: the weights determine the sizes of `PD`."""
-        return {}
-
     def load(self, folder: Path) -> Any:
-        """Load the model; raise `CheckpointError` for other weights."""
         return OBSERVER.open(folder)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of torch and einops, and the hash of the file, which has no version."""
         return pdssm_versions()
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """Return the scope of a claim: the class, the file and the versions."""
         packages = self.versions()
         file, how = f"pdssm.py ({packages['pdssm.py']})", "one letter a call, after one that loads the state"
         return f"PD of {file} with einops {packages['einops']} on torch {packages['torch']}, {how}"
 
     def dtype(self, model: Any) -> str:
-        """Return the dtype of the weights."""
         return str(model.embedding.weight.dtype).removeprefix("torch.")
 
-    def n_parameters(self, model: Any) -> int:
-        """Return the number of weights."""
-        return sum(parameter.numel() for parameter in model.parameters())
-
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Return the output tokens, (T,) -> (T,), and h; as many letters at a time as the memory bound allows."""
         outputs, (block,) = list[torch.Tensor](), model.blocks
         for piece in tokens.split(max(1, _BYTES // (40 * block.hidden_size**2))):
             logits, cache = _piece(model, piece, cache)
@@ -131,12 +116,10 @@ class PdSsm:
         return torch.cat(outputs), cache
 
     def state(self, model: Any, cache: Any) -> State:
-        """Return h without the coordinates of letters, which no later call reads."""
         k = model.embedding.num_embeddings
         return (torch.view_as_real(cache)[: len(cache) - 1 - k] + 0.0,)
 
     def cache(self, model: Any, state: State) -> Any:
-        """Return h, with zeros for letters."""
         rest = torch.zeros(model.embedding.num_embeddings + 1, 2)
         return torch.view_as_complex(torch.cat([state[0], rest]))
 

@@ -11,7 +11,7 @@ from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
+from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
