@@ -13,8 +13,15 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
-from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness, HeadTables
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import (
+    AffineTables,
+    AffineWitness,
+    CertifiedAnswer,
+    HeadsWitness,
+    HeadTables,
+    Unknown,
+    certificate_header,
+)
 
 _BUDGET = 20.0  # seconds for each question
 

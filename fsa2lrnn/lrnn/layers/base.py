@@ -21,7 +21,7 @@ from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 
 class Hint(NamedTuple):
-    """A learning rate and a weight decay in place of those of the run, where they are not None; `factor` times it."""
+    """A learning rate and a weight decay in place of those of the run, where not None; `factor` multiplies the rate."""
 
     rate: float | None = None
     decay: float | None = None
