@@ -14,30 +14,15 @@ State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far
 
 @dataclass(frozen=True)
 class ExternalLayer:
-    """An external layer, as its own code executes it.
+    """An external layer; its file's docstring says what its own code executes.
 
     Args:
         name: as users write it.
-        package, model: where its code is; transformers' name of the architecture.
-        classes: the layer and the whole model.
-        executed: the step, in formulas.
-        transition: what multiplies the state, and the range that is reached.
-        convolved: which inputs see letters before the current one.
-        start: the state before a word.
-        saturates: at which logits its gates are exact.
         tried: the versions of the package that it was tried with.
         layers_a_stage: how many of them a stage of a plan takes.
     """
 
     name: str
-    package: str
-    model: str
-    classes: tuple[str, ...]
-    executed: str
-    transition: str
-    convolved: str
-    start: str
-    saturates: str
     tried: str
     layers_a_stage: int = 1
 

@@ -3,6 +3,12 @@
 Its `models/pdssm.py` is a file, no package: it is imported from where the user has it, and never copied. A model
 always starts at h = e₁ and gives no state back. So a state is read from what the block hands to its dropout, and a word
 is gone on with by a letter of its own that adds the state to e₁; that it does is looked at in each such call.
+
+What one step executes: P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) +
+B x; out = LayerNorm(W[Re h, Im h] + D x). Transition: D·P with rows of P one-hot and |D| in [0, 1]: any map of
+coordinates, read backwards. A word starts from h = e₁; convolved: nothing: every input reads the current letter.
+Saturated, hence exact, gates: softmax at a distance of 200 is one-hot, σ(200) = 1 and σ(−200) = 0. Classes: PD_Block,
+PD.
 """
 
 from __future__ import annotations
@@ -26,21 +32,7 @@ from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import blank, write
 
-LAYER = ExternalLayer(
-    name="pd-ssm",
-    package="pdssm, a file of github.com/IBM/expressive-sparse-state-space-model",
-    model="pdssm",
-    classes=("PD_Block", "PD"),
-    executed=(
-        "P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) + B x; "
-        "out = LayerNorm(W[Re h, Im h] + D x)"
-    ),
-    transition="D·P with rows of P one-hot and |D| in [0, 1]: any map of coordinates, read backwards",
-    convolved="nothing: every input reads the current letter",
-    start="h = e₁",
-    saturates="softmax at a distance of 200 is one-hot, σ(200) = 1 and σ(−200) = 0",
-    tried="pdssm.py of commit 8682e78 with einops 0.8",
-)
+LAYER = ExternalLayer("pd-ssm", tried="pdssm.py of commit 8682e78 with einops 0.8")
 _SATURATED = 200.0
 _BYTES = 2**27  # of the matrices of the letters that are read together, some 40 an entry
 _FILE = "model.safetensors"

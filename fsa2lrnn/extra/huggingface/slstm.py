@@ -4,6 +4,13 @@ Its gates forget all (f = 0), take all that is new (i = 1) and show it (o = 1), 
 letter and from y a letter ago: a recurrent network of threshold units, which holds any machine. A unit stands for a
 letter and a state that it leads to, and fires where the letter is read and the state before is one that it takes there.
 Two more units are always 1 and always −1 once a letter was read; at the start y is 0.
+
+What one step executes: i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) −
+m) c + e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y). Transition: none:
+z, and with it what is added to c, is a function of y a letter ago, and not a linear one. A word starts from y = c = n =
+m = 0; convolved: nothing here: conv1d_kernel_size is 0 (4 where it is not set, for i and f). Saturated, hence exact,
+gates: tanh(±256) = ±1, σ(512) = 1, exp(log σ(−512)) = 0; i = m = 0 makes e^(i − m) = 1. Classes: sLSTMLayer,
+xLSTMLMModel.
 """
 
 from __future__ import annotations
@@ -113,21 +120,7 @@ def _module() -> Any:
     return require("xlstm", None, "the layer slstm")
 
 
-LAYER = ExternalLayer(
-    name="slstm",
-    package="xlstm",
-    model="xlstm",
-    classes=("sLSTMLayer", "xLSTMLMModel"),
-    executed=(
-        "i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) − m) c + "
-        "e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y)"
-    ),
-    transition="none: z, and with it what is added to c, is a function of y a letter ago, and not a linear one",
-    convolved="nothing here: conv1d_kernel_size is 0 (4 where it is not set, for i and f)",
-    start="y = c = n = m = 0",
-    saturates="tanh(±256) = ±1, σ(512) = 1, exp(log σ(−512)) = 0; i = m = 0 makes e^(i − m) = 1",
-    tried="xlstm 2.0.6",
-)
+LAYER = ExternalLayer("slstm", tried="xlstm 2.0.6")
 CODE = XlstmPackage()
 MAX_WIDTH = 2_048
 
