@@ -19,7 +19,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import fresh_start, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import coaccessible, paths
+from fsa2lrnn.automata.table_kernels import coaccessible, paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.symbols import align
 

@@ -66,7 +66,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that every layer takes on any machine, beside "auto" and, for tables, "letters"."""
+        """The scans by name that every layer takes on any machine, besides "auto" and, for tables, "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
 
@@ -77,8 +77,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_switched(self) -> bool:
-        """Whether it is one layer over letters whose states are all that is read out, so that it has tables
-        (`switched.switched`)."""
+        """Whether it is one layer over letters whose states alone are read out, so that it has tables (`switched`)."""
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
         return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
 
@@ -133,7 +132,7 @@ class LRNN(ForeignWeights, nn.Module):
     def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
         """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.
 
-        What is not given is zero. Raises `ValueError` for what does not fit, and for layers without gates.
+        What is not given is zero; raises `ValueError` for what does not fit, and for layers without gates.
         """
         weight = self.embedding.get_parameter("weight")
         if embedding.shape != weight.shape:

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fsa2lrnn.automata.reach import settled
+from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.switched import SwitchedAffine

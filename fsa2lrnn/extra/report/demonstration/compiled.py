@@ -19,9 +19,8 @@ from fsa2lrnn.compile.choice import gate_units
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.description import describe
-from fsa2lrnn.decomposition.names import field_layers, field_names
 from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import congruence_coordinates
+from fsa2lrnn.decomposition.split import congruence_coordinates, field_layers, field_names
 from fsa2lrnn.errors import NotExpressible, counted
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
