@@ -1,4 +1,6 @@
-"""Fast runs of small transition tables on long words and on many words, several letters per step.
+"""Compiled walks along words, and runs of small transition tables on long words, several letters per step.
+
+Callers check that every entry of `next_state`, int64 (|Σ|, n), is in 0 … n−1; the kernels do not.
 
 A step q ← next_state[a, q] waits for a load from the nearest cache, some five cycles per letter. A table for m letters,
 m = 2, 4 or 8, needs 1/m of the steps. The m letters are encoded as one number by joining neighbours, pairs first, which
@@ -17,14 +19,48 @@ from dataclasses import dataclass
 import numpy as np
 from numba import njit
 
-from fsa2lrnn.graph_kernels import walk, walk_words
-
 LANES = 8  # words, or pieces of one, that are in flight at once
 FEW_STATES = 8  # chains of loads that a core follows in about the time of one
 LONG = 1 << 20  # letters from which a second thread pays
 _TABLE_BYTES = 1 << 14  # half of a first-level cache; the other half streams the letters
 _MAX_LETTERS = 8  # per step: the bytes of a machine word
 _BLOCK = 1 << 11  # letters of a word that are encoded before the steps: long enough for prefetching
+
+
+@njit(cache=True)
+def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
+    """Return the states q_1 … q_T along a word: int64, shape (T,)."""
+    states = np.empty(tokens.shape[0], np.int64)
+    q = start
+    for k in range(tokens.shape[0]):
+        q = next_state[tokens[k], q]
+        states[k] = q
+    return states
+
+
+@njit(cache=True, nogil=True)
+def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, states: np.ndarray) -> None:
+    """Fill `states` (B, T), int64, with those along each word of a batch: starts (B,), tokens (B, T).
+
+    Steps of different words are independent: eight words run at a time.
+    """
+    B, T = tokens.shape
+    eights = B - B % 8
+    for b in range(0, eights, 8):
+        q0, q1, q2, q3 = starts[b], starts[b + 1], starts[b + 2], starts[b + 3]
+        q4, q5, q6, q7 = starts[b + 4], starts[b + 5], starts[b + 6], starts[b + 7]
+        for k in range(T):
+            q0, q1 = next_state[tokens[b, k], q0], next_state[tokens[b + 1, k], q1]
+            q2, q3 = next_state[tokens[b + 2, k], q2], next_state[tokens[b + 3, k], q3]
+            q4, q5 = next_state[tokens[b + 4, k], q4], next_state[tokens[b + 5, k], q5]
+            q6, q7 = next_state[tokens[b + 6, k], q6], next_state[tokens[b + 7, k], q7]
+            states[b, k], states[b + 1, k], states[b + 2, k], states[b + 3, k] = q0, q1, q2, q3
+            states[b + 4, k], states[b + 5, k], states[b + 6, k], states[b + 7, k] = q4, q5, q6, q7
+    for b in range(eights, B):
+        q = starts[b]
+        for k in range(T):
+            q = next_state[tokens[b, k], q]
+            states[b, k] = q
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,8 +16,7 @@ def require(module: str, extra: str | None, purpose: str, instead: str = "") -> 
         extra: the extra of this project that contains the package, or None.
         purpose: what needs it, as the subject of the message; `instead`, an alternative without it, if one exists.
 
-    Raises:
-        MissingPackage: if the package is not installed.
+    Raises `MissingPackage` if the package is not installed.
 
     >>> require("json", "test", "this example").loads("[1]")
     [1]

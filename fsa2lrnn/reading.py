@@ -91,9 +91,8 @@ def decode(data: bytes, name: str) -> str:
 def parse_json(text: str | bytes, origin: str, is_line: bool = False) -> Any:
     """Return the value of a JSON text, at most `MAX_DEPTH` deep, without repeated fields of an object and without NaN.
 
-    Raises:
-        UnsupportedFormat: naming `origin` and, for syntax errors, line and column; with `is_line` (`origin` names the
-            line) the column alone.
+    Raises `UnsupportedFormat` naming `origin` and, for syntax errors, line and column; with `is_line` (`origin` names
+    the line) the column alone.
 
     >>> parse_json('{"steps": [1, 2.5, null]}', "the text")
     {'steps': [1, 2.5, None]}
@@ -180,10 +179,8 @@ def read(
 
     An object of a data class has its fields and no others, unless `pass_over` ignores unknown ones; those with a
     default may be missing. True is not a number, and 2.0 is not a whole number. `where` names the value in messages;
-    `decoders` read other types.
-
-    Raises:
-        UnsupportedFormat: naming up to ten values that do not fit; or as the class itself does.
+    `decoders` read other types. Raises `UnsupportedFormat` naming up to ten values that do not fit; or as the class
+    itself does.
 
     >>> from fsa2lrnn.lrnn import BlockLayerConfig
     >>> read(BlockLayerConfig, {"block_sizes": [2, 2], "transition_hidden": 4, "value_hidden": 4}, "layer 0")

@@ -17,9 +17,8 @@ from fsa2lrnn import symbols
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.extraction import extract
-from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.lrnn.model import LRNN, decode
-from fsa2lrnn.multi_step import MultiStepTable
+from fsa2lrnn.multi_step import MultiStepTable, walk
 from fsa2lrnn.tracing import Step, steps_json
 
 LONG = 1 << 18  # the length in letters from which extracting the transition table is faster

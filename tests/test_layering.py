@@ -24,18 +24,17 @@ MAY_IMPORT = {
     "fsa2lrnn.optional": {"errors"},
     "fsa2lrnn.registry": {"errors"},
     "fsa2lrnn.files": {"errors"},
-    "fsa2lrnn.graph_kernels": set(),
     "fsa2lrnn.reading": {"errors"},
     "fsa2lrnn.rows": set(),
     "fsa2lrnn.source_kinds": set(),
     "fsa2lrnn.versions": {"fsa2lrnn"},
     "fsa2lrnn.symbols": {"errors", "reading"},
-    "fsa2lrnn.multi_step": {"graph_kernels"},
+    "fsa2lrnn.multi_step": set(),
     "fsa2lrnn.checker": set(),
     "fsa2lrnn.display": {"errors", "optional", "symbols"},
     "fsa2lrnn.verdicts": {"display", "errors", "reading", "symbols"},
     "fsa2lrnn.automata": {
-        "display", "errors", "files", "graph_kernels", "reading", "registry", "source_kinds", "symbols",
+        "display", "errors", "files", "multi_step", "reading", "registry", "source_kinds", "symbols",
     },
     "fsa2lrnn.decomposition": {"automata", "deadline", "display", "errors", "registry", "rows", "symbols"},
     "fsa2lrnn.gates": {"errors", "rows"},
@@ -43,14 +42,14 @@ MAY_IMPORT = {
     "fsa2lrnn.compile": {"automata", "decomposition", "errors", "gates", "recurrence"},
     "fsa2lrnn.families": {"automata", "compile", "deadline", "display", "errors", "recurrence", "registry", "symbols"},
     "fsa2lrnn.lrnn": {
-        "checker", "display", "errors", "files", "graph_kernels", "multi_step", "optional", "reading",
+        "checker", "display", "errors", "files", "multi_step", "optional", "reading",
         "registry", "symbols",
     },
     "fsa2lrnn.lower": {"automata", "compile", "errors", "families", "gates", "lrnn", "recurrence"},
     "fsa2lrnn.extraction": {"automata", "deadline", "errors", "lrnn", "optional", "symbols"},
-    "fsa2lrnn.tracing": {"automata", "errors", "graph_kernels", "lrnn", "symbols"},
+    "fsa2lrnn.tracing": {"automata", "errors", "lrnn", "multi_step", "symbols"},
     "fsa2lrnn.streaming": {
-        "automata", "errors", "extraction", "graph_kernels", "lrnn", "multi_step", "symbols", "tracing",
+        "automata", "errors", "extraction", "lrnn", "multi_step", "symbols", "tracing",
     },
     "fsa2lrnn.verification": {
         "automata", "checker", "deadline", "display", "errors", "extraction", "files", "lrnn", "optional",
@@ -63,7 +62,7 @@ MAY_IMPORT = {
         "verdicts", "verification",
     },
     "fsa2lrnn.repairing": {
-        "automata", "deadline", "errors", "extraction", "graph_kernels", "lower", "lrnn", "optional",
+        "automata", "deadline", "errors", "extraction", "lower", "lrnn", "multi_step", "optional",
         "verdicts", "verification",
     },
     "fsa2lrnn.cli": CORE,
@@ -101,7 +100,7 @@ NAMED = {
     },
 }
 TORCH_FREE = (
-    "checker", "deadline", "errors", "files", "graph_kernels", "optional", "reading", "registry", "rows",
+    "checker", "deadline", "errors", "files", "multi_step", "optional", "reading", "registry", "rows",
     "source_kinds", "symbols", "verdicts", "automata", "decomposition", "display", "gates", "recurrence",
     "compile", "families", "extra.block_size",
 )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fsa2lrnn import graph_kernels as tables
+from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.families import Verdict, Witness, represent

@@ -20,8 +20,7 @@ from rich.table import Table
 
 from experiments import results_io, script
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.graph_kernels import walk, walk_words
-from fsa2lrnn.multi_step import MultiStepTable
+from fsa2lrnn.multi_step import MultiStepTable, walk, walk_words
 
 LETTERS = 100_000_000
 SLOW_LETTERS = 1_000_000  # for those that would take minutes

@@ -19,7 +19,7 @@ import numpy as np
 
 from fsa2lrnn.automata.language import fresh_start, minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import coaccessible, paths
+from fsa2lrnn.automata.table_kernels import coaccessible, paths
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.symbols import align
 
@@ -32,8 +32,7 @@ BLANK = None  # the output of a machine where the task specifies none
 def ignored_outputs(outputs: Collection[Hashable], known: Collection[Hashable], ignore: Ignore) -> tuple[Hashable, ...]:
     """Return the outputs of a machine that do not count for a model with outputs `known`, in order, without repeats.
 
-    Raises:
-        UnsupportedFormat: for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
+    Raises `UnsupportedFormat` for an `ignore` that is neither "lacked" nor a collection of the machine's outputs.
 
     >>> ignored_outputs(("a", "b", "error", "b"), ("a", "b"), "lacked"), ignored_outputs((0, 1), (0,), ())
     (('error',), ())
@@ -119,17 +118,6 @@ def counted_words(machine: MooreMachine, ignored: Collection[Hashable]) -> Moore
     """
     counts = [output not in ignored for output in machine.outputs]
     return MooreMachine(machine.delta, counts, machine.start, machine.alphabet)
-
-
-def blank_outputs(machine: MooreMachine, kept: Collection[Hashable]) -> MooreMachine:
-    """Return the smallest machine with the same outputs where they are among `kept`, and None everywhere else.
-
-    >>> from fsa2lrnn.automata import zoo
-    >>> blank_outputs(zoo.mod_arith(2), (0, 1)).transduce("1+*")
-    [1, None, None]
-    """
-    outputs = [output if output in kept else BLANK for output in machine.outputs]
-    return minimise(MooreMachine(machine.delta, outputs, machine.start, machine.alphabet))
 
 
 def smallest_after_first(machine: MooreMachine) -> MooreMachine:

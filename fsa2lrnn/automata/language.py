@@ -7,7 +7,7 @@ from typing import Literal, TypeVar, cast, get_args
 
 import numpy as np
 
-from fsa2lrnn import graph_kernels as tables
+from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine, UnsupportedFormat
 from fsa2lrnn.symbols import align
@@ -221,11 +221,8 @@ def complete(
 def widen(machine: MooreMachine, alphabet: Iterable[Hashable], completion: Completion | None = None) -> MooreMachine:
     """Return the machine over the letters of `alphabet`, in that order, with new letters as missing transitions.
 
-    Args:
-        completion: the treatment of these, as for `complete`; by default an acceptor rejects, other machines raise.
-
-    Raises:
-        InvalidMachine: if the alphabet lacks a letter of the machine's, or for new letters under "error".
+    `completion`: the treatment of these, as for `complete`; by default an acceptor rejects, other machines raise.
+    Raises `InvalidMachine` if the alphabet lacks a letter of the machine's, or for new letters under "error".
 
     >>> widen(MooreMachine([[0]], [True], alphabet="a"), "ab").transduce("aba")
     [True, False, False]

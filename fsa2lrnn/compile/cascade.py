@@ -25,10 +25,8 @@ from fsa2lrnn.recurrence import DenseReadout, GatedLayer, GatedStack, Recurrence
 def stack_recurrence(cascade: Cascade) -> Recurrence:
     """Return the exact recurrence of the cascade's machine, with one layer per layer of the cascade.
 
-    The gates read lower states at k−1, through a token shift, or at k if `cascade.reads_now`.
-
-    Raises:
-        NotExact: if a gate needs sums beyond 256, which bfloat16 rounds.
+    The gates read lower states at k−1, through a token shift, or at k if `cascade.reads_now`. Raises `NotExact` if a
+    gate needs sums beyond 256, which bfloat16 rounds.
 
     >>> from fsa2lrnn.automata import MooreMachine
     >>> count = MooreMachine([[1, 2, 3, 0]], range(4), alphabet="a")

@@ -72,8 +72,7 @@ class Lattice:
         complete: whether these are all congruences there are.
         method: the method of the enumeration, or the limit that was reached.
 
-    Raises:
-        InvalidMachine: if a row is not a partition, or the first or the last is not what it should be.
+    Raises `InvalidMachine` if a row is not a partition, or the first or the last is not what it should be.
     """
 
     partitions: np.ndarray
@@ -106,8 +105,7 @@ def lattice(maps: np.ndarray, limit: int = 3_000) -> Lattice:
         maps: distinct maps of the states, int64 (k, n).
         limit: the largest number of congruences, at least 2.
 
-    Raises:
-        BudgetExceeded: if `limit` leaves no room for the two that always are.
+    Raises `BudgetExceeded` if `limit` leaves no room for the two that always are.
 
     >>> congruences = lattice(np.array([[1, 2, 3, 0]]))
     >>> congruences.partitions.tolist(), congruences.method

@@ -39,8 +39,7 @@ class Cover:
         levels: the level of each coordinate.
         names: the meaning of each coordinate, "" if unknown.
 
-    Raises:
-        InvalidMachine: if the shapes do not fit.
+    Raises `InvalidMachine` if the shapes do not fit.
     """
 
     delta: np.ndarray

@@ -43,8 +43,7 @@ def holonomy(maps: np.ndarray, start: int, max_sets: int = MAX_SETS, max_chains:
         max_sets: how many image sets to allow; there may be 2ⁿ.
         max_chains: how many chains to allow, the states of the cover; there may be far more of them than of states.
 
-    Raises:
-        BudgetExceeded: if there are more.
+    Raises `BudgetExceeded` if there are more.
 
     >>> cover = holonomy(np.array([[1, 2, 0], [0, 0, 2]]), 0)
     >>> cover.sizes, cover.levels, len(cover.image)

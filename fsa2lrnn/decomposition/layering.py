@@ -47,8 +47,7 @@ def layering(maps: np.ndarray, lattice: Lattice, largest: int, first: Sequence[i
         largest: the largest LRNN block allowed, at least 1.
         first: smaller bounds for the first layers, each of which holds where it leaves any congruence at all.
 
-    Raises:
-        NotExpressible: if `largest` is below 1.
+    Raises `NotExpressible` if `largest` is below 1.
 
     >>> from fsa2lrnn.decomposition.congruence import lattice
     >>> turn = np.array([[*range(1, 60), 0]])

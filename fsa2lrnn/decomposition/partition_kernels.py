@@ -1,5 +1,5 @@
 # pyright: standard
-"""Compiled kernels on partitions: numpy arrays in and out, without checks (as `fsa2lrnn.graph_kernels`).
+"""Compiled kernels on partitions: numpy arrays in and out, without checks (as `automata.table_kernels`).
 
 A partition of n states is int64, shape (n,), its blocks numbered 0, 1, … by first appearance. `maps` is int64, shape
 (k, n), with every entry in 0..n-1. A congruence is a partition whose blocks every map leads into blocks.

@@ -66,8 +66,7 @@ def fibre_code(cascade: Cascade) -> Cover:
     that readers can't tell apart are one to one on what occurs, or the readers do not look, the second is always 0 and
     the component does not grow.
 
-    Args:
-        cascade: of components that read before the letter.
+    `cascade`: of components that read before the letter.
 
     Returns:
         A cover for `assemble(…, reads_now=True)`.

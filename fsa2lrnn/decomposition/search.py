@@ -19,9 +19,8 @@ from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.holonomy import holonomy
 from fsa2lrnn.decomposition.labels import block_size
 from fsa2lrnn.decomposition.layering import layering, thin
-from fsa2lrnn.decomposition.names import field_layers, field_names
 from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, split_large
+from fsa2lrnn.decomposition.split import MAX_CHAINS, congruence_coordinates, field_layers, field_names, split_large
 from fsa2lrnn.errors import BudgetExceeded, NotExact, NotExpressible
 
 LARGEST_BLOCK = 8  # that of the paper's settings; the default block size to which components are split
@@ -123,11 +122,8 @@ class CascadeSearch:
     def cheapest(self, below: int | None = None, counted: bool = True) -> Decomposition:
         """Return the cheapest cascade, of a total cost below `below` if not None.
 
-        Args:
-            counted: whether hidden units are part of the cost; to count them may take seconds where keys are many.
-
-        Raises:
-            NoCascade: if none exists among the candidates, which it lists.
+        `counted`: whether hidden units are part of the cost; to count them may take seconds where keys are many. Raises
+        `NoCascade` if none exists among the candidates, which it lists.
         """
         candidates: list[CascadeCandidate] = []
         best: tuple[Cost, Cascade] | None = None

@@ -14,8 +14,7 @@ from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import BudgetExceeded, NotExact
 from fsa2lrnn.extraction.runner import to_bytes
 from fsa2lrnn.extraction.walk import WordFrontier
-from fsa2lrnn.lrnn.arithmetic import check_arithmetic
-from fsa2lrnn.lrnn.declared import check_provable
+from fsa2lrnn.lrnn.arithmetic import check_arithmetic, check_provable
 from fsa2lrnn.lrnn.model import LRNN, LayerState, State
 
 NOT_A_NUMBER = -1

@@ -14,7 +14,7 @@ import numpy as np
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED, positions_of, smallest_after_first
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import paths
+from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction.runner import MaskedModel

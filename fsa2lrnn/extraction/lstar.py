@@ -10,7 +10,7 @@ from aalpy.learning_algs import run_Lstar
 
 from fsa2lrnn.automata.counting import BLANK, UNCOUNTED
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import paths
+from fsa2lrnn.automata.table_kernels import paths
 from fsa2lrnn.errors import BudgetExceeded
 from fsa2lrnn.extraction.runner import MaskedModel
 

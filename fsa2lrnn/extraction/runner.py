@@ -11,7 +11,7 @@ from torch import Tensor
 from fsa2lrnn.automata.counting import UNCOUNTED, Positions
 from fsa2lrnn.deadline import NEVER, Deadline
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.lrnn.declared import check_causal
+from fsa2lrnn.lrnn.arithmetic import check_causal
 from fsa2lrnn.lrnn.layer_checks import check_layers
 from fsa2lrnn.lrnn.model import LayerState
 from fsa2lrnn.lrnn.network import Network

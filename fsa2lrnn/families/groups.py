@@ -87,29 +87,6 @@ class PermutationGroup:
         number[representatives] = np.arange(len(representatives))
         return PermutationGroup(number[first[self.table[np.ix_(representatives, representatives)]]])
 
-    @cached_property
-    def normal_subgroups(self) -> list[np.ndarray]:
-        """All normal subgroups as masks, by increasing order: the joins of the normal closures of single elements."""
-        masks = {mask.tobytes(): mask for mask in (self.normal_closure(g) for g in self.representatives)}
-        queue = list(masks.values())
-        for mask in queue:
-            for other in list(masks.values()):
-                joined = self.closure(mask | other)
-                if joined.tobytes() not in masks:
-                    masks[joined.tobytes()] = joined
-                    queue.append(joined)
-        return sorted(masks.values(), key=lambda mask: int(mask.sum()))
-
-    @property
-    def is_abelian(self) -> bool:
-        """Whether all elements commute."""
-        return bool((self.table == self.table.T).all())
-
-    @property
-    def is_elementary_two(self) -> bool:
-        """Whether every element is its own inverse; the group is abelian then."""
-        return not self.table.diagonal().any()
-
 
 def group_of(permutations: np.ndarray, limit: int = MAX_ORDER) -> tuple[PermutationGroup, np.ndarray] | None:
     """Return the group that permutations (m, n) generate and its elements (N, n), or None beyond the limit.

@@ -76,10 +76,8 @@ class Lane:
 def separating_lanes(functions: np.ndarray, delta: np.ndarray, start: int, family: Family) -> tuple[Lane, ...]:
     """Return diagonal entries that together separate all states, in increasing order and without redundant ones.
 
-    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and separate all states.
-
-    Raises:
-        BudgetExceeded: for roots of unity of an order beyond `MAX_ORDER`.
+    `functions` (k, n) span the annihilator of W, of a family with a diagonal form, and separate all states. Raises
+    `BudgetExceeded` for roots of unity of an order beyond `MAX_ORDER`.
     """
     chosen: list[Lane] = []
     pieces = sorted(_pieces(basis_zero_at(functions, start), delta, start, family), key=lambda piece: piece.order)
@@ -223,7 +221,6 @@ class Affine:
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
         return len(self.A)
 
 

@@ -44,14 +44,12 @@ def stack(parts: Iterable[fmpq_mat], columns: int) -> fmpq_mat:
 
 
 def rows_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
-    """Return the chosen rows."""
     columns = matrix.ncols()
     chosen = list(chosen)
     return fmpq_mat(len(chosen), columns, [matrix[i, j] for i in chosen for j in range(columns)])
 
 
 def columns_of(matrix: fmpq_mat, chosen: Iterable[int]) -> fmpq_mat:
-    """Return the chosen columns."""
     chosen = list(chosen)
     return fmpq_mat(matrix.nrows(), len(chosen), [matrix[i, j] for i in range(matrix.nrows()) for j in chosen])
 
@@ -123,7 +121,6 @@ def residues(matrix: fmpq_mat) -> np.ndarray:
 
 
 def rank(matrix: fmpq_mat) -> int:
-    """Return the rank."""
     return matrix.rank() if matrix.nrows() and matrix.ncols() else 0
 
 

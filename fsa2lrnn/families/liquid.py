@@ -15,10 +15,9 @@ import numpy as np
 from flint import fmpq_mat, fmpz_mat  # pyright: ignore[reportMissingTypeStubs]
 
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.families.affine import AffineTables, AffineWitness
 from fsa2lrnn.families.closure import fractions_of, left_kernel
 from fsa2lrnn.families.lanes import Lane
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, CertifiedAnswer, Unknown, certificate_header
 
 _EIGENVALUES = range(-2, 3)  # integers that M_a − M_b can have: its columns have 1-norm at most 2
 

@@ -37,7 +37,6 @@ class Module:
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
         return self.letters[0].nrows()
 
     @cached_property

@@ -30,8 +30,7 @@ def boxes(keys: np.ndarray, labels: np.ndarray) -> tuple[list[Box], int]:
     Returns:
         The boxes, (a set per coordinate, or None if all values of the table are in it; label), and the default label.
 
-    Raises:
-        InvalidMachine: if a key occurs twice.
+    Raises `InvalidMachine` if a key occurs twice.
 
     >>> keys = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> boxes(keys, np.array([0, 0, 0, 7]))

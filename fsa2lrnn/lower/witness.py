@@ -15,11 +15,10 @@ import torch
 
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
-from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness
 from fsa2lrnn.families.blocks import BlockWitness
 from fsa2lrnn.families.householder import HouseholderWitness
 from fsa2lrnn.families.lanes import Affine, Lane
-from fsa2lrnn.families.verdicts import Witness
+from fsa2lrnn.families.verdicts import AffineTables, AffineWitness, HeadsWitness, Witness
 from fsa2lrnn.lower.recurrence import lower
 from fsa2lrnn.lrnn.config import LRNNConfig
 from fsa2lrnn.lrnn.gate import Values, look_up

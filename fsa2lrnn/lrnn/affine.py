@@ -113,7 +113,7 @@ class SwitchedAffine:
         alphabet: Sequence[Hashable] | None = None,
         outputs: Sequence[Hashable] | None = None,
     ) -> SwitchedAffine:
-        """The same, letters and outputs being numbers unless given.
+        """Return the tables with letters and outputs that are numbers unless given.
 
         >>> sign = SwitchedAffine.of(
         ...     torch.tensor([1.0, -1.0]).reshape(2, 1, 1, 1), torch.zeros(2, 1, 1), torch.ones(1, 1),

@@ -1,4 +1,4 @@
-"""Settings under which numbers are not what a dtype's arithmetic makes them: verifiers refuse to run under them.
+"""What verifiers refuse: settings under which numbers are not what a dtype's arithmetic makes them, and some layers.
 
 That sums of integers below 2²⁴ are exact in float32 (T1, T26), and every bound on rounding, needs products of 24 bits.
 TF32 keeps 11 bits of a factor, bfloat16 eight; autocast computes in another dtype than the weights'. A processor that
@@ -17,6 +17,8 @@ from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _get_current_dispatch_mode_stack as dispatch_modes
 
 from fsa2lrnn.errors import UnsupportedFormat
+from fsa2lrnn.lrnn.layers import name_of
+from fsa2lrnn.lrnn.model import LRNN
 
 _FULL = ("none", "ieee")  # of torch.backends' fp32_precision
 _ENVIRONMENT = {
@@ -110,3 +112,35 @@ def _on_cuda() -> Iterator[str]:
 
 def _of_products(backend: object) -> str:
     return getattr(getattr(backend, "matmul", None), "fp32_precision", "none")
+
+
+def check_causal(model: object) -> None:
+    """Raises `UnsupportedFormat` for a model that reads words whole, naming the layer whose outputs need that."""
+    if isinstance(model, LRNN) and (reason := model.not_causal) is not None:
+        raise UnsupportedFormat(reason)
+
+
+def unproved(model: LRNN) -> list[str]:
+    """Why nothing can be proved of a model: for each layer that says so, its place, its name and its reason."""
+    return [
+        f"layers.{i} is of kind {name_of(layer)}, {reason}"
+        for i, layer in enumerate(model.config.layers)
+        if (reason := model.recurrences[i].unproved) is not None
+    ]
+
+
+def check_provable(model: LRNN) -> None:
+    """Raises `UnsupportedFormat` for a model of which no judge says anything, with what can be asked of it instead."""
+    if not isinstance(model, LRNN):
+        raise UnsupportedFormat(f"{type(model).__name__} is no LRNN, and shows nothing of its states: {FOREIGN}")
+    check_causal(model)
+    if reasons := unproved(model):
+        raise UnsupportedFormat(f"{reasons[0]}: {INSTEAD}")
+
+
+FOREIGN = (
+    "a module that is wrapped is judged by what it puts out, by falsify and extract_learned; a layer over letters that "
+    "is all in its tables comes in by LRNN.from_tables"
+)
+"""What can be asked of a module of another make."""
+INSTEAD = "compare and falsify run it on words, extract --method suffixes says what it seems to compute"

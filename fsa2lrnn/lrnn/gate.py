@@ -29,8 +29,7 @@ Values = Mapping[str, Tensor]  # W1, b1, W2 and b2 of a gate, those that are not
 
 
 class Gate(nn.Sequential):
-    """Linear–ReLU–Linear: (…, d) -> (…, n), by `hidden` units. Its parameters are named 0.weight, 0.bias, 2.weight,
-    2.bias, as in `nn.Sequential`.
+    """Linear–ReLU–Linear: (…, d) -> (…, n), by `hidden` units; parameters are named as in `nn.Sequential`.
 
     >>> gate = Gate(2, 2, 3)
     >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
@@ -53,8 +52,7 @@ class Gate(nn.Sequential):
         return len(self.weights.b1)
 
     def set(self, values: Values) -> None:
-        """Write W1, b1, W2, b2 where they are given, and zero elsewhere. Raises `ValueError` for a shape or a name that
-        is none of the gate's."""
+        """Write W1, b1, W2, b2 as given, and zero elsewhere; raise `ValueError` for other names or shapes."""
         parameters = self.weights._asdict()
         if unknown := values.keys() - parameters.keys():
             raise ValueError(f"{', '.join(sorted(unknown))}: a gate has {', '.join(parameters)}")
@@ -84,10 +82,7 @@ class Gate(nn.Sequential):
         return z.linear(W1, b1).relu().linear(W2, b2)
 
     def is_lookup(self, z: Tensor) -> bool:
-        """Whether, for these inputs (N, d), no sum in the gate has two terms, so that no order of summation matters.
-
-        One number at most goes into either product, and no bias is added.
-        """
+        """Whether, for these inputs (N, d), no sum in the gate has two terms, so that no order of summation matters."""
         _, b1, _, b2 = self.weights
         if b1.any() or b2.any():
             return False
@@ -97,8 +92,7 @@ class Gate(nn.Sequential):
     def is_exact(self, z: Tensor, limit: float) -> bool:
         """Whether, for these inputs (N, d), the gate adds up integers whose sizes together stay within `limit`.
 
-        With a limit up to which the dtype holds all integers, no order of summation and no shape of a batch then makes
-        a difference: nothing is rounded.
+        With a limit up to which the dtype holds all integers, nothing is rounded.
         """
         W1, b1, W2, b2 = (part.detach().double() for part in self.weights)
         z = z.double()
@@ -111,8 +105,7 @@ class Gate(nn.Sequential):
 class TableGate(Gate):
     """A row for each unit vector that is read, all of them free: (…, d) -> (…, n), W relu(u) without bias.
 
-    Over letters, embedded one-hot, these are numbers per letter. To `weights` and `set` it is the `Gate` that looks up,
-    W1 = 1, b1 = b2 = 0, of which W2 alone can be written.
+    Over letters, embedded one-hot, these are numbers per letter: the `Gate` with W1 = 1 and no biases.
 
     >>> gate = TableGate(2, 3)
     >>> gate.set(look_up(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])))
@@ -177,10 +170,7 @@ def check_kind(kind: str) -> None:
 
 
 def one_hot_letters(n_letters: int, dim: int) -> nn.Embedding:
-    """The embedding that a table gate reads: letters one-hot, and not to be trained.
-
-    Raises `UnsupportedFormat` for another width.
-    """
+    """Return the embedding that a table gate reads, one-hot and fixed; raise `UnsupportedFormat` for another width."""
     if dim != n_letters:
         raise UnsupportedFormat(
             f"embedding_dim = {dim}: a table gate reads {n_letters} letters one-hot, set it to {n_letters}"

@@ -65,9 +65,8 @@ def check_layers(model: object) -> None:
 
 
 def check_layer(model: LRNN, place: int) -> None:
-    """Test one layer of a model, user-defined or not, with the adjacent embedding or read-out.
-
-    Raises `FalseDeclaration` as `check_layers` does.
+    """Test one layer of a model, user-defined or not, with the adjacent embedding or read-out; raise
+    `FalseDeclaration`.
     """
     test = _LayerTest(model, place)
     with _undisturbed(test):

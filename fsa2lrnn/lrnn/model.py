@@ -8,12 +8,10 @@ from typing import cast
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from fsa2lrnn import symbols
 from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidWord, NotExact, UnsupportedFormat
-from fsa2lrnn.lrnn import repeats
 from fsa2lrnn.lrnn.affine import EPS
 from fsa2lrnn.lrnn.config import LRNNConfig, adds, connect
 from fsa2lrnn.lrnn.foreign import ForeignWeights
@@ -68,7 +66,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def methods(self) -> tuple[str, ...]:
-        """The scans by name that every layer takes on any machine, beside "auto" and, for tables, "letters"."""
+        """The scans by name that every layer takes on any machine, besides "auto" and, for tables, "letters"."""
         first, *others = (layer.methods for layer in self.recurrences)
         return tuple(name for name in first if all(name in methods for methods in others))
 
@@ -79,8 +77,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     @property
     def is_switched(self) -> bool:
-        """Whether it is one layer over letters whose states are all that is read out, so that it has tables
-        (`switched.switched`)."""
+        """Whether it is one layer over letters whose states alone are read out, so that it has tables (`switched`)."""
         is_one = len(self.layers) == 1 and self.recurrences[0].has_tables and not self.config.token_shift
         return is_one and not adds(self.config.connection, is_last=True) and self.has_plain_ends
 
@@ -135,7 +132,7 @@ class LRNN(ForeignWeights, nn.Module):
     def write(self, embedding: Tensor, layers: Sequence[tuple[Tensor, Mapping[str, Values]]], readout: Values) -> None:
         """Write all weights but those of LayerNorms: the embedding (|Σ|, d), x₀ and gates of each layer, the read-out.
 
-        What is not given is zero. Raises `ValueError` for what does not fit, and for layers without gates.
+        What is not given is zero; raises `ValueError` for what does not fit, and for layers without gates.
         """
         weight = self.embedding.get_parameter("weight")
         if embedding.shape != weight.shape:
@@ -181,19 +178,8 @@ class LRNN(ForeignWeights, nn.Module):
     def _layer(
         self, i: int, stream: Tensor, state: LayerState, method: str, goes_on: bool
     ) -> tuple[Tensor, LayerState]:
-        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b).
-
-        Where the stream repeats, as a compiled model's does, A and v are made once for each input that occurs: with the
-        same bits wherever sums do not round, which a compiled model's don't. Not for "letters", which is for few rows.
-        """
+        """Outputs of layer i and its last state: (B, T, d) -> (B, T, H·b)."""
         u, last_u = self._norm(i, stream), None
-        is_numbered = self.recurrences[i].takes_index and method != "letters"
-        numbered = repeats.number(u) if is_numbered else None
-        if numbered is not None and state.u is not None:
-            last_u, numbered = u[:, -1], repeats.shifted(numbered, state.u)
-        if numbered is not None:
-            x, last_x = self._through(i, numbered.rows, state.x, method, numbered.index, goes_on)
-            return x, LayerState(last_x, last_u)
         if state.u is not None:
             shifted = torch.cat([state.u.unsqueeze(1), u], dim=1)  # (B, T+1, d)
             last_u = shifted[:, -1]
@@ -235,9 +221,7 @@ class LRNN(ForeignWeights, nn.Module):
 
     def _read(self, stream: Tensor) -> Tensor:
         """Logits from what the read-out reads: (B, T, d), or state indices (B, T) -> (B, T, |Γ|)."""
-        read = self._norm(len(self.layers), stream)
-        numbered = None if self.config.reads_letters else repeats.number(read)
-        return self.readout(read) if numbered is None else embedding(numbered.index, self.readout(numbered.rows))
+        return self.readout(self._norm(len(self.layers), stream))
 
     def initial_state(self, batch: int = 1) -> State:
         """The state before the first letter, for each word of a batch."""

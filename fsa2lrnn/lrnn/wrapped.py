@@ -21,20 +21,20 @@ def wrap(
     empty: Hashable | None = None,
     longest: int = LONGEST,
 ) -> Wrapped:
-    """Any module that reads tokens, int64 (B, T), and gives logits, (B, T, |Γ|), the k-th after k letters.
+    """Return a module that reads tokens, int64 (B, T), and gives logits, (B, T, |Γ|), the k-th after k letters, as a
+    network.
 
     If it has `step(token (B,), state) -> (logits (B, |Γ|), state)` and `initial_state(batch)`, with one tensor or a
     tuple of tensors (B, …) for a state, words of any length are read letter by letter. Otherwise a word is read anew
-    from its beginning whenever more of it is known.
+    from its beginning whenever more of it is known. The module is put into evaluation mode.
 
     Args:
-        module: put into evaluation mode.
         alphabet, outputs: what tokens and logits stand for.
         empty: the output on the empty word; the first, unless given: a module does not say.
         longest: letters that a word may have without a step mode.
 
     Raises:
-        UnsupportedFormat: if a logit is not there, or is there twice, for an output; found by asking for one letter.
+        UnsupportedFormat: unless one letter gives one logit for each output.
 
     >>> class LastLetter(nn.Module):
     ...     def forward(self, tokens):

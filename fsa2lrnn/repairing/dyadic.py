@@ -111,9 +111,8 @@ class DyadicBlock:
 def round_block(beat: DeadbeatBlock, image: Representation, places: Places, amplitude: float) -> DyadicBlock:
     """Return a dead-beat block in dyadic numbers near a given one.
 
-    Raises:
-        NotExpressible: if the image is rational only in more dimensions than the block has, or no rounding of U was
-            found for which the equations have solutions.
+    Raises `NotExpressible` if the image is rational only in more dimensions than the block has, or no rounding of U was
+    found for which the equations have solutions.
     """
     rational = rational_image(image, places.phi)
     b = beat.w.shape[1]

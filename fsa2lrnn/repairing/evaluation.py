@@ -13,8 +13,8 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact, NotExpressible
 from fsa2lrnn.extraction import output_numbers
-from fsa2lrnn.graph_kernels import walk
 from fsa2lrnn.lrnn.model import LRNN
+from fsa2lrnn.multi_step import walk
 from fsa2lrnn.optional import require
 from fsa2lrnn.repairing import Columns, Mode, Repaired, repair
 from fsa2lrnn.verdicts import Proved

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fsa2lrnn.automata.reach import settled
+from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extraction import output_numbers
 from fsa2lrnn.lrnn.switched import SwitchedAffine
@@ -21,8 +21,7 @@ class RepairStates(Specification):
 
     The last state is the initial one, and its output does not count.
 
-    Args:
-        numbers: int64 (n + 1,), the numbers of the states in the minimal machine.
+    `numbers`: int64 (n + 1,), the numbers of the states in the minimal machine.
     """
 
     numbers: np.ndarray
@@ -128,10 +127,8 @@ def observe(tables: SwitchedAffine, states: RepairStates, seed: int = 0) -> Stat
     """Run a model in float64 along words to all states and return the states before its mistakes.
 
     A third of the words have uniformly random letters, a third avoid settled states, and a third begin with a shortest
-    word to one of the states in turn, so that states that few words reach are observed as well.
-
-    Raises:
-        NotExact: naming the states that no word reaches without a mistake before it.
+    word to one of the states in turn, so that states that few words reach are observed as well. Raises `NotExact`
+    naming the states that no word reaches without a mistake before it.
     """
     tokens = _words(states, np.random.default_rng(seed))
     x = tables.run(torch.from_numpy(tokens))

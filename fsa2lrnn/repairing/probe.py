@@ -40,8 +40,7 @@ class ReadoutProbe:
 def fit(block: Block, image: Representation, observed: BlockObservations, stiffness: float) -> ReadoutProbe:
     """Return the least-squares probe of U x + c = φ(q) at the observed states and of the equations of L6.
 
-    Args:
-        stiffness: the weight of the equations relative to the observations.
+    `stiffness`: the weight of the equations relative to the observations.
     """
     n_letters, b, r = len(block.A), block.A.shape[1], image.rank
     root = np.sqrt(observed.weights)[:, None]

@@ -37,8 +37,7 @@ class RationalImage:
 def rational_image(image: Representation, bits: int) -> RationalImage:
     """Return the smallest dyadic image near a given one, with `bits` binary places for free parameters.
 
-    Raises:
-        NotExpressible: if no such member of the image's family is found.
+    Raises `NotExpressible` if no such member of the image's family is found.
     """
     _, first, classes = np.unique(image.phi.round(8), axis=0, return_index=True, return_inverse=True)
     classes = classes.ravel()  # functions equal on two states stay equal after any letter

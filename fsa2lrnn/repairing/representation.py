@@ -32,8 +32,7 @@ class Representation:
         B, u: (|Σ|, r, r), (|Σ|, r).
         delta: int64 (|Σ|, n + 1), as in `RepairStates`.
 
-    Raises:
-        NotExact: if the equation fails by more than `TOLERANCE`.
+    Raises `NotExact` if the equation fails by more than `TOLERANCE`.
     """
 
     phi: np.ndarray
@@ -169,8 +168,7 @@ def with_constant(image: Representation, observed: BlockObservations, A: np.ndar
     One-hot blocks have such a form, since their entries add up to 1. Without a repair, its small errors would grow or
     decay. The form replaces the constant 1 in the affine maps: the image becomes linear, u = 0.
 
-    Args:
-        A, v: the block's tables, (|Σ|, b, b) and (|Σ|, b).
+    `A, v`: the block's tables, (|Σ|, b, b) and (|Σ|, b).
     """
     root, b = np.sqrt(observed.weights)[:, None], A.shape[1]
     R, mean = np.linalg.qr(observed.x * root)[1], observed.mean  # least squares for g x = 1, g A_a = g and g v_a = 0

@@ -24,7 +24,7 @@ from torch import Tensor
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import output_classes
 from fsa2lrnn.automata.machine import MooreMachine
-from fsa2lrnn.automata.reach import settled
+from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.lrnn.layers.index import pscan, sequential
 

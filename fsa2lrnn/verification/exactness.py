@@ -3,8 +3,8 @@
 Each layer decides this for every input that it gets in a run (`Layer.is_exact`). A layer is exact if its gates sum
 integers within the range that the dtype represents, so that neither the order of summation nor the shape of a batch
 matters, or matters too little to change the choice of a column; and if its tables are maps among finitely many states
-(`lrnn.closed`), of which a parallel scan forms only compositions. Then all states, and the inputs of the read-out, are
-the same in every run; at every such input the largest logit must stay the largest under rounding (T53 of
+(`lrnn.layers.base`), of which a parallel scan forms only compositions. Then all states, and the inputs of the read-out,
+are the same in every run; at every such input the largest logit must stay the largest under rounding (T53 of
 docs/theory.md).
 """
 

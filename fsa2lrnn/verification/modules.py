@@ -18,9 +18,8 @@ from torch.nn.utils import parametrize
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.affine import Readout, SwitchedAffine
-from fsa2lrnn.lrnn.arithmetic import reductions
+from fsa2lrnn.lrnn.arithmetic import FOREIGN, INSTEAD, reductions, unproved
 from fsa2lrnn.lrnn.config import LRNNConfig
-from fsa2lrnn.lrnn.declared import FOREIGN, INSTEAD, unproved
 from fsa2lrnn.lrnn.gate import Gate, TableGate
 from fsa2lrnn.lrnn.layer_checks import check_layers, user_layers
 from fsa2lrnn.lrnn.layers import LAYERS, OURS, name_of

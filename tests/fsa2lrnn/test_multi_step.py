@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from fsa2lrnn import multi_step as module
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.graph_kernels import walk
-from fsa2lrnn.multi_step import MultiStepTable
+from fsa2lrnn.multi_step import MultiStepTable, walk
 from fsa2lrnn.testing.strategies import machines
 
 SHAPES = [(0, 5), (1, 0), (1, 1), (7, 9), (8, 8), (9, 17), (16, 1), (19, 41), (3, 20_011), (17, 2_100)]  # (B, T)

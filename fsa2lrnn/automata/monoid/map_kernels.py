@@ -1,5 +1,5 @@
 # pyright: standard
-"""Compiled kernels on maps and graphs: numpy arrays in and out, without checks (as `fsa2lrnn.graph_kernels`).
+"""Compiled kernels on maps and graphs: numpy arrays in and out, without checks (as `automata.table_kernels`).
 
 A map of n states is a row of n unsigned integers; a graph is `successors[i, a]`, shape (N, k), with −1 for no edge.
 """

@@ -23,7 +23,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from fsa2lrnn import graph_kernels as tables
+from fsa2lrnn.automata import table_kernels as tables
 from fsa2lrnn.automata.language import minimise, trim
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.zoo.parameters import at_least, within_budget

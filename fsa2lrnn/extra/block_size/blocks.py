@@ -133,8 +133,7 @@ def field_block(
         polynomial: h.
         delta: the table of the machine.
 
-    Raises:
-        ArithmeticError: if they don't span a submodule of dimension b.
+    Raises `ArithmeticError` if they don't span a submodule of dimension b.
     """
     k, (b, d) = len(polynomial) - 1, (coefficients[0].nrows(), coefficients[0].ncols())
     multiples = [coefficients]

@@ -13,8 +13,15 @@ from fsa2lrnn.deadline import Deadline
 from fsa2lrnn.errors import NotExact
 from fsa2lrnn.extra.block_size import MinimalBlock, StateBlock, minimal_block
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
-from fsa2lrnn.families.affine import AffineTables, AffineWitness, HeadsWitness, HeadTables
-from fsa2lrnn.families.verdicts import CertifiedAnswer, Unknown, certificate_header
+from fsa2lrnn.families.verdicts import (
+    AffineTables,
+    AffineWitness,
+    CertifiedAnswer,
+    HeadsWitness,
+    HeadTables,
+    Unknown,
+    certificate_header,
+)
 
 _BUDGET = 20.0  # seconds for each question
 
@@ -153,8 +160,7 @@ def householder_heads(
 ) -> CertifiedAnswer | Unknown:
     """Decide by T36 whether heads of at most `most` factors per letter represent a minimal machine.
 
-    Args:
-        reason: why the constructions that take no search do not answer, for an `Unknown`.
+    `reason`: why the constructions that take no search do not answer, for an `Unknown`.
     """
     bounds = factor_bounds(machine, budget)
     if bounds.lower is None or (most is not None and most < bounds.lower):

@@ -36,7 +36,6 @@ class CyclicModule:
 
     @property
     def dimension(self) -> int:
-        """The dimension d."""
         return self.module.dimension
 
 

@@ -16,8 +16,9 @@ from flint import fmpq, fmpq_mat  # pyright: ignore[reportMissingTypeStubs]
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.block_size.blocks import StateBlock, field_block, rational_block
 from fsa2lrnn.extra.block_size.chain import SubmoduleChain
+from fsa2lrnn.extra.block_size.fields import splitting_map, value_at
 from fsa2lrnn.extra.block_size.kinds import CyclicModule, ModuleKind, homs, image, standard
-from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots, splitting_map, value_at
+from fsa2lrnn.extra.block_size.polynomials import Polynomial, real_roots
 from fsa2lrnn.families import linear
 from fsa2lrnn.families.closure import Echelon
 from fsa2lrnn.families.modules import Module, classes, quotient, restricted, reverse, spin

@@ -11,8 +11,8 @@ from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.block_size import FIELDS, minimal_block, too_large
 from fsa2lrnn.extra.block_size.answer import Field, MinimalBlock
+from fsa2lrnn.extra.block_size.depth import AnyDepth, any_depth
 from fsa2lrnn.extra.block_size.householder import FactorBounds, factor_bounds
-from fsa2lrnn.extra.block_size.layers import AnyDepth, any_depth
 from fsa2lrnn.families.groups import group_of, subgroups
 from fsa2lrnn.families.recheck import recheck
 

@@ -32,8 +32,8 @@ def layer_file(name: str) -> Any:
 
     Raises `UnsupportedFormat` for others.
 
-    >>> layer_file("olmo-hybrid").LAYER.start
-    'S = 0'
+    >>> layer_file("olmo-hybrid").LAYER.name
+    'olmo-hybrid'
     """
     if name not in LAYERS:
         raise UnsupportedFormat(f"layer {name!r} is not known: choose one of {', '.join(LAYERS)}")

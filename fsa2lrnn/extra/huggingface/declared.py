@@ -14,30 +14,15 @@ State = tuple[torch.Tensor, ...]  # all that a model keeps of the letters so far
 
 @dataclass(frozen=True)
 class ExternalLayer:
-    """An external layer, as its own code executes it.
+    """An external layer; its file's docstring says what its own code executes.
 
     Args:
         name: as users write it.
-        package, model: where its code is; transformers' name of the architecture.
-        classes: the layer and the whole model.
-        executed: the step, in formulas.
-        transition: what multiplies the state, and the range that is reached.
-        convolved: which inputs see letters before the current one.
-        start: the state before a word.
-        saturates: at which logits its gates are exact.
         tried: the versions of the package that it was tried with.
         layers_a_stage: how many of them a stage of a plan takes.
     """
 
     name: str
-    package: str
-    model: str
-    classes: tuple[str, ...]
-    executed: str
-    transition: str
-    convolved: str
-    start: str
-    saturates: str
     tried: str
     layers_a_stage: int = 1
 
@@ -56,9 +41,9 @@ class Code(Protocol):
         """Return the weights of a folder, by name; raise `CheckpointError` for a folder without weights."""
         ...
 
-    def settings(self, folder: Path) -> dict[str, str]:
+    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - most packages read the weights alone
         """Return all other values that the package's loaders take from a folder, by name, as text."""
-        ...
+        return {}
 
     def load(self, folder: Path) -> Any:
         """Load a model as a user of the package does, in evaluation mode; raise `CheckpointError` for another kind."""
@@ -78,7 +63,7 @@ class Code(Protocol):
 
     def n_parameters(self, model: Any) -> int:
         """Return the number of its weights."""
-        ...
+        return sum(parameter.numel() for parameter in model.parameters())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
         """Return the output token after each letter, int64 (T,) -> (T,), and the cache after them."""
@@ -88,10 +73,7 @@ class Code(Protocol):
         """Return the part of the cache that later calls may read."""
         ...
 
-    def cache(self, model: Any, state: State) -> Any:
-        """Return a cache with that state."""
-        ...
+    def cache(self, model: Any, state: State) -> Any: ...
 
     def check(self, model: Any) -> None:
         """Raise `UnsupportedFormat` unless a state determines all later outputs."""
-        ...

@@ -2,6 +2,11 @@
 
 Its published layers run on GPUs only. All claims here are on the published recurrence, run in float32, not on a module:
 there is no whole model to export. With one step per letter it is the recurrence of `olmo-hybrid`.
+
+What one step executes: S ← αS, and then n times S ← S + β_j k_j(v_j − Sᵀk_j)ᵀ; y = Sᵀq. Transition: α·Π(I − β_j k_j
+k_jᵀ) with α in [0, 1], β_j in [0, 2], ‖k_j‖ = 1: with factors enough any rotation. A word starts from S = 0; convolved:
+q, k, v, over 4 letters, in their layer; nothing here. Saturated, hence exact, gates: β = 0, 1, 2 and α = 0, 1, as for
+olmo-hybrid. Classes: GatedDeltaProduct.
 """
 
 from __future__ import annotations
@@ -20,18 +25,7 @@ from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.plan import MAX_STATES, UNIT, OneLayerPlan
 from fsa2lrnn.extra.huggingface.reflections import roots
 
-LAYER = ExternalLayer(
-    name="delta-product",
-    package="fla, whose layers run on GPUs: the published recurrence is run here in its place",
-    model="gated_deltaproduct",
-    classes=("GatedDeltaProduct",),
-    executed="S ← αS, and then n times S ← S + β_j k_j(v_j − Sᵀk_j)ᵀ; y = Sᵀq",
-    transition="α·Π(I − β_j k_j k_jᵀ) with α in [0, 1], β_j in [0, 2], ‖k_j‖ = 1: with factors enough any rotation",
-    convolved="q, k, v, over 4 letters, in their layer; nothing here",
-    start="S = 0",
-    saturates="β = 0, 1, 2 and α = 0, 1, as for olmo-hybrid",
-    tried="the published recurrence in float32, no module",
-)
+LAYER = ExternalLayer("delta-product", tried="the published recurrence in float32, no module")
 CODE = None  # no whole model runs on a CPU
 _MOST_POINTS = 8
 _MOST_STATES = 64

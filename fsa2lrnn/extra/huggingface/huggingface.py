@@ -21,7 +21,7 @@ import torch
 
 from fsa2lrnn import symbols
 from fsa2lrnn.errors import CheckpointError, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import State
+from fsa2lrnn.extra.huggingface.declared import Code, State
 from fsa2lrnn.extra.huggingface.observed.loading import said, tensors
 from fsa2lrnn.extra.huggingface.packages import hides_fla, transformers, versions
 from fsa2lrnn.optional import require
@@ -36,7 +36,7 @@ _NO_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class HuggingFace:
+class HuggingFace(Code):
     """One architecture of transformers.
 
     Args:
@@ -55,14 +55,12 @@ class HuggingFace:
     continues_by_pieces: bool = True
 
     def save(self, model: Any, alphabet: Sequence[Hashable], outputs: Sequence[Hashable], folder: Path) -> None:
-        """Write weights, configuration and tokenizer; raise `UnsupportedFormat` for letters without text."""
         with transformers():
             words = tokenizer(alphabet, outputs)
             model.save_pretrained(folder)
             words.save_pretrained(folder)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Return the tensors of the one file that `save` writes; raise `CheckpointError` for another file."""
         return tensors(folder / "model.safetensors")
 
     def settings(self, folder: Path) -> dict[str, str]:
@@ -94,7 +92,6 @@ class HuggingFace:
         }
 
     def load(self, folder: Path) -> Any:
-        """Load a model as any user of transformers would; raise `CheckpointError` if that gives another class."""
         with transformers() as package:
             try:
                 model = package.AutoModelForCausalLM.from_pretrained(folder, local_files_only=True)
@@ -107,7 +104,6 @@ class HuggingFace:
         return model
 
     def describe(self, model: Any) -> str:
-        """Return the scope of a claim: class, versions, calls and positions."""
         packages = versions()
         without = ", without fla" if hides_fla() else ""
         code = f"{self.kind} of transformers {packages['transformers']} on torch {packages['torch']}{without}"
@@ -115,19 +111,12 @@ class HuggingFace:
         return f"{code}, one token a call with its cache{positions}"
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of transformers, torch and their file readers."""
         return versions()
 
     def dtype(self, model: Any) -> str:
-        """Return the dtype of the weights."""
         return str(next(model.parameters()).dtype).removeprefix("torch.")
 
-    def n_parameters(self, model: Any) -> int:
-        """Return the number of weights."""
-        return sum(parameter.numel() for parameter in model.parameters())
-
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Return the output tokens, (T,) -> (T,), and the cache; raise `CheckpointError` if the external code fails."""
         is_one_call = cache is None or self.continues_by_pieces
         outputs = list[torch.Tensor]()
         with transformers():
@@ -144,7 +133,6 @@ class HuggingFace:
         return torch.cat(outputs), cache
 
     def state(self, model: Any, cache: Any) -> State:
-        """Return window and recurrent state of each linear layer; −0 becomes 0, as nothing here divides by them."""
         parts = list[torch.Tensor]()
         for i, mixer in self._mixers(model):
             layer, depth = cache.layers[i], _depth(mixer)
@@ -154,7 +142,6 @@ class HuggingFace:
         return tuple(parts)
 
     def cache(self, model: Any, state: State) -> Any:
-        """Return a cache as the external code builds it; attention layers start anew, which adds the same zeros."""
         made = require("transformers.cache_utils", "hf", "a proof").DynamicCache(config=model.config)
         for (i, _), window, S in zip(self._mixers(model), state[::2], state[1::2], strict=True):
             made.layers[i].update_conv_state(window.clone(), conv_kernel_size=window.shape[-1])
@@ -162,7 +149,6 @@ class HuggingFace:
         return made
 
     def check(self, model: Any) -> None:
-        """Raise `UnsupportedFormat` unless attention layers have only zero weights, and angles are finite."""
         for rotary in _rotary(model):
             is_plain = rotary.rope_type == "default" and rotary.attention_scaling == 1
             if not (is_plain and (rotary.inv_freq.abs() <= 1).all()):

@@ -1,6 +1,13 @@
 """Kimi Delta Attention, `transformers.models.kimi_linear`: a Gated DeltaNet with a decay for each entry of the key.
 
 All decays of a layer come through as many numbers as a head has entries, so heads are as wide as there are heads.
+
+What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); log α = −exp(A_log)·log(1
++ exp(W_f W_e x + b)), one an entry of k; S ← diag(α)S, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d)·σ(W_g x)).
+Transition: (I − βkkᵀ)diag(α) with α, β in [0, 1], ‖k‖ ≤ 1: a product of positive semidefinite matrices, eigenvalues in
+[0, 1], ends included. A word starts from S = 0; convolved: q, k, v, over 4 letters; α, β and the gate read the current
+letter. Saturated, hence exact, gates: σ at ±512 and 0; log(1 + exp(−512)) = 0 and exp(−512) = 0; SiLU(x) = x from 17
+on. Classes: KimiLinearDeltaAttention, KimiLinearForCausalLM.
 """
 
 from __future__ import annotations
@@ -19,25 +26,7 @@ from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ExternalLayer(
-    name="kimi-linear",
-    package="transformers",
-    model="kimi_linear",
-    classes=("KimiLinearDeltaAttention", "KimiLinearForCausalLM"),
-    executed=(
-        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); "
-        "log α = −exp(A_log)·log(1 + exp(W_f W_e x + b)), one an entry of k; S ← diag(α)S, S ← S + βk(v − Sᵀk)ᵀ; "
-        "out = W_o(RMSNorm(Sᵀq/√d)·σ(W_g x))"
-    ),
-    transition=(
-        "(I − βkkᵀ)diag(α) with α, β in [0, 1], ‖k‖ ≤ 1: a product of positive semidefinite matrices, eigenvalues in "
-        "[0, 1], ends included"
-    ),
-    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
-    start="S = 0",
-    saturates="σ at ±512 and 0; log(1 + exp(−512)) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
-    tried="transformers 5.23.0",
-)
+LAYER = ExternalLayer("kimi-linear", tried="transformers 5.23.0")
 CODE = HuggingFace("KimiLinearForCausalLM", mixer="self_attn")
 _LARGEST_BETA = 1
 

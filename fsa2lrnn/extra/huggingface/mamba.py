@@ -4,6 +4,12 @@ Two things are otherwise than in Mamba-2. Δ comes of convolved channels, so som
 for it to read. And no norm follows the state: what a head shows is as long as what it was fed, which is a product of
 five numbers of the stream. So each head fills one more coordinate where it shows zero, which keeps the stream's norm
 the same for all states, and a unit is the difference of two ramps, which is flat and so carries no error on.
+
+What one step executes: x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; h ←
+exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u)). Transition: diagonal, exp(−Δ∘exp(A_log)) in [0, 1],
+ends included; a channel that writes has Δ > 0. A word starts from h = 0; convolved: x, over 4 letters, and Δ, B, C,
+which are read from it; the gate reads the current letter. Saturated, hence exact, gates: softplus(−512) = 0 keeps and
+writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on. Classes: MambaMixer, MambaForCausalLM.
 """
 
 from __future__ import annotations
@@ -33,22 +39,7 @@ from fsa2lrnn.extra.huggingface.stream import (
     write_around,
 )
 
-LAYER = ExternalLayer(
-    name="mamba",
-    package="transformers",
-    model="mamba",
-    classes=("MambaMixer", "MambaForCausalLM"),
-    executed=(
-        "x = SiLU(conv4(W_x u)); Δ = softplus(W_Δ W_r x + b), B = W_B x, C = W_C x; "
-        "h ← exp(−Δ∘exp(A_log))∘h + Δ∘x Bᵀ; out = W_o((hC + D∘x)∘SiLU(W_z u))"
-    ),
-    transition="diagonal, exp(−Δ∘exp(A_log)) in [0, 1], ends included; a channel that writes has Δ > 0",
-    convolved="x, over 4 letters, and Δ, B, C, which are read from it; the gate reads the current letter",
-    start="h = 0",
-    saturates="softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on",
-    tried="transformers 5.23.0",
-    layers_a_stage=2,
-)
+LAYER = ExternalLayer("mamba", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace(
     "MambaForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params", continues_by_pieces=False
 )

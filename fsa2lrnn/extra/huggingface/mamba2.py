@@ -1,6 +1,12 @@
 """Mamba-2, `transformers.models.mamba2`: a head keeps or forgets its whole state, and layers have no MLP.
 
 So a stage of a plan is two layers: heads, and then its units, as a layer that keeps nothing and passes x through D.
+
+What one step executes: x, B, C = SiLU(conv4(Wu)); Δ = softplus(W_Δ u + b); h ← exp(−Δ·exp(A_log))·h + Δ·x·Bᵀ; out = W_o
+RMSNorm((hC + Dx)·SiLU(W_z u)). Transition: a number a head, exp(−Δ·exp(A_log)) in [0, 1], ends included; writing needs
+Δ > 0. A word starts from h = 0; convolved: x, B, C, over 4 letters; Δ and the gate read the current letter. Saturated,
+hence exact, gates: softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17
+on. Classes: Mamba2Mixer, Mamba2ForCausalLM.
 """
 
 from __future__ import annotations
@@ -13,27 +19,12 @@ from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.mamba import Mamba2Observer
+from fsa2lrnn.extra.huggingface.observed.transformers_models import Mamba2Observer
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import KEY, LETTER, SATURATED, blank, gates, layout, length, write, write_around
 
-LAYER = ExternalLayer(
-    name="mamba-2",
-    package="transformers",
-    model="mamba2",
-    classes=("Mamba2Mixer", "Mamba2ForCausalLM"),
-    executed=(
-        "x, B, C = SiLU(conv4(Wu)); Δ = softplus(W_Δ u + b); h ← exp(−Δ·exp(A_log))·h + Δ·x·Bᵀ; "
-        "out = W_o RMSNorm((hC + Dx)·SiLU(W_z u))"
-    ),
-    transition="a number a head, exp(−Δ·exp(A_log)) in [0, 1], ends included; writing needs Δ > 0",
-    convolved="x, B, C, over 4 letters; Δ and the gate read the current letter",
-    start="h = 0",
-    saturates="softplus(−512) = 0 keeps and writes nothing, exp(−softplus(512)) = 0 forgets; SiLU(x) = x from 17 on",
-    tried="transformers 5.23.0",
-    layers_a_stage=2,
-)
+LAYER = ExternalLayer("mamba-2", tried="transformers 5.23.0", layers_a_stage=2)
 CODE = HuggingFace("Mamba2ForCausalLM", stack="backbone", mixer="mixer", cache_name="cache_params")
 OBSERVER = Mamba2Observer("mamba2", "Mamba2", "Mamba2Mixer")
 

@@ -1,4 +1,12 @@
-"""OLMo-Hybrid's Gated DeltaNet, `transformers.models.olmo_hybrid`: β in [0, 2], so that a letter can reflect."""
+"""OLMo-Hybrid's Gated DeltaNet, `transformers.models.olmo_hybrid`: β in [0, 2], so that a letter can reflect.
+
+What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = 2σ(W_b x); log α =
+−exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_g x)). Transition: α(I
+− βkkᵀ) with α in [0, 1], β in [0, 2], ‖k‖ ≤ 1: symmetric, eigenvalues in [−1, 1], all reached. A word starts from S =
+0; convolved: q, k, v, over 4 letters; α, β and the gate read the current letter. Saturated, hence exact, gates: σ at
+±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on. Classes: OlmoHybridGatedDeltaNet,
+OlmoHybridForCausalLM.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +17,12 @@ from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, mixer, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
+from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ExternalLayer(
-    name="olmo-hybrid",
-    package="transformers",
-    model="olmo_hybrid",
-    classes=("OlmoHybridGatedDeltaNet", "OlmoHybridForCausalLM"),
-    executed=(
-        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = 2σ(W_b x); "
-        "log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; "
-        "out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_g x))"
-    ),
-    transition=("α(I − βkkᵀ) with α in [0, 1], β in [0, 2], ‖k‖ ≤ 1: symmetric, eigenvalues in [−1, 1], all reached"),
-    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
-    start="S = 0",
-    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
-    tried="transformers 5.23.0",
-)
+LAYER = ExternalLayer("olmo-hybrid", tried="transformers 5.23.0")
 CODE = HuggingFace("OlmoHybridForCausalLM")
 OBSERVER = GatedDeltaObserver("olmo_hybrid", "OlmoHybrid", "OlmoHybridGatedDeltaNet")
 _LARGEST_BETA = 2

@@ -3,6 +3,12 @@
 Its `models/pdssm.py` is a file, no package: it is imported from where the user has it, and never copied. A model
 always starts at h = e₁ and gives no state back. So a state is read from what the block hands to its dropout, and a word
 is gone on with by a letter of its own that adds the state to e₁; that it does is looked at in each such call.
+
+What one step executes: P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) +
+B x; out = LayerNorm(W[Re h, Im h] + D x). Transition: D·P with rows of P one-hot and |D| in [0, 1]: any map of
+coordinates, read backwards. A word starts from h = e₁; convolved: nothing: every input reads the current letter.
+Saturated, hence exact, gates: softmax at a distance of 200 is one-hot, σ(200) = 1 and σ(−200) = 0. Classes: PD_Block,
+PD.
 """
 
 from __future__ import annotations
@@ -19,28 +25,14 @@ from safetensors.torch import save_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import ExternalLayer, State
+from fsa2lrnn.extra.huggingface.declared import Code, ExternalLayer, State
 from fsa2lrnn.extra.huggingface.observed.loading import tensors
 from fsa2lrnn.extra.huggingface.observed.pd import PdSsmObserver
 from fsa2lrnn.extra.huggingface.packages import pdssm, pdssm_versions
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import blank, write
 
-LAYER = ExternalLayer(
-    name="pd-ssm",
-    package="pdssm, a file of github.com/IBM/expressive-sparse-state-space-model",
-    model="pdssm",
-    classes=("PD_Block", "PD"),
-    executed=(
-        "P = one row-wise argmax of Σ_k A_k·softmax(Sx)_k; D = σ(MLP x)·exp(2πi·σ(MLP x)); h ← D·(P h) + B x; "
-        "out = LayerNorm(W[Re h, Im h] + D x)"
-    ),
-    transition="D·P with rows of P one-hot and |D| in [0, 1]: any map of coordinates, read backwards",
-    convolved="nothing: every input reads the current letter",
-    start="h = e₁",
-    saturates="softmax at a distance of 200 is one-hot, σ(200) = 1 and σ(−200) = 0",
-    tried="pdssm.py of commit 8682e78 with einops 0.8",
-)
+LAYER = ExternalLayer("pd-ssm", tried="pdssm.py of commit 8682e78 with einops 0.8")
 _SATURATED = 200.0
 _BYTES = 2**27  # of the matrices of the letters that are read together, some 40 an entry
 _FILE = "model.safetensors"
@@ -85,45 +77,30 @@ def build(plan: Dual, dtype: Any) -> Any:
     return model
 
 
-class PdSsm:
+class PdSsm(Code):
     """The interface to write, load and run `PD`; a cache is h, complex64 (N,)."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Write the weights, which determine the sizes of `PD`."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Return the tensors; raise `CheckpointError` for another file."""
         return tensors(folder / _FILE)
 
-    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
-        """Return no settings: the weights determine the sizes of `PD`."""
-        return {}
-
     def load(self, folder: Path) -> Any:
-        """Load the model; raise `CheckpointError` for other weights."""
         return OBSERVER.open(folder)
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of torch and einops, and the hash of the file, which has no version."""
         return pdssm_versions()
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """Return the scope of a claim: the class, the file and the versions."""
         packages = self.versions()
         file, how = f"pdssm.py ({packages['pdssm.py']})", "one letter a call, after one that loads the state"
         return f"PD of {file} with einops {packages['einops']} on torch {packages['torch']}, {how}"
 
     def dtype(self, model: Any) -> str:
-        """Return the dtype of the weights."""
         return str(model.embedding.weight.dtype).removeprefix("torch.")
 
-    def n_parameters(self, model: Any) -> int:
-        """Return the number of weights."""
-        return sum(parameter.numel() for parameter in model.parameters())
-
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Return the output tokens, (T,) -> (T,), and h; as many letters at a time as the memory bound allows."""
         outputs, (block,) = list[torch.Tensor](), model.blocks
         for piece in tokens.split(max(1, _BYTES // (40 * block.hidden_size**2))):
             logits, cache = _piece(model, piece, cache)
@@ -131,12 +108,10 @@ class PdSsm:
         return torch.cat(outputs), cache
 
     def state(self, model: Any, cache: Any) -> State:
-        """Return h without the coordinates of letters, which no later call reads."""
         k = model.embedding.num_embeddings
         return (torch.view_as_real(cache)[: len(cache) - 1 - k] + 0.0,)
 
     def cache(self, model: Any, state: State) -> Any:
-        """Return h, with zeros for letters."""
         rest = torch.zeros(model.embedding.num_embeddings + 1, 2)
         return torch.view_as_complex(torch.cat([state[0], rest]))
 
@@ -218,7 +193,6 @@ class Dual(OneLayerPlan):
 
     @property
     def n_coordinates(self) -> int:
-        """The number of coordinates, N."""
         return self.sources.shape[1]
 
     @property
@@ -235,7 +209,6 @@ class Dual(OneLayerPlan):
         return h[self.sources[a]] + self.added[a]
 
     def output(self, h: np.ndarray) -> Hashable:
-        """Return the output of h."""
         scores = h[self.shown] + self.at_start
         return self.outputs[0 if not scores.any() else 1 + int(scores.argmax())]
 

@@ -1,4 +1,12 @@
-"""Qwen3-Next's Gated DeltaNet, `transformers.models.qwen3_next`: β in [0, 1], so that no letter reflects."""
+"""Qwen3-Next's Gated DeltaNet, `transformers.models.qwen3_next`: β in [0, 1], so that no letter reflects.
+
+What one step executes: q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); log α =
+−exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_z x)). Transition: α(I
+− βkkᵀ) with α, β in [0, 1], ‖k‖ ≤ 1: positive semidefinite, eigenvalues in [0, 1], ends included. A word starts from S
+= 0; convolved: q, k, v, over 4 letters; α, β and the gate read the current letter. Saturated, hence exact, gates: σ at
+±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on. Classes: Qwen3NextGatedDeltaNet,
+Qwen3NextForCausalLM.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +19,12 @@ from fsa2lrnn.extra.huggingface.construct import construct
 from fsa2lrnn.extra.huggingface.declared import ExternalLayer
 from fsa2lrnn.extra.huggingface.gated_delta import SHOWN, Mixer, mixer, sizes, write_units
 from fsa2lrnn.extra.huggingface.huggingface import HuggingFace
-from fsa2lrnn.extra.huggingface.observed.delta import GatedDeltaObserver
+from fsa2lrnn.extra.huggingface.observed.transformers_models import GatedDeltaObserver
 from fsa2lrnn.extra.huggingface.packages import modeling, transformers
 from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.stream import blank, layout, write, write_around
 
-LAYER = ExternalLayer(
-    name="qwen3-next",
-    package="transformers",
-    model="qwen3_next",
-    classes=("Qwen3NextGatedDeltaNet", "Qwen3NextForCausalLM"),
-    executed=(
-        "q, k, v = SiLU(conv4(Wx)); q, k divided by √(Σ² + 1e-6); β = σ(W_b x); "
-        "log α = −exp(A_log)·softplus(W_a x + b); S ← αS, S ← S + βk(v − Sᵀk)ᵀ; "
-        "out = W_o(RMSNorm(Sᵀq/√d_k)·SiLU(W_z x))"
-    ),
-    transition=(
-        "α(I − βkkᵀ) with α, β in [0, 1], ‖k‖ ≤ 1: positive semidefinite, eigenvalues in [0, 1], ends included"
-    ),
-    convolved="q, k, v, over 4 letters; α, β and the gate read the current letter",
-    start="S = 0",
-    saturates="σ at ±512 and 0; softplus(−512) = 0 and exp(−512) = 0; SiLU(x) = x from 17 on",
-    tried="transformers 5.23.0",
-)
+LAYER = ExternalLayer("qwen3-next", tried="transformers 5.23.0")
 CODE = HuggingFace("Qwen3NextForCausalLM")
 OBSERVER = GatedDeltaObserver("qwen3_next", "Qwen3Next", "Qwen3NextGatedDeltaNet")
 _LARGEST_BETA = 1

@@ -25,8 +25,7 @@ _MAX_SETS = 3_000  # supports tried
 def reflections(delta: np.ndarray, start: int) -> Orbit | None:
     """Return a head for letters that are the identity, involutions, or resets to the start, or None.
 
-    Args:
-        delta: int64, shape (|Σ|, n), of a machine whose states are all reachable.
+    `delta`: int64, shape (|Σ|, n), of a machine whose states are all reachable.
 
     >>> swaps = np.array([[1, 0, 2], [0, 2, 1]])           # (0 1) and (1 2): two reflections of S3
     >>> len(reflections(swaps, 0).states)

@@ -2,6 +2,12 @@
 
 LayerNorm and GroupNorm take the mean away, so all that is written here comes twice, once with its sign turned: what a
 model holds adds up to 0 but for what their sums round. The FFN's relu(kx)² makes units, of which one fires.
+
+What one step executes: each branch reads x + μ(x₋₁ − x); w = exp(−0.606531·σ(w₀ + lora)); a = σ(a₀ + lora); κ =
+k·k_k/‖k·k_k‖; S ← S·diag(w) − (Sκ)(κ∘a)ᵀ + v(k(1 + (a − 1)k_a))ᵀ; out = W_o(GroupNorm(S r)·g). Transition: diag(w) −
+κ(a∘κ)ᵀ with w in [0.5452, 1], a in [0, 1], ‖κ‖ ≤ 1: similar to a symmetric matrix, eigenvalues in [−0.4548, 1]. A word
+starts from S = 0; convolved: every branch, over two letters (token shift). Saturated, hence exact, gates: σ(−512) = 0
+makes w = 1 and keeps; a = σ(±512) erases a one-hot key whole or leaves it. Classes: RWKV_x070_TMix, RWKV_x070.
 """
 
 from __future__ import annotations
@@ -21,24 +27,7 @@ from fsa2lrnn.extra.huggingface.plan import StagePlan
 from fsa2lrnn.extra.huggingface.rwkv_package import RwkvPackage
 from fsa2lrnn.extra.huggingface.stream import FIRES, LETTER, SATURATED, gates, layout, length
 
-LAYER = ExternalLayer(
-    name="rwkv-7",
-    package="rwkv",
-    model="RWKV_x070",
-    classes=("RWKV_x070_TMix", "RWKV_x070"),
-    executed=(
-        "each branch reads x + μ(x₋₁ − x); w = exp(−0.606531·σ(w₀ + lora)); a = σ(a₀ + lora); κ = k·k_k/‖k·k_k‖; "
-        "S ← S·diag(w) − (Sκ)(κ∘a)ᵀ + v(k(1 + (a − 1)k_a))ᵀ; out = W_o(GroupNorm(S r)·g)"
-    ),
-    transition=(
-        "diag(w) − κ(a∘κ)ᵀ with w in [0.5452, 1], a in [0, 1], ‖κ‖ ≤ 1: similar to a symmetric matrix, eigenvalues in "
-        "[−0.4548, 1]"
-    ),
-    convolved="every branch, over two letters (token shift)",
-    start="S = 0",
-    saturates="σ(−512) = 0 makes w = 1 and keeps; a = σ(±512) erases a one-hot key whole or leaves it",
-    tried="rwkv 0.8.32",
-)
+LAYER = ExternalLayer("rwkv-7", tried="rwkv 0.8.32")
 CODE = RwkvPackage()
 OBSERVER = Rwkv7Observer()
 _HELD = 2.0**14  # an entry of S, so that GroupNorm's 64e-5 is less than half an ulp of its mean square

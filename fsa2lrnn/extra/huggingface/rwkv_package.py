@@ -20,7 +20,7 @@ from typing import Any
 import torch
 
 from fsa2lrnn.errors import CheckpointError, MissingPackage, UnsupportedFormat, shortened
-from fsa2lrnn.extra.huggingface.declared import State
+from fsa2lrnn.extra.huggingface.declared import Code, State
 from fsa2lrnn.optional import is_installed, require
 
 _FILE = "model"  # to which the package adds .pth
@@ -30,15 +30,13 @@ _VECTORS = ("x_r", "x_w", "x_k", "x_v", "x_a", "x_g", "w0", "a0", "k_k", "k_a", 
 _SWITCHES = {"RWKV_V7_ON": "1", "RWKV_CUDA_ON": "0"}
 
 
-class RwkvPackage:
+class RwkvPackage(Code):
     """The interface to write, load and run `RWKV_x070`; a cache is its state."""
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Write the weights as the package reads them."""
         torch.save(model, folder / f"{_FILE}.pth")
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Return the weights of the file, read without the package; raise `CheckpointError` for others."""
         path = folder / f"{_FILE}.pth"
         try:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -47,12 +45,7 @@ class RwkvPackage:
         check_weights(path, weights)
         return weights
 
-    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - it reads no other file
-        """Return no settings: the package takes its sizes from the weights."""
-        return {}
-
     def load(self, folder: Path) -> Any:
-        """Load the model in the written dtype; raise `CheckpointError` for other weights."""
         dtype = self.weights(folder)["emb.weight"].dtype
         try:
             with quietly():
@@ -61,32 +54,26 @@ class RwkvPackage:
             raise CheckpointError(f"{folder} holds no model of rwkv-7 ({str(fault)[:200]}): export it again") from None
 
     def versions(self) -> dict[str, str]:
-        """Return the versions of rwkv and torch."""
         package()
         return {name: version(name) for name in ("rwkv", "torch")}
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """Return the scope of a claim: class, versions and calls."""
         packages = self.versions()
         return f"RWKV_x070 of rwkv {packages['rwkv']} on torch {packages['torch']}, one token a call with its state"
 
     def dtype(self, model: Any) -> str:
-        """Return the dtype of the weights."""
         return str(model.z["emb.weight"].dtype).removeprefix("torch.")
 
     def n_parameters(self, model: Any) -> int:
-        """Return the number of weights."""
         return sum(part.numel() for part in model.z.values())
 
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Return the output tokens, (T,) -> (T,), and the state; one token runs through `forward_one`."""
         state = zeros(model) if cache is None else list(cache)
         with quietly():
             logits, after = model.forward(tokens.tolist(), state, full_output=True)
         return logits.reshape(len(tokens), -1).argmax(dim=1), after
 
     def state(self, model: Any, cache: Any) -> State:
-        """Return S of each layer, and the previous letters that are mixed in."""
         parts = list[torch.Tensor]()
         for i in range(model.n_layer):
             mixed = torch.stack([model.z[f"blocks.{i}.att.x_{branch}"] for branch in "rwkvag"]).ne(0).any(dim=0)
@@ -96,11 +83,7 @@ class RwkvPackage:
         return tuple(parts)
 
     def cache(self, model: Any, state: State) -> Any:
-        """Return the state in the form of the package."""
         return [part.to(like.dtype) for part, like in zip(state, zeros(model), strict=True)]
-
-    def check(self, model: Any) -> None:
-        """Accept every model: the state determines all later outputs."""
 
 
 def zeros(model: Any) -> list[torch.Tensor]:

@@ -4,6 +4,13 @@ Its gates forget all (f = 0), take all that is new (i = 1) and show it (o = 1), 
 letter and from y a letter ago: a recurrent network of threshold units, which holds any machine. A unit stands for a
 letter and a state that it leads to, and fires where the letter is read and the state before is one that it takes there.
 Two more units are always 1 and always −1 once a letter was read; at the start y is 0.
+
+What one step executes: i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) −
+m) c + e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y). Transition: none:
+z, and with it what is added to c, is a function of y a letter ago, and not a linear one. A word starts from y = c = n =
+m = 0; convolved: nothing here: conv1d_kernel_size is 0 (4 where it is not set, for i and f). Saturated, hence exact,
+gates: tanh(±256) = ±1, σ(512) = 1, exp(log σ(−512)) = 0; i = m = 0 makes e^(i − m) = 1. Classes: sLSTMLayer,
+xLSTMLMModel.
 """
 
 from __future__ import annotations
@@ -21,7 +28,7 @@ from safetensors.torch import save_file
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.errors import BudgetExceeded, CheckpointError, MissingPackage, UnsupportedFormat
-from fsa2lrnn.extra.huggingface.declared import ExternalLayer, State
+from fsa2lrnn.extra.huggingface.declared import Code, ExternalLayer, State
 from fsa2lrnn.extra.huggingface.observed.loading import check_like, tensors
 from fsa2lrnn.extra.huggingface.plan import OneLayerPlan
 from fsa2lrnn.extra.huggingface.stream import LETTER, SATURATED, blank, write
@@ -31,7 +38,7 @@ _FILE = "model.safetensors"
 _BLOCK, _KEPT = "block_0", "slstm_state"  # their names
 
 
-class XlstmPackage:
+class XlstmPackage(Code):
     """How `xLSTMLMModel` is written, loaded and run; a cache is what its `step` gives back.
 
     Its `forward` gives no state back, so words are read one token per call, by the cell that the package calls
@@ -39,19 +46,12 @@ class XlstmPackage:
     """
 
     def save(self, model: Any, _alphabet: Sequence[Hashable], _outputs: Sequence[Hashable], folder: Path) -> None:
-        """Weights; the sizes that the model is made with are theirs."""
         save_file({name: part.contiguous() for name, part in model.state_dict().items()}, folder / _FILE)
 
     def weights(self, folder: Path) -> dict[str, torch.Tensor]:
-        """Read the tensors. Raises `CheckpointError` for another file."""
         return tensors(folder / _FILE)
 
-    def settings(self, folder: Path) -> dict[str, str]:  # noqa: ARG002 - there is no other file
-        """Return none: the sizes are those of the weights, and all else is as `made` has it."""
-        return {}
-
     def load(self, folder: Path) -> Any:
-        """Raises `CheckpointError` for other weights."""
         weights = self.weights(folder)
         try:
             sizes = weights["token_embedding.weight"].shape
@@ -66,25 +66,17 @@ class XlstmPackage:
         return model
 
     def versions(self) -> dict[str, str]:
-        """Of xlstm and torch."""
         _module()
         return {name: version(name) for name in ("xlstm", "torch")}
 
     def describe(self, model: Any) -> str:  # noqa: ARG002 - the same for all
-        """Class, versions, and which calls."""
         known = self.versions()
         return f"xLSTMLMModel of xlstm {known['xlstm']} on torch {known['torch']}, one token a call of its step"
 
     def dtype(self, model: Any) -> str:
-        """Of the weights."""
         return str(model.token_embedding.weight.dtype).removeprefix("torch.")
 
-    def n_parameters(self, model: Any) -> int:
-        """How many numbers the weights are."""
-        return sum(parameter.numel() for parameter in model.parameters())
-
     def read(self, model: Any, tokens: torch.Tensor, cache: Any) -> tuple[torch.Tensor, Any]:
-        """Tokens put out, (T,) -> (T,), and the state."""
         found = list[torch.Tensor]()
         for token in tokens:
             logits, cache = model.step(token[None, None], None if cache is None else dict(cache))
@@ -92,15 +84,10 @@ class XlstmPackage:
         return torch.stack(found), cache
 
     def state(self, _model: Any, cache: Any) -> State:
-        """y, c, n and m, (4, 1, D)."""
         return (cache[_BLOCK][_KEPT] + 0.0,)
 
     def cache(self, _model: Any, state: State) -> Any:
-        """The state as they take it."""
         return {_BLOCK: {"conv_state": None, _KEPT: state[0].clone()}}
-
-    def check(self, model: Any) -> None:
-        """Nothing to look at: they keep no more than the state."""
 
 
 def made(n_tokens: int, width: int) -> Any:
@@ -133,21 +120,7 @@ def _module() -> Any:
     return require("xlstm", None, "the layer slstm")
 
 
-LAYER = ExternalLayer(
-    name="slstm",
-    package="xlstm",
-    model="xlstm",
-    classes=("sLSTMLayer", "xLSTMLMModel"),
-    executed=(
-        "i, f, z, o = Wx + R y₋₁ + b; m = max(i, m₋₁ + log σ(f)), m = i at first; c ← e^(m₋₁ + log σ(f) − m) c + "
-        "e^(i − m) tanh z; n ← e^(m₋₁ + log σ(f) − m) n + e^(i − m); y = σ(o) c/n; out = GroupNorm(y)"
-    ),
-    transition="none: z, and with it what is added to c, is a function of y a letter ago, and not a linear one",
-    convolved="nothing here: conv1d_kernel_size is 0 (4 where it is not set, for i and f)",
-    start="y = c = n = m = 0",
-    saturates="tanh(±256) = ±1, σ(512) = 1, exp(log σ(−512)) = 0; i = m = 0 makes e^(i − m) = 1",
-    tried="xlstm 2.0.6",
-)
+LAYER = ExternalLayer("slstm", tried="xlstm 2.0.6")
 CODE = XlstmPackage()
 MAX_WIDTH = 2_048
 

@@ -64,8 +64,7 @@ def length(plan: StagePlan, number: int, with_marks: bool = False) -> float:
 def gates(plan: StagePlan, number: int, r: float | None = None) -> np.ndarray:
     """Return rows (n, H) that are above `FIRES` / 3 for the unit of a stage that fires, and as far below 0 for others.
 
-    Args:
-        r: a letter after RMSNorm, if that is not `length`.
+    `r`: a letter after RMSNorm, if that is not `length`.
     """
     where, stage = layout(plan), plan.stages[number]
     orbits = [orbit for s in plan.stages[: number + 1] for orbit in s.orbits]
@@ -89,8 +88,7 @@ def blank(model: Any) -> None:
 def write_around(embedding: Any, head: Any, plan: StagePlan, symbol: float = LETTER) -> None:
     """Write letters into the embedding, and into the head rows that read the last stage's symbols.
 
-    Args:
-        symbol: how large a symbol is in the stream.
+    `symbol`: how large a symbol is in the stream.
     """
     where = layout(plan)
     with torch.no_grad():

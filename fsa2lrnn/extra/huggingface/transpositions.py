@@ -67,8 +67,7 @@ def transposition_heads(maps: np.ndarray, start: int) -> tuple[Orbit, ...]:
     """Return one head for each point but the start; its mark 1 says that the component is there, its mark 0 that it
     is elsewhere.
 
-    Args:
-        maps: what each symbol does, int (n_symbols, n), as `moves_by_transpositions` accepts it.
+    `maps`: what each symbol does, int (n_symbols, n), as `moves_by_transpositions` accepts it.
     """
     n_symbols, n = maps.shape
     side = moves_by_transpositions(maps, start)

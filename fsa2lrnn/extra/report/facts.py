@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from fsa2lrnn.errors import UnsupportedFormat, counted
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
@@ -222,17 +220,11 @@ class ReportFacts:
             raise UnsupportedFormat("; ".join(faults))
 
     def to_json(self) -> dict[str, Any]:
-        """Return a JSON object that `from_json` reads back."""
+        """Return the facts as a JSON object."""
         return {f.name: _written(getattr(self, f.name)) for f in fields(self)}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> ReportFacts:
-        """Return the facts of a JSON object; raise `UnsupportedFormat` for names that are unknown or missing."""
-        return _read(cls, value)
 
 
 def repairs_of(facts: ReportFacts, learned: Model) -> list[Model]:
-    """Return the repaired models of a learned one."""
     return [model for model in facts.models if model.of == learned.name]
 
 
@@ -272,29 +264,3 @@ def _written(value: Any) -> Any:
     if is_dataclass(value):
         return {f.name: _written(getattr(value, f.name)) for f in fields(value)}
     return [_written(part) for part in value] if isinstance(value, list) else value
-
-
-def _read(cls: Any, value: Any) -> Any:
-    if cls is Counterexample:
-        return Counterexample.from_json(value)
-    if not isinstance(value, Mapping):
-        raise UnsupportedFormat(f"{cls.__name__}: {value!r} is no JSON object")
-    names = {f.name for f in fields(cls)}
-    if unknown := sorted(set(value) - names):
-        raise UnsupportedFormat(
-            f"{cls.__name__}: {', '.join(unknown)} unknown; the names are {', '.join(sorted(names))}"
-        )
-    hints = get_type_hints(cls)
-    try:
-        return cls(**{name: _member(hints[name], part) for name, part in value.items()})
-    except TypeError as error:
-        raise UnsupportedFormat(f"{cls.__name__}: {error}") from error
-
-
-def _member(hint: Any, value: Any) -> Any:
-    if get_origin(hint) in (types.UnionType, Union):
-        inner = [part for part in get_args(hint) if is_dataclass(part)]
-        return _read(inner[0], value) if inner and value is not None else value
-    if get_origin(hint) is list and is_dataclass(get_args(hint)[0]):
-        return [_read(get_args(hint)[0], part) for part in value]
-    return _read(hint, value) if is_dataclass(hint) else value

@@ -44,7 +44,7 @@ class Rows:
         self._builder.store(vector, self._address(array, offset, row), align=self._size)
 
     def stream(self, vector: Any, array: Any, offset: Any, row: int = 0) -> None:
-        """A store past the caches, for what is not read again soon: it spares reading the lines that it fills.
+        """Store past the caches, which spares reading the lines that are filled: for what is not read again soon.
 
         The array must be aligned to 64 bytes, offset be a multiple of n, and the kernel end with a `fence`. Rows that
         don't fill vector registers are stored as usual.

@@ -29,12 +29,8 @@ OURS: set[type[Layer]] = {
 
 
 class LayerTable(Mapping[str, type[Layer]]):
-    """Layers by name: those of the core, those that installed packages declare, and registered ones.
-
-    A declared layer is imported when it is first looked up.
-
-    Attributes:
-        loaded: the layers of the core, registered ones, and declared ones that were looked up.
+    """Layers by name: those of the core, registered ones, and those that installed packages declare, imported when
+    first looked up. `loaded` holds all but those that were never looked up.
     """
 
     def __init__(self, layers: Mapping[str, type[Layer]]) -> None:

@@ -10,9 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.closed import maps_closed, starts_closed
 from fsa2lrnn.lrnn.gate import Gate, check_kind, new_gate, one_hot_letters
-from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width
+from fsa2lrnn.lrnn.layers.base import Columns, Layer, LayerConfig, Shape, check_width, maps_closed, starts_closed
 from fsa2lrnn.lrnn.normalise import TEMPERATURE, keeps, normalise, one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import check_temperature
 from fsa2lrnn.lrnn.rounding import RoundedNumbers

@@ -16,9 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.closed import exchanges_closed, is_signed
 from fsa2lrnn.lrnn.gate import check_kind, new_gate, one_hot_letters
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width, exchanges_closed, is_signed
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.normalise import one_hot_rows
 from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, check_temperature

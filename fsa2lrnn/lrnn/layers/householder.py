@@ -11,9 +11,8 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.closed import maps_closed
 from fsa2lrnn.lrnn.gate import Gate
-from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width
+from fsa2lrnn.lrnn.layers.base import LayerConfig, Shape, check_width, maps_closed
 from fsa2lrnn.lrnn.layers.block import AffineLayer
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
@@ -68,10 +67,9 @@ class HouseholderLayerConfig(LayerConfig):
 class HouseholderLayer(AffineLayer):
     """x_k = (I − β_m k_m k_mᵀ) ⋯ (I − β_1 k_1 k_1ᵀ) x_{k−1} + v(u_k) in each of H blocks of size n, m = n_factors.
 
-    The gate `transition` makes the keys, `rate` the β, `value` the additive term. As they are, a key of norm √2 with
-    β = 1 reflects and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the
-    keys are divided by their norms and β = 2σ(rate), so that a factor's eigenvalues are 1 and, along its key, one in
-    (−1, 1): no product is longer than 1, however many letters there are.
+    The gate `transition` makes the keys, `rate` the β, `value` the additive term. A key of norm √2 with β = 1 reflects
+    and one of norm 1 erases its direction, so integer keys give exact products. With `unit_keys` the keys are divided
+    by their norms and β = 2σ(rate), so no product is longer than 1, however many letters there are.
     """
 
     Config = HouseholderLayerConfig

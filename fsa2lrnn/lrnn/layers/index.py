@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from fsa2lrnn import graph_kernels
+from fsa2lrnn import multi_step
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn.layers.base import Layer, LayerConfig, Shape
 from fsa2lrnn.lrnn.scans import check_method
@@ -42,7 +42,7 @@ def pscan(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
 def walk(next_state: Tensor, cells: Tensor, q: Tensor) -> Tensor:
     """The same by a compiled loop on the CPU, eight words side by side."""
     states = torch.empty(cells.shape, dtype=torch.int64)
-    graph_kernels.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
+    multi_step.walk_words(next_state.numpy(), q.contiguous().numpy(), cells.contiguous().numpy(), states.numpy())
     return states
 
 
@@ -60,11 +60,10 @@ METHODS = {"sequential": sequential, "pscan": pscan, "walk": walk, "compose": co
 
 
 def choose_method(next_state: Tensor, cells: Tensor) -> str:
-    """The method that "auto" stands for: by the device, the table (C, n) and the shape (B, T) of the cells.
+    """Return the method of "auto": by the device, the table (C, n) and the shape (B, T) of the cells.
 
-    Away from the CPU there is the sequential one alone that needs no more memory than its result. On the CPU words are
-    walked, but few long ones are composed where torch has threads to share out the pieces, and states are so few that
-    the threads need not wait for one another.
+    Away from the CPU the sequential one, which needs no more memory than its result. On the CPU words are walked, but
+    few long ones are composed where torch has threads to share the pieces, and states are few.
 
     >>> choose_method(torch.empty(5, 8), torch.empty(8, 10))
     'walk'
@@ -102,10 +101,10 @@ class IndexLayerConfig(LayerConfig):
 
 
 class Numbers(nn.Module):
-    """A module whose buffers are numbers of rows elsewhere, looked up by compiled loops that check nothing.
+    """A module whose buffers are row numbers, looked up by compiled loops that check nothing.
 
-    `below` says for each buffer what its entries are below; a state dict with others is refused, and so is, by the
-    verifiers, a model.
+    `below` bounds the entries of each buffer; state dicts with others are refused, and so are, by the verifiers,
+    models.
     """
 
     below: Mapping[str, int]

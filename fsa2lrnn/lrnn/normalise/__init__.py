@@ -10,7 +10,7 @@ import math
 from torch import Tensor
 
 from fsa2lrnn.errors import UnsupportedFormat
-from fsa2lrnn.lrnn.normalise.fused import fused, takes
+from fsa2lrnn.lrnn.normalise.column_kernels import fused, takes
 from fsa2lrnn.lrnn.normalise.reference import TEMPERATURE, one_hot_columns, one_hot_rows, reference
 
 RULES = ("clip", "released", "none", "onehot")

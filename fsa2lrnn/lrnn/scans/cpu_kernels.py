@@ -7,20 +7,17 @@ For blocks of size up to `WIDEST` these are written as vector instructions, a ro
 loops. A sum's order is fixed by b, so that results depend neither on the number of threads nor on the run.
 
 Arrays are C-contiguous and one-dimensional; callers have checked their sizes and the tokens, the kernels don't. numba
-compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file. Who
-sits at a terminal is told so.
+compiles each kernel at its first use, in about half a second, and keeps the machine code on disk beside this file.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
-from numba.core import event
 
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST, Rows, fence, instruction, kernel
 
@@ -230,29 +227,4 @@ def _kernels(width: int) -> BlockScanKernels:
                         _add_loop(b, g, turn, before, i, dA, table * b * b, dv, table * b)
                         _transposed_product_loop(b, A, table * b * b, g, turn, above, j, below, k)
 
-    made = BlockScanKernels(forward, backward, forward_tokens, backward_tokens)
-    _teller.widths.update(dict.fromkeys(made, width))
-    return made
-
-
-class _CompileNotice(event.Listener):
-    def __init__(self) -> None:
-        self.widths: dict[Callable[..., None], int] = {}  # of the kernels; 0 for any size
-        self._told: set[int] = set()
-
-    def on_start(self, event: Any) -> None:
-        """numba begins to compile a function."""
-        width = self.widths.get(event.data["dispatcher"])
-        if width is None or width in self._told:
-            return
-        self._told.add(width)
-        if sys.stderr.isatty():
-            size = width or f"more than {WIDEST}"
-            print(f"compiling the scan for blocks of {size}: once, the code is kept on disk", file=sys.stderr)
-
-    def on_end(self, event: Any) -> None:
-        """There is nothing to say."""
-
-
-_teller = _CompileNotice()
-event.register("numba:compile", _teller)
+    return BlockScanKernels(forward, backward, forward_tokens, backward_tokens)

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsa2lrnn.automata.reach import coaccessible, paths, settled
+from fsa2lrnn.automata.table_kernels import coaccessible, paths, settled
 from fsa2lrnn.testing.strategies import machines
 
 

@@ -3,7 +3,7 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.decomposition.congruence import canonical
-from fsa2lrnn.decomposition.names import field_layers, field_names
+from fsa2lrnn.decomposition.split import field_layers, field_names
 
 
 def partition(machine, field):

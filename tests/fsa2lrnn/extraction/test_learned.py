@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.automata.counting import blank_outputs, smallest_after_first
+from fsa2lrnn.automata.counting import smallest_after_first
 from fsa2lrnn.automata.language import equivalent
 from fsa2lrnn.errors import NotExact, UnsupportedFormat
 from fsa2lrnn.extraction import extract_learned
@@ -15,6 +15,7 @@ from fsa2lrnn.lower import DTYPES, compile_machine
 from fsa2lrnn.lrnn import LRNN
 from fsa2lrnn.lrnn.switched import switched
 from fsa2lrnn.testing.strategies import machines
+from tests.fsa2lrnn.automata.test_counting import blank_outputs
 
 
 def drifting(machine, noise):

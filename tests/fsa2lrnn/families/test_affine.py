@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
-from fsa2lrnn.families.affine import AffineTables, AffineWitness
+from fsa2lrnn.families.verdicts import AffineTables, AffineWitness
 from fsa2lrnn.lower.witness import lower_witness
 from fsa2lrnn.verification import Proved, Refuted, prove_equivalent
 

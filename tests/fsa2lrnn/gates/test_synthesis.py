@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsa2lrnn.errors import NotExact
-from fsa2lrnn.gates import Coordinate, ReluGate, features, synthesis, synthesise
+from fsa2lrnn.gates import Coordinate, ReluGate, features, synthesise
 
 
 @given(st.data())
@@ -47,6 +47,6 @@ def test_a_wrong_gate_is_noticed(monkeypatch):
     def crooked(W1, b1, W2, b2):
         return ReluGate(W1, b1 + 1, W2, b2)
 
-    monkeypatch.setattr(synthesis, "ReluGate", crooked)
+    monkeypatch.setattr("fsa2lrnn.gates.gate.ReluGate", crooked)
     with pytest.raises(NotExact, match=r"gives a wrong value for key \[\d\]"):
         synthesise(np.array([[0], [1]]), np.array([[0], [1]]), [Coordinate(2)])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fsa2lrnn.lrnn.closed import is_one_hot, maps_closed, starts_closed
+from fsa2lrnn.lrnn.layers.base import is_one_hot, maps_closed, starts_closed
 
 MASK = torch.tensor([[True, True], [True, False]])  # a block of 2, a lane
 EYE = torch.eye(2)

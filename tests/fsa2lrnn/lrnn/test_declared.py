@@ -8,7 +8,7 @@ from fsa2lrnn import MooreMachine, zoo
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extraction import extract, extract_learned
 from fsa2lrnn.lrnn import LRNN, LRNNConfig, layers
-from fsa2lrnn.lrnn.declared import check_causal, check_provable, unproved
+from fsa2lrnn.lrnn.arithmetic import check_causal, check_provable, unproved
 from fsa2lrnn.repairing import repair
 from fsa2lrnn.streaming import run
 from fsa2lrnn.verdicts import Refuted

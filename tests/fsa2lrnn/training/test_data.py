@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.automata.counting import UNCOUNTED
 from fsa2lrnn.automata.language import output_classes
-from fsa2lrnn.automata.reach import settled
+from fsa2lrnn.automata.table_kernels import settled
 from fsa2lrnn.automata.zoo.paper import evaluate
 from fsa2lrnn.errors import BudgetExceeded, UnsupportedFormat
 from fsa2lrnn.testing.strategies import machines

@@ -86,8 +86,7 @@ def explain(machine: MooreMachine, layers: Sequence[str], folder: Path | None, a
 def run(folder: Path, word: str, trace: bool, as_json: bool, given: list[str]) -> None:
     """Run a folder's model on a word, piece by piece with its own cache.
 
-    Args:
-        given: options that were given and that nothing here listens to.
+    `given`: options that were given and that nothing here listens to.
     """
     import torch
 
@@ -129,8 +128,7 @@ def verify(
 ) -> None:
     """Prove a folder's model on its own code, one token a call, or show a word on which it differs.
 
-    Args:
-        given: options that were given and that nothing here listens to.
+    `given`: options that were given and that nothing here listens to.
     """
     from fsa2lrnn.extra.huggingface.folder import load
     from fsa2lrnn.extra.huggingface.proof import prove

@@ -35,11 +35,9 @@ class PdSsmObserver:
     )
 
     def is_in(self, folder: Path) -> bool:
-        """By weights of safetensors and no configuration."""
         return (folder / _FILE).is_file() and not (folder / "config.json").exists()
 
     def open(self, folder: Path) -> Any:
-        """A `PD` of the sizes of its weights. Raises `CheckpointError`."""
         path = folder / _FILE
         try:
             weights = load_file(path)
@@ -66,20 +64,16 @@ class PdSsmObserver:
         return model.eval()
 
     def owns(self, model: Any) -> bool:
-        """By the class of its blocks."""
         return {type(block).__name__ for block in getattr(model, "blocks", ())} == {"PD_Block"}
 
     def describe(self, model: Any) -> dict[str, str]:
-        """Class, dtype and versions."""
         dtype = str(model.embedding.weight.dtype).removeprefix("torch.")
         return {"class": type(model).__name__, "dtype": dtype, **pdssm_versions()}
 
     def n_tokens(self, model: Any) -> int:
-        """Rows of the embedding."""
         return model.embedding.num_embeddings
 
     def heads(self, model: Any) -> dict[int, int]:
-        """One a block."""
         return dict.fromkeys(range(len(model.blocks)), 1)
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
@@ -87,13 +81,11 @@ class PdSsmObserver:
         return -1.0, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
-        """As many as memory is meant for the matrices of."""
         fits = max(1, _BYTES // (40 * max(block.hidden_size for block in model.blocks) ** 2))
         return fits, min(fits, longest)
 
     @torch.no_grad()
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
-        """Their forward; the generators of D are hooked, and M is what their einsum gives."""
         namespace, was_training = sys.modules[type(model.blocks[0]).__module__], model.training
         model.eval()
         try:

@@ -35,11 +35,9 @@ class Rwkv7Observer:
     )
 
     def is_in(self, folder: Path) -> bool:
-        """By one .pth file and no configuration."""
         return len(list(folder.glob("*.pth"))) == 1 and not (folder / "config.json").exists()
 
     def open(self, folder: Path) -> Any:
-        """In the dtype of the weights. Raises `CheckpointError` for shapes that are none of its step's."""
         path = next(folder.glob("*.pth"))
         try:
             weights = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
@@ -56,20 +54,16 @@ class Rwkv7Observer:
             return package().RWKV_x070(str(path.with_suffix("")), STRATEGIES[dtype])
 
     def owns(self, model: Any) -> bool:
-        """By what its step needs."""
         return isinstance(getattr(model, "z", None), Mapping | dict) and "blocks.0.att.k_k" in model.z
 
     def describe(self, model: Any) -> dict[str, str]:
-        """Class, dtype and versions."""
         known = RwkvPackage()
         return {"class": "RWKV_x070", "dtype": known.dtype(model), **known.versions()}
 
     def n_tokens(self, model: Any) -> int:
-        """Rows of the embedding."""
         return len(model.z["emb.weight"])
 
     def heads(self, model: Any) -> dict[int, int]:
-        """The same number in each layer."""
         return dict.fromkeys(range(model.n_layer), int(model.n_head))
 
     def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
@@ -77,13 +71,11 @@ class Rwkv7Observer:
         return _LEAST_W - 1, 1.0
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
-        """Tokens go one by one; w of all layers is kept of 2²² channels at most."""
         fits = max(1, 2**22 // (model.n_layer * model.n_embd))
         return min(fits, 1_024), min(fits, longest)
 
     @torch.no_grad()
     def read(self, model: Any, tokens: torch.Tensor, take: Take) -> None:
-        """Token after token by their `forward_one`."""
         found: list[list[tuple[torch.Tensor, ...]]] = [[] for _ in range(model.n_layer)]
         with quietly():
             for word in tokens:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
@@ -12,9 +13,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError
+from fsa2lrnn.errors import CheckpointError, Fsa2LrnnError, UnsupportedFormat
 from fsa2lrnn.extra.huggingface.observed import loading
-from fsa2lrnn.extra.huggingface.observed.observer import Take
+from fsa2lrnn.extra.huggingface.observed.observer import Take, replaced
+from fsa2lrnn.extra.huggingface.observed.report import EIGENVALUE
 from fsa2lrnn.extra.huggingface.observed.values import Measure
 from fsa2lrnn.extra.huggingface.packages import transformers, versions
 
@@ -37,12 +39,10 @@ class Architecture(ABC):
     measures: ClassVar[tuple[Measure, ...]]
 
     def is_in(self, folder: Path) -> bool:
-        """By the model_type of config.json."""
         path = folder / "config.json"
         return path.is_file() and loading.configuration(path).get("model_type") == self.kind
 
     def open(self, folder: Path) -> Any:
-        """The model without its head. Raises `CheckpointError`."""
         return loading.of_folder(folder, self.kind, self.prefix)
 
     def made(self, config: Mapping[str, Any], weights: Mapping[str, torch.Tensor]) -> Any:
@@ -50,11 +50,9 @@ class Architecture(ABC):
         return loading.of_weights(config, weights, self.kind, self.prefix)
 
     def owns(self, model: Any) -> bool:
-        """By the classes of its modules."""
         return isinstance(model, torch.nn.Module) and any(True for _ in self._mixers(model))
 
     def describe(self, model: Any) -> dict[str, str]:
-        """Class, dtype and versions."""
         known, dtype = versions(), str(next(model.parameters()).dtype).removeprefix("torch.")
         return {
             "class": type(model).__name__,
@@ -63,15 +61,12 @@ class Architecture(ABC):
         }
 
     def n_tokens(self, model: Any) -> int:
-        """Rows of the embedding."""
         return model.get_input_embeddings().num_embeddings
 
     def heads(self, model: Any) -> dict[int, int]:
-        """How many heads each layer with a state has."""
         return {number: self._n_heads(mixer) for number, mixer in self._mixers(model)}
 
     def pieces(self, model: Any, longest: int) -> tuple[int, int]:
-        """As many as `FLOATS` hold, by rule of thumb."""
         config = model.config
         wide = max(config.hidden_size, getattr(config, "intermediate_size", 0) or 0)
         attending = getattr(config, "num_attention_heads", 0) or 0
@@ -140,3 +135,92 @@ class Architecture(ABC):
     @abstractmethod
     def _watched(self, file: Any, taken: Any) -> AbstractContextManager[None]:
         """Their file with a recurrence that hands over measures, each (B, T, heads), and then does what it did."""
+
+
+_CHUNK = 64  # letters that their prefill multiplies together
+
+
+@dataclass(frozen=True)
+class GatedDeltaObserver(Architecture):
+    """α(I − βkkᵀ): α (d − 1 times) and α(1 − β‖k‖²) are its eigenvalues, the latter the least."""
+
+    measures: ClassVar = (
+        Measure("alpha"),
+        Measure("beta", high=2, marks=(0.0, 1.0, 2.0)),
+        Measure("key"),
+        Measure(EIGENVALUE, low=-1, marks=(-1.0, 0.0, 1.0)),
+    )
+
+    def reach(self, model: Any) -> tuple[float, float]:
+        """From −1 where the configuration doubles β."""
+        return (-1.0 if getattr(model.config, "linear_allow_neg_eigval", False) else 0.0), 1.0
+
+    def _n_heads(self, mixer: Any) -> int:
+        return mixer.num_v_heads
+
+    def _floats(self, mixer: Any) -> int:
+        return mixer.num_v_heads * (6 * (mixer.head_k_dim + mixer.head_v_dim) + 4 * _CHUNK)
+
+    @contextmanager
+    def _watched(self, file: Any, taken: Any) -> Iterator[None]:
+        recurrence, norm, units = file.torch_chunk_gated_delta_rule, file.l2norm, list[torch.Tensor]()
+
+        def kept(x: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
+            units.append(norm(x, *given, **named))
+            return units[-1]
+
+        def watched(query: Any, key: Any, value: Any, *, g: torch.Tensor, beta: torch.Tensor, **more: Any) -> Any:
+            units.clear()
+            if key.shape[1] == 1:
+                more["chunk_size"] = 1  # else 63 letters of zeros come along
+            found = recurrence(query, key, value, g=g, beta=beta, **more)
+            if len(units) != 2 or units[1].shape[:3] != (g.shape[0], g.shape[2], g.shape[1]):
+                raise UnsupportedFormat(
+                    f"{file.__name__} does not divide the key by its norm where this reader looks: install "
+                    "transformers 5.23, for which it was written, and import it where fla is not installed"
+                )
+            alpha, beta = g.float().exp().double(), beta.double()
+            squared = units[1].double().square().sum(dim=-1).transpose(1, 2)  # (B, T, heads)
+            along = alpha * (1 - beta * squared)
+            taken({"alpha": alpha, "beta": beta, "key": squared.sqrt(), EIGENVALUE: along})
+            return found
+
+        with replaced(file, torch_chunk_gated_delta_rule=watched, l2norm=kept):
+            yield
+
+
+_MAMBA_CHUNK = 256  # letters that their prefill multiplies together at most here
+
+
+@dataclass(frozen=True)
+class Mamba2Observer(Architecture):
+    """exp(−Δ·exp(A_log)) times the identity, a head."""
+
+    measures: ClassVar = (Measure("delta", high=math.inf, marks=(0.0,)), Measure(EIGENVALUE))
+
+    def reach(self, model: Any) -> tuple[float, float]:  # noqa: ARG002 - the same for all
+        """0 to 1, whatever the weights."""
+        return 0.0, 1.0
+
+    def _n_heads(self, mixer: Any) -> int:
+        return mixer.num_heads
+
+    def _floats(self, mixer: Any) -> int:
+        chunk = min(mixer.chunk_size, _MAMBA_CHUNK)
+        return mixer.num_heads * (3 * (mixer.head_dim + 2 * mixer.ssm_state_size) + 6 * chunk)
+
+    @contextmanager
+    def _watched(self, file: Any, taken: Any) -> Iterator[None]:
+        recurrence = file.mamba2_chunk_scan
+
+        def watched(
+            x: torch.Tensor, dt: torch.Tensor, A: torch.Tensor, B: Any, C: Any, *, dt_bias: torch.Tensor, **more: Any
+        ) -> Any:
+            length = x.shape[1]
+            more["chunk_size"] = min(more["chunk_size"], _MAMBA_CHUNK if length > 1 else 1)
+            delta = torch.nn.functional.softplus(dt + dt_bias.to(dt.dtype)).clamp(*more["dt_limit"]).float()
+            taken({"delta": delta, EIGENVALUE: torch.exp(A.float() * delta)})
+            return recurrence(x, dt, A, B, C, dt_bias=dt_bias, **more)
+
+        with replaced(file, mamba2_chunk_scan=watched):
+            yield

@@ -19,9 +19,8 @@ from fsa2lrnn.compile.choice import gate_units
 from fsa2lrnn.decomposition.cascade import Cascade
 from fsa2lrnn.decomposition.coordinates import Cover, assemble
 from fsa2lrnn.decomposition.description import describe
-from fsa2lrnn.decomposition.names import field_layers, field_names
 from fsa2lrnn.decomposition.refine import fibre_code
-from fsa2lrnn.decomposition.split import congruence_coordinates
+from fsa2lrnn.decomposition.split import congruence_coordinates, field_layers, field_names
 from fsa2lrnn.errors import NotExpressible, counted
 from fsa2lrnn.extraction import extract
 from fsa2lrnn.lower import DTYPES, compile_machine, lower
@@ -34,8 +33,7 @@ def by_fields(machine: MooreMachine) -> Cascade:
     """The cascade without token shift that has a component for each field of a minimal machine's labels, each in the
     first layer that it can be in; its start is state 0.
 
-    Raises:
-        NotExpressible: if the labels have no fields that can be put in layers.
+    Raises `NotExpressible` if the labels have no fields that can be put in layers.
 
     >>> from fsa2lrnn.automata import zoo
     >>> by_fields(zoo.mod_arith(3, "eager").minimise()).block_sizes

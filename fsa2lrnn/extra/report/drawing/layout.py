@@ -7,6 +7,7 @@ there. Where arrows are too many for any eye, they pass behind one another, pale
 from __future__ import annotations
 
 import math
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -14,9 +15,61 @@ from typing import NamedTuple
 
 from fsa2lrnn.display.markup import visible
 from fsa2lrnn.extra.report.drawing.curves import Box, Curve, Point, along, arc, between, loop, through, widest_gap
-from fsa2lrnn.extra.report.drawing.letters import short_list, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 from fsa2lrnn.extra.report.drawing.ranks import Edge, columns_of, distances, rank
+
+_RUN = 4  # letters in a row from which only the first and the last are written
+_WIDE = 11.5  # pixels of a wide character in a label, and of any other
+_NARROW = 6.9
+
+
+def short_list(given: Sequence[int], alphabet: Sequence[str], most: int = 16, names_others: bool = True) -> str:
+    """Letters by number, in order; of more than `most` characters the end is given up. Many are told by the others,
+    unless `names_others` forbids it.
+
+    >>> digits = [*"0123456789", "+"]
+    >>> short_list(range(10), digits), short_list([1, 2, 10], digits), short_list(range(11), digits)
+    ('0–9', '1, 2, +', 'any')
+    >>> short_list([0, 1, 2, 3, 4, 6, 7, 8, 9, 10], digits), short_list([0], ["a long name of a letter"])
+    ('not 5', 'a long name of …')
+
+    One letter alone is called by its name, however short the others' are.
+
+    >>> short_list([0], ["tick tock", "-"])
+    'tick tock'
+    """
+    if names_others and len(given) == len(alphabet) > 2:
+        return "any"
+    rest = sorted(set(range(len(alphabet))) - set(given))
+    text = ", ".join(_runs(sorted(given), alphabet))
+    others = "not " + ", ".join(alphabet[a] for a in rest)
+    if names_others and len(given) > 1 and 0 < len(rest) <= 2 and len(others) < len(text):
+        text = others
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def width(text: str) -> float:
+    """Pixels that a label takes, a generous guess: fonts differ."""
+    return sum(_WIDE if unicodedata.east_asian_width(c) in "WF" else _NARROW for c in text) + 2
+
+
+def _runs(given: list[int], alphabet: Sequence[str]) -> list[str]:
+    runs: list[list[int]] = []
+    for a in given:
+        if runs and _follows(alphabet[runs[-1][-1]], alphabet[a]):
+            runs[-1].append(a)
+        else:
+            runs.append([a])
+    texts: list[str] = []
+    for run in runs:
+        names = [alphabet[a] for a in run]
+        texts += [f"{names[0]}–{names[-1]}"] if len(run) >= _RUN else names
+    return texts
+
+
+def _follows(a: str, b: str) -> bool:
+    return len(a) == len(b) == 1 and ord(b) == ord(a) + 1 and a.isalnum() and b.isalnum()
+
 
 HEIGHT = 14.0  # of a line of text
 _SHARES = (0.5, 0.42, 0.58, 0.35, 0.65, 0.28, 0.72, 0.22, 0.78)  # of the way along the arrow, by preference

@@ -29,9 +29,8 @@ _INSTEAD = "`fsa2lrnn run --trace --vectors` shows the states of any model in te
 def programs(models: Mapping[str, LRNN]) -> dict[str, dict[str, Any]]:
     """Programs by name of model, as JSON objects.
 
-    Raises:
-        UnsupportedFormat: naming the model, for layers whose A and v a page can't compute, number types other than
-            float32 and float64, and more numbers than a page holds.
+    Raises `UnsupportedFormat` naming the model, for layers whose A and v a page can't compute, number types other than
+    float32 and float64, and more numbers than a page holds.
     """
     for name, model in models.items():
         _check(name, model)

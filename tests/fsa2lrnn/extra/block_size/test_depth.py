@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from fsa2lrnn.automata import zoo
-from fsa2lrnn.extra.block_size import layers as depth
-from fsa2lrnn.extra.block_size import minimal_block
-from fsa2lrnn.extra.block_size.layers import DEGREES, any_depth, degree
+from fsa2lrnn.extra.block_size import depth, minimal_block
+from fsa2lrnn.extra.block_size.depth import DEGREES, any_depth, degree
 from tests.fsa2lrnn.families.conftest import projective_line
 
 from .conftest import machine_of, random_machine

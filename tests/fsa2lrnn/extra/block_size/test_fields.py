@@ -5,13 +5,8 @@ from flint import fmpq, fmpq_poly, fmpz_poly
 
 from fsa2lrnn.automata import zoo
 from fsa2lrnn.extra.block_size.constituents import constituents
-from fsa2lrnn.extra.block_size.polynomials import (
-    complex_conjugation,
-    real_roots,
-    splitting_map,
-    value_at,
-    why_irreducible,
-)
+from fsa2lrnn.extra.block_size.fields import complex_conjugation, splitting_map, value_at
+from fsa2lrnn.extra.block_size.polynomials import real_roots, why_irreducible
 from fsa2lrnn.families.modules import functions_module
 
 from .conftest import dicyclic

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from fsa2lrnn import LRNN, MooreMachine, compile_machine, zoo
-from fsa2lrnn.extra.report import joint
-from fsa2lrnn.extra.report.joint import heads_by_layer
+from fsa2lrnn.extra.report import learned as joint
+from fsa2lrnn.extra.report.learned import heads_by_layer
 from fsa2lrnn.lrnn import BlockLayerConfig, LRNNConfig
 from fsa2lrnn.training.data import make_sampler, words
 
@@ -55,7 +55,7 @@ def test_the_letter_before_is_read_where_it_is_needed():
     )
     assert joint._reads(steps, 1, 1) == ([], True)
     assert joint._reads(steps, 0, 0) == ([], False)
-    machine = joint._machine(steps, 1, [0, 1], 0, ["a"])
+    machine = joint._machine_of_head(steps, 1, [0, 1], 0, ["a"])
     assert (machine.alphabet, machine.delta) == (["a?", "a?"], [[0, 0], [1, 1]])
 
 

@@ -5,8 +5,8 @@ import torch
 
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.lrnn import LRNN, HardLanesConfig, HardReflectionsConfig, LRNNConfig, load, save
-from fsa2lrnn.lrnn.closed import exchanges_closed
 from fsa2lrnn.lrnn.layers import Shape
+from fsa2lrnn.lrnn.layers.base import exchanges_closed
 from fsa2lrnn.lrnn.layers.hard import MAPS
 from fsa2lrnn.lrnn.rounding import FloatFormat, RoundedNumbers
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn.normalise import reference
-from fsa2lrnn.lrnn.normalise.column_kernels import kernels
-from fsa2lrnn.lrnn.normalise.fused import _powers
+from fsa2lrnn.lrnn.normalise.column_kernels import _powers, kernels
 
 
 @pytest.mark.parametrize("rule", ["clip", "released"])

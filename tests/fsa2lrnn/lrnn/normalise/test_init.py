@@ -4,8 +4,7 @@ import pytest
 import torch
 
 from fsa2lrnn.lrnn.normalise import METHODS, keeps, normalise
-from fsa2lrnn.lrnn.normalise.column_kernels import kernels
-from fsa2lrnn.lrnn.normalise.fused import takes
+from fsa2lrnn.lrnn.normalise.column_kernels import kernels, takes
 
 ORDERS = [1.0, 1 + 2.0**-52, 1.2, 2.0, 1e3, 1e38, 3.4e38, 1e39, 1e308]
 DTYPES = [torch.float64, torch.float32, torch.bfloat16, torch.float16]

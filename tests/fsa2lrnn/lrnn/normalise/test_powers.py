@@ -8,8 +8,7 @@ import torch
 from numba import njit
 
 from fsa2lrnn.lrnn.compiled.vectors import instruction
-from fsa2lrnn.lrnn.normalise.column_kernels import Powers
-from fsa2lrnn.lrnn.normalise.fused import _powers
+from fsa2lrnn.lrnn.normalise.column_kernels import Powers, _powers
 
 WIDTH = 4
 

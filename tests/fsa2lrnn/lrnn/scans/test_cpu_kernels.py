@@ -1,14 +1,9 @@
 """The compiled loops against the definition in exact integers, word by word, and that a part leaves the rest alone."""
 
-import io
-import sys
-
-import numba
 import numpy as np
 import pytest
 
 from fsa2lrnn.lrnn.compiled.vectors import WIDEST
-from fsa2lrnn.lrnn.scans import cpu_kernels as module
 from fsa2lrnn.lrnn.scans.cpu_kernels import kernels
 
 SIZES = [1, 2, 3, 4, 5, 7, 8, 16, 17, 20]
@@ -112,26 +107,3 @@ def test_one_compilation_serves_all_large_blocks():
     assert kernels(WIDEST + 1) is kernels(51)
     assert kernels(WIDEST) is not kernels(WIDEST + 1)
     assert kernels(8) is kernels(8)
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_who_waits_for_the_compiler_at_a_terminal_is_told_once(tmp_path, monkeypatch, terminal):
-    stream = io.StringIO()
-    stream.isatty = lambda: terminal
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(module._teller, "_told", set())
-    message = "compiling the scan for blocks of {}: once, the code is kept on disk\n"
-    for width, b, size in ((2, 2, "2"), (0, 17, "more than 16")):
-        new = module._kernels.__wrapped__(width)  # another process would make them anew
-        for dtype in (np.float64, np.float32):
-            A, v, x0, x = (np.zeros(n, dtype) for n in (b * b, b, b, b))
-            new.forward(A, v, x0, x, (1, 1, b), (0, 1, 0, 1))
-        assert sum(new.forward.stats.cache_misses.values()) == 2
-        assert stream.getvalue() == (message.format(size) if terminal else "")
-        stream.seek(stream.truncate(0))
-    module._teller._told.clear()
-    again = module._kernels.__wrapped__(2)
-    again.forward(*(np.zeros(n) for n in (4, 2, 2, 2)), (1, 1, 2), (0, 1, 0, 1))
-    assert again.forward.stats.cache_hits
-    assert stream.getvalue() == ""  # the disk has it

@@ -8,8 +8,7 @@ import pytest
 
 from fsa2lrnn.automata import MooreMachine, zoo
 from fsa2lrnn.extra.report.drawing.curves import along
-from fsa2lrnn.extra.report.drawing.layout import DRAWN, HEIGHT, lay_out, overlap
-from fsa2lrnn.extra.report.drawing.letters import width
+from fsa2lrnn.extra.report.drawing.layout import DRAWN, HEIGHT, lay_out, overlap, width
 from fsa2lrnn.extra.report.drawing.machine import DrawnMachine
 
 TASKS = (

@@ -1,6 +1,6 @@
 import string
 
-from fsa2lrnn.extra.report.drawing.letters import short_list, width
+from fsa2lrnn.extra.report.drawing.layout import short_list, width
 
 
 def test_runs_exceptions_and_what_is_cut():

@@ -1,4 +1,4 @@
-"""Compiled kernels on integer transition tables, shared by automata and models: numpy arrays in and out.
+"""Compiled kernels on integer transition tables, numpy arrays in and out, and reachability by them.
 
 A table is `next_state[a, q]`, int64, shape (|Σ|, n), with every entry in 0..n-1: callers check it, the kernels do
 not. numba compiles each kernel at its first use and stores the machine code on disk next to this file.
@@ -9,41 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-
-@njit(cache=True)
-def walk(next_state: np.ndarray, start: int, tokens: np.ndarray) -> np.ndarray:
-    """Return the states q_1 … q_T along a word: int64, shape (T,)."""
-    states = np.empty(tokens.shape[0], np.int64)
-    q = start
-    for k in range(tokens.shape[0]):
-        q = next_state[tokens[k], q]
-        states[k] = q
-    return states
-
-
-@njit(cache=True, nogil=True)
-def walk_words(next_state: np.ndarray, starts: np.ndarray, tokens: np.ndarray, states: np.ndarray) -> None:
-    """Fill `states` (B, T), int64, with those along each word of a batch: starts (B,), tokens (B, T).
-
-    Steps of different words are independent: eight words run at a time.
-    """
-    B, T = tokens.shape
-    eights = B - B % 8
-    for b in range(0, eights, 8):
-        q0, q1, q2, q3 = starts[b], starts[b + 1], starts[b + 2], starts[b + 3]
-        q4, q5, q6, q7 = starts[b + 4], starts[b + 5], starts[b + 6], starts[b + 7]
-        for k in range(T):
-            q0, q1 = next_state[tokens[b, k], q0], next_state[tokens[b + 1, k], q1]
-            q2, q3 = next_state[tokens[b + 2, k], q2], next_state[tokens[b + 3, k], q3]
-            q4, q5 = next_state[tokens[b + 4, k], q4], next_state[tokens[b + 5, k], q5]
-            q6, q7 = next_state[tokens[b + 6, k], q6], next_state[tokens[b + 7, k], q7]
-            states[b, k], states[b + 1, k], states[b + 2, k], states[b + 3, k] = q0, q1, q2, q3
-            states[b + 4, k], states[b + 5, k], states[b + 6, k], states[b + 7, k] = q4, q5, q6, q7
-    for b in range(eights, B):
-        q = starts[b]
-        for k in range(T):
-            q = next_state[tokens[b, k], q]
-            states[b, k] = q
+from fsa2lrnn.multi_step import walk_words
 
 
 @njit(cache=True)
@@ -241,3 +207,38 @@ def distinguish(next_state: np.ndarray, classes: np.ndarray, start_a: int, start
         word[length] = letter[k]
         k = origin[k]
     return True, word
+
+
+def paths(delta: np.ndarray, q: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+    """Return the states after each letter of N words, int64 (N, T), each from its own state.
+
+    Args:
+        delta: int64 (|Σ|, n).
+        q: int64 (N,).
+        tokens: int64 (N, T).
+
+    >>> paths(np.array([[0, 1], [1, 0]]), np.array([0, 1]), np.array([[1, 0, 1], [1, 0, 0]])).tolist()
+    [[1, 1, 0], [0, 0, 0]]
+    """
+    states = np.empty(tokens.shape, np.int64)
+    delta, q, tokens = (np.ascontiguousarray(table, np.int64) for table in (delta, q, tokens))
+    walk_words(delta, q, tokens, states)
+    return states
+
+
+def coaccessible(delta: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the coaccessible states: some word, possibly empty, leads to a target state: bool (n,) -> (n,).
+
+    >>> coaccessible(np.array([[1, 2, 2]]), np.array([False, True, False])).tolist()
+    [True, True, False]
+    """
+    return can_reach(np.ascontiguousarray(delta, np.int64), np.ascontiguousarray(targets, np.bool_))
+
+
+def settled(delta: np.ndarray, classes: np.ndarray) -> np.ndarray:
+    """Return the states from which every word leads to a state of the same class: int64 (n,) -> bool (n,).
+
+    >>> settled(np.array([[1, 2, 2]]), np.array([0, 1, 1])).tolist()
+    [False, True, True]
+    """
+    return ~coaccessible(delta, (classes[delta] != classes).any(0))

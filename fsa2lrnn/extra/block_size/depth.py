@@ -1,0 +1,93 @@
+"""The block size that any number of layers needs: the composition factors of the groups in the monoid decide (T37)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.automata.monoid.elements import Images
+from fsa2lrnn.automata.monoid.facts import Action
+from fsa2lrnn.extra.block_size.answer import Field
+from fsa2lrnn.families.groups import composition_factors, group_of
+
+MAX_SETS = 20_000
+
+# The least degree over C, R, Q of a finite group of matrices with this quotient: T37, with its sources.
+DEGREES: dict[str, dict[Field, int]] = {
+    "A5": {"C": 2, "R": 3, "Q": 4},
+    "PSL(2,7)": {"C": 3, "R": 6, "Q": 6},
+    "A6": {"C": 3, "R": 5, "Q": 5},
+}
+_UNKNOWN: dict[Field, int] = {"C": 2, "R": 3, "Q": 4}  # of a simple group that is not abelian, at least
+
+
+@dataclass(frozen=True)
+class AnyDepth:
+    """The least b for which some stack of layers of blocks of size at most b runs the machine, or an interval.
+
+    Args:
+        lower: no stack of smaller blocks runs it.
+        upper: some stack of blocks of this size does.
+        factors: the simple groups in its monoid that were found, by name.
+        note: why the bounds don't meet, if they don't.
+    """
+
+    lower: int
+    upper: int
+    factors: tuple[str, ...]
+    note: str
+
+    @property
+    def value(self) -> int | None:
+        """The least size b, if the bounds meet."""
+        return self.lower if self.lower == self.upper else None
+
+
+def any_depth(machine: MooreMachine, field: Field = "R") -> AnyDepth:
+    """Return the least block size with any number of layers, from the composition factors of the monoid's groups.
+
+    >>> from fsa2lrnn.automata import zoo
+    >>> [any_depth(machine).value for machine in (zoo.dyck(2, 2), zoo.sum_mod(5), zoo.group("A5"))]
+    [1, 2, 3]
+    """
+    minimal = minimise(machine)
+    images = Images(Action.of(minimal), MAX_SETS)
+    factors: Counter[str] = Counter()
+    lower, upper, notes = 1, 1, list[str]()
+    for root in images.roots():
+        permutations, _ = images.generators(root)
+        found = group_of(permutations)
+        if found is None:
+            points = permutations.shape[1]
+            upper = max(upper, points - 1)
+            notes.append(f"the group of an image of {points} states is too large to be listed")
+            continue
+        factors += composition_factors(found[0])
+    if not images.whole:
+        upper = max(upper, minimal.n_states - 1)
+        notes.append(f"only {images.cap:,} images were looked at")
+    for name in factors:
+        least, enough = degree(name, field)
+        lower = max(lower, least)
+        upper = max(upper, enough if enough is not None else minimal.n_states - 1)
+        if enough is None:
+            notes.append(f"the degrees of the {name} are not in the table")
+    return AnyDepth(lower, upper, tuple(sorted(factors)), "" if lower == upper else "; ".join(notes))
+
+
+def degree(name: str, field: Field) -> tuple[int, int | None]:
+    """Return bounds on the least degree of a finite group of matrices with a simple quotient; None: no upper bound.
+
+    >>> degree("Z7", "R"), degree("Z7", "Q"), degree("simple of order 504", "R")
+    ((2, 2), (6, 6), (3, None))
+    """
+    if cyclic := re.fullmatch(r"Z(\d+)", name):
+        p = int(cyclic[1])
+        d = 1 if p == 2 or field == "C" else 2 if field == "R" else p - 1
+        return d, d
+    if name in DEGREES:
+        return DEGREES[name][field], DEGREES[name][field]
+    return _UNKNOWN[field], None
