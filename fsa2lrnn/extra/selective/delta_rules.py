@@ -18,7 +18,7 @@ from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed, unit
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layers.base import Hint
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 

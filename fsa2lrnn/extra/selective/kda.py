@@ -17,8 +17,7 @@ from torch.nn.functional import linear, logsigmoid
 from fsa2lrnn.extra.selective import rounding
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed, unit
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.hints import Hint
-from fsa2lrnn.lrnn.layers.base import LayerConfig
+from fsa2lrnn.lrnn.layers.base import Hint, LayerConfig
 from fsa2lrnn.lrnn.rounding import RoundedNumbers
 
 

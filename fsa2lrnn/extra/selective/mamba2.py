@@ -13,7 +13,7 @@ from torch.nn.functional import silu, softplus
 
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layers.base import Hint
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from torch.nn.functional import embedding, silu, softplus
 from fsa2lrnn.errors import UnsupportedFormat
 from fsa2lrnn.extra.selective.matrix_layer import MatrixConfig, MatrixLayer, drawn_steps, normed
 from fsa2lrnn.extra.selective.matrix_scan import RankOneSteps
-from fsa2lrnn.lrnn.hints import Hint
+from fsa2lrnn.lrnn.layers.base import Hint
 
 _SLOWEST = 1e-4  # −A is at least this
 
