@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from fsa2lrnn import registry
 from fsa2lrnn.automata.formats import read_source
-from fsa2lrnn.automata.language import minimise
+from fsa2lrnn.automata.language import combine_acceptors, complement, equivalent, minimise
 from fsa2lrnn.automata.machine import MooreMachine
 
 if TYPE_CHECKING:
     import networkx as nx
     from automata.fa.dfa import DFA
+
+    from fsa2lrnn.display.svg import Drawing
 
 
 # These functions import optional packages, or readers that are rarely needed, when called.
@@ -23,6 +26,13 @@ def from_automata(automaton: Any) -> MooreMachine:
     from fsa2lrnn.automata.formats import automata_lib
 
     return automata_lib.from_automata(automaton)
+
+
+def from_regex(expression: str, alphabet: Iterable[Hashable] | None) -> MooreMachine:
+    """`formats.regex.from_regex`."""
+    from fsa2lrnn.automata.formats import regex
+
+    return regex.from_regex(expression, alphabet)
 
 
 def to_automata(machine: MooreMachine) -> DFA:
@@ -69,6 +79,11 @@ def to_png(machine: MooreMachine) -> bytes:
     return registry.require("report.moore", "a drawing").to_png(machine)
 
 
+def draw(machine: MooreMachine) -> Drawing:
+    """Return a drawing that a notebook shows."""
+    return registry.require("report.moore", "a drawing").draw(machine)
+
+
 def to_json(machine: MooreMachine) -> str:
     """`formats.json_file.to_json`."""
     from fsa2lrnn.automata.formats import json_file
@@ -77,9 +92,14 @@ def to_json(machine: MooreMachine) -> str:
 
 
 __all__ = [
+    "combine_acceptors",
+    "complement",
+    "draw",
     "drawn_alone",
+    "equivalent",
     "from_automata",
     "from_networkx",
+    "from_regex",
     "minimise",
     "read_source",
     "to_automata",

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 
 from fsa2lrnn import symbols
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.display.cards import blocks_text, card
 from fsa2lrnn.errors import InvalidMachine
 from fsa2lrnn.recurrence.readout import DenseReadout, StateReadout
@@ -15,7 +16,7 @@ from fsa2lrnn.symbols import Word, encode
 
 
 @dataclass(frozen=True, eq=False)
-class Recurrence:
+class Recurrence(Brief):
     """A linear recurrence over the integers that runs a Moore machine, with the alphabets of both sides.
 
     Args:

@@ -9,6 +9,7 @@ import numpy as np
 from fsa2lrnn.automata.language import minimise
 from fsa2lrnn.automata.machine import MooreMachine
 from fsa2lrnn.automata.monoid.permutations import generating_set
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, InvalidMachine
 from fsa2lrnn.extra.block_size import minimal_block
 from fsa2lrnn.extra.block_size.answer import Field
@@ -20,7 +21,7 @@ _NONE = 10**9  # no series yet
 
 
 @dataclass(frozen=True)
-class DepthBound:
+class DepthBound(Brief):
     """The least b for which a number of layers of blocks of size at most b runs a permutation machine, or an interval.
 
     Args:

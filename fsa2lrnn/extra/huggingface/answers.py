@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from fsa2lrnn.automata.machine import MooreMachine
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.errors import BudgetExceeded, NotExpressible
 from fsa2lrnn.extra.huggingface import layer_file
 from fsa2lrnn.extra.huggingface.refuse import Refusal, refuse
 
 
 @dataclass(frozen=True, eq=False)
-class LayerAnswer:
+class LayerAnswer(Brief):
     """The answer on a layer and a machine.
 
     Args:

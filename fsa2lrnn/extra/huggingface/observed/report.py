@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from fsa2lrnn.display.brief import Brief
 from fsa2lrnn.extra.huggingface.observed.values import Measure, Spread
 
 EIGENVALUE = "eigenvalue"  # the measure that every layer has: the least eigenvalue of what multiplies the state
 
 
 @dataclass(frozen=True, eq=False)
-class ObservedHead:
+class ObservedHead(Brief):
     """One head of one layer.
 
     Args:
@@ -41,7 +42,7 @@ class ObservedHead:
 
 
 @dataclass(frozen=True, eq=False)
-class GateObservations:
+class GateObservations(Brief):
     """What the gates of a model did.
 
     Args:
