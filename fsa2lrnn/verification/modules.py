@@ -78,7 +78,7 @@ def check_modelled(model: LRNN | SwitchedAffine) -> tuple[str, ...]:
     faults = list(_faults(model) if not isinstance(model, SwitchedAffine) else _table_faults(model))
     if faults:
         more = f"; and {len(faults) - _MOST} more" if len(faults) > _MOST else ""
-        raise UnsupportedFormat(f"nothing is said of this model: {'; '.join(faults[:_MOST])}{more}")
+        raise UnsupportedFormat(f"cannot verify this model: {'; '.join(faults[:_MOST])}{more}")
     if isinstance(model, SwitchedAffine):
         return ()
     check_layers(model)
