@@ -35,11 +35,13 @@ def main(
 ) -> None:
     """Classify a machine, decide and re-check each family, search for a cascade, and print the results.
 
-    The table of layers in use and the least block sizes are computed only if no families are named.
+    The table of layers in use and the least block sizes are computed only if no families are named; all families are
+    decided where the answer is JSON, or certificates are written.
     """
     # 1. Compute the verdicts, the costs and the cascade.
-    layers = [name for name in families if name in NAMED] if families else list(NAMED)
-    names = [name for name in families if name not in NAMED] if families else list(FAMILIES)
+    are_all = not families and (as_json or folder is not None)
+    layers = list(NAMED) if are_all else [name for name in families if name in NAMED]
+    names = list(FAMILIES) if are_all else [name for name in families if name not in NAMED]
     for name in names:
         description_of(name)
     classification = classify(machine)
