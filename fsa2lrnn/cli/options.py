@@ -27,7 +27,7 @@ Layout = Literal["auto", "dense", "index"]
 Normalisation = Literal["clip", "released", "none", "onehot"]
 Preset = Literal["released", "quick"]
 RepairMode = Literal["least", "deadbeat", "dyadic", "distil"]
-Sampler = Literal["uniform", "live", "task"]
+Sampler = Literal["uniform", "live", "balanced", "task"]
 Scan = Literal["auto", "sequential", "pscan", "chunked", "fused", "letters", "triton", "walk", "compose"]
 
 LAYERS = (
